@@ -1,0 +1,1 @@
+"""Translation of the environments and rewards into other libraries."""

@@ -1,0 +1,1 @@
+"""The command ``vagen``, the runner, the report and the speed benchmarks."""

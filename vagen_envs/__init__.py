@@ -1,0 +1,1 @@
+"""Five vision environments for language-speaking agents, registered with Gymnasium."""
