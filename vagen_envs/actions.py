@@ -1,0 +1,132 @@
+"""What an answer may say: names, calls with numbers, or free text.
+
+Each grammar turns one piece of an answer into an action, or says why it isn't one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from vagen_envs.errors import did_you_mean
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action as it will be executed.
+
+    Attributes:
+        name: canonical name, such as `"Down"` or `"pick"`; `"text"` for free text.
+        args: numbers of a call, in the order written; empty otherwise.
+        text: canonical text, such as `"pick(62, -55, 20)"`; what `ParsedTurn` and reports show.
+        start, end: where it stands in the reply, as a half-open span of code points.
+    """
+
+    name: str
+    args: tuple[Number, ...]
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a piece of an answer isn't an action: a problem code and a sentence."""
+
+    code: str
+    message: str
+
+
+class ActionGrammar(Protocol):
+    """What an environment accepts between `<answer>` and `</answer>`."""
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        """Read one stripped, non-empty piece of the answer, which stands at `start:end` of the reply."""
+
+    def summary(self) -> str:
+        """One line for prompts and errors, such as `Up, Down, Left, Right`."""
+
+
+class Names:
+    """A fixed vocabulary, matched without regard to case."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self._canonical = {name.lower(): name for name in names}
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        name = self._canonical.get(piece.lower())
+        if name is None:
+            return Refused("unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}")
+        return Action(name, (), name, start, end)
+
+    def summary(self) -> str:
+        return ", ".join(self.names)
+
+
+class Calls:
+    """Calls with a fixed number of finite numbers, such as `pick(62, -55, 20)`.
+
+    Args:
+        arity: how many arguments each call takes.
+        integers: refuse numbers with a fractional part.
+    """
+
+    _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)")
+    _NUMBER = re.compile(r"[+-]?(\d{1,12}(\.\d{0,12})?|\.\d{1,12})([eE][+-]?\d{1,3})?", re.ASCII)
+
+    def __init__(self, arity: Mapping[str, int], *, integers: bool = True) -> None:
+        self.arity = dict(arity)
+        self.integers = integers
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        match = self._CALL.fullmatch(piece)
+        name = match[1].lower() if match else ""
+        if match is None or name not in self.arity:
+            hint = did_you_mean(name, self.arity) if name else f" Use one of {self.summary()}."
+            return Refused("unknown_action", f"{_short(piece)} is not an action.{hint}")
+        words = [word.strip() for word in match[2].split(",")] if match[2].strip() else []
+        if len(words) != self.arity[name]:
+            return Refused("bad_argument", f"{name} takes {self.arity[name]} numbers, not {len(words)}")
+        args: list[Number] = []
+        for word in words:
+            value = self._number(word)
+            if value is None:
+                kind = "an integer" if self.integers else "a finite number"
+                return Refused("bad_argument", f"{_short(word)} in {name}(…) is not {kind}")
+            args.append(value)
+        return Action(name, tuple(args), f"{name}({', '.join(map(str, args))})", start, end)
+
+    def _number(self, word: str) -> Number | None:
+        if not self._NUMBER.fullmatch(word):
+            return None
+        value = float(word)
+        if not math.isfinite(value):
+            return None
+        if value.is_integer():
+            return int(value)
+        return None if self.integers else value
+
+    def summary(self) -> str:
+        return ", ".join(
+            f"{name}({', '.join(f'n{i + 1}' for i in range(count))})" for name, count in self.arity.items()
+        )
+
+
+class FreeText:
+    """Any non-empty text is one action."""
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        return Action("text", (), piece, start, end)
+
+    def summary(self) -> str:
+        return "free text"
+
+
+def _short(piece: str, limit: int = 40) -> str:
+    return repr(piece if len(piece) <= limit else piece[:limit] + "…")

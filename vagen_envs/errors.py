@@ -1,0 +1,76 @@
+"""Everything that `vagen_envs` raises, in one place.
+
+A message says the value, the reason and the mend. Malformed replies of a model are never
+exceptions: they are `Problem`s inside the `Turn`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class VagenError(Exception):
+    """Base of every error raised on purpose by this package."""
+
+
+class ConfigError(VagenError, ValueError):
+    """An option of an environment is unknown, of the wrong type or out of range."""
+
+
+class MissingExtraError(VagenError, ImportError):
+    """An environment or feature needs an extra that is not installed."""
+
+    def __init__(self, needed_by: str, extra: str, missing: str) -> None:
+        super().__init__(
+            f"{needed_by} needs the Python module {missing!r}, which is not installed. "
+            f'Install it with: pip install "vagen-envs[{extra}]"'
+        )
+        self.needed_by, self.extra, self.missing = needed_by, extra, missing
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        return type(self), (self.needed_by, self.extra, self.missing)
+
+
+class LevelError(VagenError, RuntimeError):
+    """No level of the asked-for kind was found, or a level is not well-formed."""
+
+
+class SimulatorError(VagenError, RuntimeError):
+    """A simulator broke. The episode has no score: it is not a failure of the agent."""
+
+    def __init__(self, env_id: str, cause: str) -> None:
+        super().__init__(f"the simulator of {env_id} broke: {cause}. Reset the environment to go on.")
+        self.env_id, self.cause = env_id, cause
+
+    def __reduce__(self) -> tuple[type[SimulatorError], tuple[str, str]]:
+        return type(self), (self.env_id, self.cause)
+
+
+class EpisodeOverError(VagenError, RuntimeError):
+    """`step` was called before `reset`, or after the episode ended."""
+
+
+class ReplyTypeError(VagenError, TypeError):
+    """The action given to `step` is not a string."""
+
+
+class PromptPackError(VagenError, ValueError):
+    """A prompt pack lacks a file, or a file uses a placeholder that does not exist."""
+
+
+class RecordError(VagenError, ValueError):
+    """A stored `Turn`, `State` or picture cannot be read back."""
+
+
+class ConformanceError(VagenError):
+    """An environment breaks the contract. Raised by `vagen_envs.conformance`."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint such as ``" Did you mean 'num_boxes'?"``, or the list of what is known."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean {close[0]!r}?"
+    return f" Known: {', '.join(names)}."

@@ -1,0 +1,100 @@
+"""Randomness that means the same everywhere, and splits that no seed can leak across.
+
+NumPy and `random` promise stable streams only in part (NumPy's `Generator` methods may change
+between releases), so levels draw from a counter over BLAKE2b: the same bytes in every process,
+thread, machine and version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import MutableSequence, Sequence
+from typing import Literal, TypeVar, get_args
+
+T = TypeVar("T")
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+_SPLIT_ENDS: tuple[tuple[int, Split], ...] = ((80, "train"), (90, "val"), (100, "test"))
+
+
+class HashStream:
+    """An endless stream of random numbers, a pure function of its key.
+
+    The key is any JSON value: `HashStream("vagen/Sokoban-v0", {"num_boxes": 1}, "test", 7)`.
+    """
+
+    __slots__ = ("_bits", "_counter", "_key", "_left")
+
+    def __init__(self, *key: object) -> None:
+        text = json.dumps(key, sort_keys=True, separators=(",", ":"))
+        self._key = hashlib.blake2b(text.encode()).digest()
+        self._counter = 0
+        self._bits = 0
+        self._left = 0
+
+    def bits(self, n: int) -> int:
+        """An integer of `n` random bits, 0 ≤ value < 2**n."""
+        while self._left < n:
+            block = hashlib.blake2b(self._counter.to_bytes(8, "little"), key=self._key).digest()
+            self._counter += 1
+            self._bits |= int.from_bytes(block, "little") << self._left
+            self._left += 512
+        value = self._bits & ((1 << n) - 1)
+        self._bits >>= n
+        self._left -= n
+        return value
+
+    def below(self, n: int) -> int:
+        """A uniform integer, 0 ≤ value < n. Raises ValueError if `n` < 1."""
+        if n < 1:
+            raise ValueError(f"below({n}): the bound must be at least 1")
+        width = (n - 1).bit_length()
+        while (value := self.bits(width)) >= n:
+            pass
+        return value
+
+    def random(self) -> float:
+        """A uniform float, 0.0 ≤ value < 1.0, with 53 random bits."""
+        return self.bits(53) * 2.0**-53
+
+    def uniform(self, low: float, high: float) -> float:
+        """A uniform float between `low` and `high`."""
+        return low + (high - low) * self.random()
+
+    def choice(self, items: Sequence[T]) -> T:
+        """One item, each equally likely. Raises ValueError if there is none."""
+        return items[self.below(len(items))]
+
+    def shuffle(self, items: MutableSequence[T]) -> None:
+        """Put `items` into a random order, in place (Fisher-Yates)."""
+        for i in range(len(items) - 1, 0, -1):
+            j = self.below(i + 1)
+            items[i], items[j] = items[j], items[i]
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """`k` different items in random order. Raises ValueError if there are fewer."""
+        if k > len(items):
+            raise ValueError(f"sample of {k} from {len(items)} items: ask for at most {len(items)}")
+        pool = list(items)
+        for i in range(k):
+            j = i + self.below(len(pool) - i)
+            pool[i], pool[j] = pool[j], pool[i]
+        return pool[:k]
+
+
+def content_hash(content: bytes) -> str:
+    """The name of a level: 32 hexadecimal digits of BLAKE2b over its canonical content."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def split_of(content: bytes) -> Split:
+    """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test.
+
+    `content` must be canonical: equal for levels that are the same up to the symmetries of
+    their environment. Then no seed, configuration or version can put one level into two splits.
+    """
+    bucket = int.from_bytes(hashlib.blake2b(content, digest_size=8, person=b"vagen-split").digest(), "little") % 100
+    return next(split for end, split in _SPLIT_ENDS if bucket < end)
