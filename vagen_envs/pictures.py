@@ -107,6 +107,12 @@ class Picture:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
+    def __copy__(self) -> Picture:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Picture:
+        return self
+
     def __repr__(self) -> str:
         return f"Picture({self.shape[0]}×{self.shape[1]}, sha256={self.sha256[:12]}…)"
 

@@ -1,0 +1,21 @@
+"""Shared by all tests."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "repository", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+)
+settings.load_profile("repository")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`gpu`, `api` and `slow` run only when asked for by name with -m."""
+    import pytest
+
+    asked = config.getoption("-m") or ""
+    for item in items:
+        for marker in ("gpu", "api", "slow"):
+            if item.get_closest_marker(marker) and marker not in asked:
+                item.add_marker(pytest.mark.skip(reason=f"opt in with -m {marker}"))

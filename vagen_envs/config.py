@@ -1,0 +1,143 @@
+"""The options that every environment has, and how options are checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
+
+from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy
+from vagen_envs.seeding import Split
+
+Representation = Literal["natural_language", "symbolic", "structured"]
+ObservationMode = Literal["image", "text", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvConfig:
+    """Options of `gym.make` that all environments share. Subclasses add theirs and set the paper's defaults."""
+
+    level_fields: ClassVar[tuple[str, ...]] = ()
+    """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's level."""
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
+    """Named sets of options: `gym.make(id, preset="released")`."""
+
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
+    """The state representations this environment has (VAGEN, table 23)."""
+
+    strategy: Strategy = "grounding_world_modeling"
+    """Which reasoning fields a reply has (VAGEN, section 2.2 and table 5)."""
+    representation: Representation = "natural_language"
+    """How `<observation>` and `<prediction>` are written (VAGEN, section 4 and appendix C)."""
+    observation: ObservationMode = "image"
+    """What a turn shows: the picture, the state as text, or both. `"text"` renders no picture at all."""
+    layout: Layout = "nested"
+    """Order of the tags: the paper's nested one or the flat one of VAGEN's 2026 code."""
+    reasoning: Reasoning = "optional"
+    """Whether `<reasoning>` may be left out. The paper's table 5 has it, its section 2.2 doesn't."""
+    parsing: Parsing = "lenient"
+    """Whether a malformed reply's answer is still executed. It never earns the format reward."""
+    native_thinking: NativeThinking = "reject"
+    """Whether a thinking model's own text before its reply breaks the format; it is set aside either way."""
+    separator: str = ","
+    """Stands between the actions of an answer."""
+    max_actions_per_turn: int = 3
+    """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
+    max_turns: int = 3
+    """Turns in an episode; it is truncated after the last."""
+    max_steps: int = 100
+    """Primitive actions in an episode; it is truncated after the last."""
+    format_reward: float = 0.5
+    """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables 16-20)."""
+    prompt_pack: str = "default"
+    """A prompt pack of this package, or the path of a folder that overrides some of its files."""
+    split: Split = "train"
+    """The split that levels are drawn from. Splits share no level, whatever the seeds."""
+
+    def __post_init__(self) -> None:
+        for name, kind in _field_types(type(self)).items():
+            value = getattr(self, name)
+            if isinstance(value, list):  # JSON has no tuples
+                value = tuple(value)
+                object.__setattr__(self, name, value)
+            if isinstance(value, int) and not isinstance(value, bool) and kind is float:
+                object.__setattr__(self, name, float(value))
+                continue
+            if not _is_a(value, kind):
+                raise ConfigError(f"{name}={value!r} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
+        self.require(self.max_turns >= 1, "max_turns", "at least 1")
+        self.require(self.max_actions_per_turn >= 1, "max_actions_per_turn", "at least 1")
+        self.require(self.max_steps >= 1, "max_steps", "at least 1")
+        self.require(bool(self.separator) and "<" not in self.separator, "separator", "non-empty and without '<'")
+        self.require(
+            self.representation in self.representations,
+            "representation",
+            f"one of {', '.join(self.representations)} in this environment",
+        )
+
+    def require(self, condition: bool, field: str, must_be: str) -> None:
+        """Raise a ConfigError that names the field, its value and what it must be, unless `condition`."""
+        if not condition:
+            raise ConfigError(f"{field}={getattr(self, field)!r} is not valid: it must be {must_be}")
+
+    @classmethod
+    def create(cls, preset: str = "paper", **options: Any) -> Self:
+        """The options of a preset, with `options` over them. Raises ConfigError with a hint."""
+        if preset not in cls.presets:
+            raise ConfigError(f"unknown preset {preset!r}.{did_you_mean(str(preset), cls.presets)}")
+        known = {field.name for field in dataclasses.fields(cls)}
+        for name in options:
+            if name not in known:
+                raise ConfigError(f"unknown option {name!r}.{did_you_mean(name, known)}")
+        return cls(**{**cls.presets[preset], **options})
+
+    def level_key(self) -> dict[str, Any]:
+        """The options that levels depend on, as JSON."""
+        return {name: getattr(self, name) for name in self.level_fields}
+
+
+@functools.cache
+def _field_types(cls: type[EnvConfig]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return isinstance(value, str | int) and value in args
+    if origin in (Union, types.UnionType):
+        return any(_is_a(value, each) for each in args)
+    if origin is tuple:
+        if not isinstance(value, tuple):
+            return False
+        each = (args[0],) * len(value) if args[-1] is Ellipsis else args
+        return len(value) == len(each) and all(map(_is_a, value, each))
+    if kind is float:
+        return isinstance(value, float | int) and not isinstance(value, bool) and value == value
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
+
+
+def _say(kind: Any) -> str:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, args))
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(_say, args))
+    if kind is types.NoneType:
+        return "None"
+    return str(kind) if origin else {"int": "an integer", "float": "a number", "bool": "True or False",
+                                     "str": "a string"}.get(kind.__name__, kind.__name__)  # fmt: skip
+
+
+def _hint(value: Any, kind: Any) -> str:
+    choices = [choice for choice in get_args(kind) if isinstance(choice, str)] if get_origin(kind) is Literal else []
+    return did_you_mean(value, choices) if choices and isinstance(value, str) else ""

@@ -1,0 +1,608 @@
+"""The contract: what a turn is, and what an environment of this package is.
+
+A subclass of `VagenEnv` supplies the hooks at the end of the class and nothing else; `reset` and
+`step` are written once, here. Rewards, trainers, the runner and the viewer read `Turn`s only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from vagen_envs.actions import Action, ActionGrammar
+from vagen_envs.config import EnvConfig
+from vagen_envs.errors import (
+    ConfigError,
+    EpisodeOverError,
+    RecordError,
+    ReplyTypeError,
+    SimulatorError,
+    VagenError,
+    did_you_mean,
+)
+from vagen_envs.parsing import Grammar, ParsedTurn, Problem
+from vagen_envs.pictures import Picture
+from vagen_envs.prompting import PromptPack, Prompts
+from vagen_envs.rendering import Window
+from vagen_envs.seeding import SPLITS, HashStream, Split
+from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
+
+SCHEMA_VERSION = 1
+"""Version of the JSON form of `Turn`."""
+
+IMAGE_PLACEHOLDER = "<image>"
+"""Stands in an observation's text where its picture belongs."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is true in an environment. Subclasses are frozen dataclasses of numbers, strings, tuples and dicts.
+
+    Set `kind` (unique, short); built-in states live in `vagen_envs.<kind>.state`.
+    """
+
+    kind: ClassVar[str] = ""
+    _kinds: ClassVar[dict[str, type[State]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if cls.kind:
+            State._kinds[cls.kind] = cls
+
+    def sentences(self) -> tuple[str, ...]:
+        """The facts as the paper's judge is given them (VAGEN, appendix D.1), one a sentence."""
+        raise NotImplementedError(f"{type(self).__name__} has no sentences")
+
+    def natural_language(self) -> str:
+        """What a truthful agent would write in plain words."""
+        return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in self.sentences())
+
+    def structured(self) -> str:
+        """The facts as a dictionary (VAGEN, appendix C.2)."""
+        raise NotImplementedError(f"{type(self).__name__} has no structured form")
+
+    def symbolic(self) -> str:
+        """The facts as a grid of symbols (VAGEN, appendix C.1), where there is one."""
+        raise NotImplementedError(f"{type(self).__name__} has no symbolic form")
+
+    def describe(self, representation: str) -> str:
+        """What a truthful agent would write in this representation."""
+        text: str = getattr(self, representation)()
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary from which `State.from_json` makes an equal state."""
+        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {"kind": self.kind, **data}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> State:
+        """Read a state back. Raises RecordError for an unknown kind or other fields than the kind has."""
+        kind = data.get("kind", "")
+        if kind not in State._kinds and kind in _BUILT_IN_KINDS:
+            importlib.import_module(f"vagen_envs.{kind}.state")
+        cls = State._kinds.get(kind)
+        if cls is None:
+            raise RecordError(f"unknown kind of state {kind!r}; import the package that defines it first")
+        try:
+            return cls(**{name: _frozen(value) for name, value in data.items() if name != "kind"})
+        except TypeError as error:
+            raise RecordError(f"this is not a state of kind {kind!r} ({error}); was it written by another version?") from error
+
+
+_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
+
+
+def _frozen(value: Any) -> Any:
+    """JSON's lists back to the tuples they were."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return {key: _frozen(each) for key, each in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RewardTerm:
+    """One named part of a reward. Terms of one name within a turn are added up."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """One action that the simulator carried out.
+
+    Attributes:
+        text: the action in canonical form.
+        effective: whether it changed the state.
+        rewards: the task's reward terms for this action.
+        feedback: what the agent is told about it, may be empty.
+    """
+
+    text: str
+    effective: bool
+    rewards: tuple[RewardTerm, ...] = ()
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What the agent is shown. `text` holds `<image>` where the picture belongs, if there is one."""
+
+    text: str
+    picture: Picture | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The text, and the picture by its content hash and shape."""
+        picture = self.picture and {"sha256": self.picture.sha256, "shape": list(self.picture.shape)}
+        return {"text": self.text, "picture": picture}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], pictures: Mapping[str, Picture]) -> Self:
+        """Read an observation back, with its picture if `pictures` (by SHA-256) has it."""
+        known = data["picture"]
+        if known is None:
+            return cls(data["text"], None)
+        name = known["sha256"]
+        return cls(data["text"], pictures.get(name) or Picture.known_by(name, tuple(known["shape"])))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The one record of a turn.
+
+    Attributes:
+        env_id: the environment's id with its version.
+        level: split, seed and content hash of the level.
+        index: 0 for the first turn of the episode.
+        observed: what the agent saw before it wrote.
+        reply: what it wrote, cut to the space's maximum length.
+        parsed: what the reply says.
+        executed: the actions carried out, in order.
+        before, after: the truth before the first and after the last action.
+        rewards: the turn's reward terms; `reward` is their sum.
+        metrics: `action_is_valid` (at least one action, none refused), `action_is_effective` (the state
+            changed), `success` (the task is solved), and the environment's own.
+        terminated: solved, or lost for good.
+        truncated: not terminated, but the budget of turns or actions is spent.
+        result: what the agent sees next; shown to it even after the last turn.
+    """
+
+    env_id: str
+    level: Mapping[str, Any]
+    index: int
+    observed: Observation
+    reply: str
+    parsed: ParsedTurn
+    executed: tuple[Executed, ...]
+    before: State
+    after: State
+    rewards: tuple[RewardTerm, ...]
+    metrics: Mapping[str, bool | float | str]
+    terminated: bool
+    truncated: bool
+    result: Observation
+
+    @property
+    def reward(self) -> float:
+        """The sum of the reward terms."""
+        return math.fsum(term.value for term in self.rewards)
+
+    @property
+    def success(self) -> bool:
+        """Whether the task is solved after this turn."""
+        return bool(self.metrics["success"])
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """The pictures that the JSON form names by hash."""
+        return tuple(each.picture for each in (self.observed, self.result) if each.picture is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary with a schema version. Pictures stand in it by content hash."""
+        return {
+            "schema": SCHEMA_VERSION,
+            "env_id": self.env_id,
+            "level": dict(self.level),
+            "index": self.index,
+            "observed": self.observed.to_json(),
+            "reply": self.reply,
+            "parsed": dataclasses.asdict(self.parsed),
+            "executed": [dataclasses.asdict(each) for each in self.executed],
+            "before": self.before.to_json(),
+            "after": self.after.to_json(),
+            "rewards": [dataclasses.asdict(each) for each in self.rewards],
+            "metrics": dict(self.metrics),
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+            "result": self.result.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None) -> Self:
+        """Read a turn back.
+
+        Args:
+            data: what `to_json` gave.
+            pictures: by SHA-256. Pictures that aren't in it are known by name only.
+
+        Raises:
+            RecordError: the schema is another one, or the record is damaged.
+        """
+        if data.get("schema") != SCHEMA_VERSION:
+            raise RecordError(
+                f"turn of schema {data.get('schema')!r}; this version reads {SCHEMA_VERSION}. "
+                "Read it with the version of vagen-envs that wrote it"
+            )
+        try:
+            executed = tuple(
+                Executed(each["text"], each["effective"], _terms(each["rewards"]), each["feedback"])
+                for each in data["executed"]
+            )
+            return cls(
+                env_id=data["env_id"],
+                level=data["level"],
+                index=data["index"],
+                observed=Observation.from_json(data["observed"], pictures or {}),
+                reply=data["reply"],
+                parsed=ParsedTurn.from_json(data["parsed"]),
+                executed=executed,
+                before=State.from_json(data["before"]),
+                after=State.from_json(data["after"]),
+                rewards=_terms(data["rewards"]),
+                metrics=data["metrics"],
+                terminated=data["terminated"],
+                truncated=data["truncated"],
+                result=Observation.from_json(data["result"], pictures or {}),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RecordError(f"damaged turn ({type(error).__name__}: {error}); its line must be left out") from error
+
+
+def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:
+    return tuple(RewardTerm(each["name"], each["value"]) for each in data)
+
+
+class VagenEnv(gym.Env[dict[str, Any], str]):
+    """A vision environment played by writing text.
+
+    Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
+    `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after `step`
+    also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
+
+    Args:
+        render_mode: `None`, `"rgb_array"`, `"human"` (a window, needs the extra `human`) or `"ansi"`.
+        preset: a named set of options, the paper's by default.
+        options: fields of the environment's configuration class.
+
+    Raises:
+        ConfigError: an option is unknown or out of range.
+        MissingExtraError: the environment's extra is not installed.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human", "ansi"], "render_fps": 2}  # noqa: RUF012
+
+    id: ClassVar[str]
+    """The id with its version, as in `gym.make`."""
+    config_class: ClassVar[type[EnvConfig]] = EnvConfig
+    prompt_folder: ClassVar[str]
+    """The environment's folder in a prompt pack."""
+    field_names: ClassVar[tuple[str, ...]] = ()
+    """The placeholders that `_fields` fills in at each observation."""
+
+    def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ConfigError(f"unknown render_mode {render_mode!r}.{did_you_mean(str(render_mode), modes)}")
+        try:
+            self.config = self.config_class.create(preset, **options)
+        except ConfigError as error:
+            raise ConfigError(f"{self.id}: {error}") from None
+        config = self.config
+        self.render_mode = render_mode
+        self.grammar = Grammar(
+            self._actions(),
+            strategy=config.strategy,
+            separator=config.separator,
+            max_actions=config.max_actions_per_turn,
+            layout=config.layout,
+            reasoning=config.reasoning,
+            parsing=config.parsing,
+            native_thinking=config.native_thinking,
+        )
+        self.prompts = Prompts(
+            PromptPack(config.prompt_pack),
+            self.prompt_folder,
+            self.grammar,
+            config.representation,
+            {"actions": self.grammar.actions.summary(), **self._constants()},
+            self.field_names,
+        )
+        self._looks = config.observation != "text"
+        self.action_space = UnicodeText()
+        shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        if self._looks:
+            shown["image"] = spaces.Box(0, 255, self._picture_shape(), np.uint8)
+        self.observation_space = spaces.Dict(shown)  # type: ignore[assignment]
+        self._running = False
+        self._window: Window | None = None
+        self._last_picture: Picture | None = None
+        self._feedback: tuple[str, ...] = ()
+
+    @property
+    def system_prompt(self) -> str:
+        """What the model is told before the first observation."""
+        return self.prompts.system
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
+            options: `{"split": …}` draws this level from another split than the configured one.
+        """
+        super().reset(seed=seed)
+        if seed is None:
+            seed = int(self.np_random.integers(2**31))
+        split = self._asked_split(options)
+        self._guarded(self._load, HashStream(self.id, self.config.level_key(), split, seed), split)
+        self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
+        self._turns = 0
+        self._steps = 0
+        self._running = True
+        self._state: State = self._guarded(self._extract)
+        self._observed = self._observe(None)
+        if self.render_mode == "human":
+            self.render()
+        return self._as_dict(self._observed), {"state": self._state, "level": dict(self.level)}
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Play one turn: parse the reply, carry its actions out, and show what came of it.
+
+        Args:
+            action: the model's reply. Any string will do; a malformed one is recorded in the turn.
+
+        Raises:
+            EpisodeOverError: there is no running episode.
+            ReplyTypeError: the reply isn't a string.
+            SimulatorError: the simulator broke; reset to go on.
+        """
+        if not self._running:
+            raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
+        if not isinstance(action, str):
+            raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
+        reply, parsed = self._read(action)
+        before = self._state
+        executed = self._carry_out(parsed.actions)
+        after: State = self._guarded(self._extract) if executed else before
+        solved = self._solved()
+        terminated = solved or self._lost()
+        self._turns += 1
+        spent = self._turns >= self.config.max_turns or self._steps >= self.config.max_steps
+        truncated = spent and not terminated
+        self._state = after
+        self._running = not (terminated or truncated)
+        result = self._observe(self._feedback_text(parsed, executed))
+        turn = Turn(
+            self.id,
+            self.level,
+            self._turns - 1,
+            self._observed,
+            reply,
+            parsed,
+            executed,
+            before,
+            after,
+            self._reward_terms(parsed, executed),
+            {
+                "action_is_valid": bool(parsed.actions) and not _has_refused(parsed),
+                "action_is_effective": any(each.effective for each in executed),
+                "success": solved,
+                **self._metrics(),
+            },
+            terminated,
+            truncated,
+            result,
+        )
+        self._observed = result
+        if self.render_mode == "human":
+            self.render()
+        info = {"turn": turn, "state": after, "level": dict(self.level)}
+        return self._as_dict(result), turn.reward, terminated, truncated, info
+
+    def render(self) -> Any:
+        """The picture (`rgb_array`), the state as text (`ansi`), or `None` after showing a window (`human`)."""
+        if self.render_mode is None:
+            gym.logger.warn(f'render() of {self.id} without a render mode; use gym.make("{self.id}", render_mode=…)')
+            return None
+        if not hasattr(self, "_state"):
+            raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
+        if self.render_mode == "ansi":
+            return self._view_text()
+        pixels = self._look().pixels.copy()
+        if self.render_mode == "rgb_array":
+            return pixels
+        self._window = self._window or Window(self.id, pixels.shape[1], pixels.shape[0])
+        self._window.show(pixels, self.metadata["render_fps"])
+        return None
+
+    def close(self) -> None:
+        """Free the window and whatever the simulator holds. May be called twice."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def oracle_reply(self) -> str:
+        """A full, true reply that brings the episode nearer to its end: the observation and the prediction are facts."""
+        actions = list(self.plan())[: self.config.max_actions_per_turn]
+        after = self.imagine(actions)
+        representation = self.config.representation
+        return self.grammar.render(
+            actions,
+            observation=self._state.describe(representation),
+            reasoning=self._reason(actions),
+            prediction=after.describe(representation),
+        )
+
+    # -- the parts of a turn -----------------------------------------------------------------------
+
+    def _asked_split(self, options: Mapping[str, Any] | None) -> Split:
+        for name in options or {}:
+            if name != "split":
+                raise ConfigError(f"{self.id}: unknown reset option {name!r}.{did_you_mean(name, ['split'])}")
+        split = (options or {}).get("split", self.config.split)
+        if split not in SPLITS:
+            raise ConfigError(f"{self.id}: unknown split {split!r}.{did_you_mean(str(split), SPLITS)}")
+        return split  # type: ignore[no-any-return]
+
+    def _read(self, reply: str) -> tuple[str, ParsedTurn]:
+        if len(reply) <= MAX_TEXT_LENGTH:
+            return reply, self.grammar.parse(reply)
+        cut = reply[:MAX_TEXT_LENGTH]
+        parsed = self.grammar.parse(cut)
+        problem = Problem(
+            "too_long",
+            f"the reply has {len(reply)} characters; only the first {MAX_TEXT_LENGTH} were read",
+            MAX_TEXT_LENGTH,
+            len(reply),
+        )
+        return cut, dataclasses.replace(parsed, well_formed=False, problems=(*parsed.problems, problem))
+
+    def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
+        executed: list[Executed] = []
+        for action in actions:
+            executed.append(self._guarded(self._execute, action))
+            self._steps += 1
+            if self._solved() or self._lost() or self._steps >= self.config.max_steps:
+                break
+        return tuple(executed)
+
+    def _guarded(self, call: Any, *args: Any) -> Any:
+        """A simulator's failure is never the agent's: name the environment and the cause."""
+        try:
+            return call(*args)
+        except VagenError:
+            self._running = False
+            raise
+        except Exception as error:
+            self._running = False
+            raise SimulatorError(self.id, f"{type(error).__name__}: {error}") from error
+
+    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+        sums: dict[str, float] = {}
+        for each in executed:
+            for term in each.rewards:
+                sums[term.name] = sums.get(term.name, 0.0) + term.value
+        if self.config.format_reward and parsed.format_correct:
+            sums["format"] = self.config.format_reward
+        return tuple([RewardTerm(name, value) for name, value in sums.items()])
+
+    def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
+        done = f"Executed: {', '.join([each.text for each in executed])}." if executed else "Nothing was executed."
+        said = [each.feedback for each in executed if each.feedback]
+        if not said and not parsed.problems:
+            return done
+        return " ".join([done, *said, *(f"Note: {problem.message}." for problem in parsed.problems)])
+
+    def _observe(self, feedback: str | None) -> Observation:
+        picture = self._look() if self._looks else None
+        mode = self.config.observation
+        view = IMAGE_PLACEHOLDER if mode == "image" else self._view_text()
+        if mode == "both":
+            view = f"{IMAGE_PLACEHOLDER}\n{view}"
+        fields = self._fields()
+        fields["view"] = view
+        if feedback is not None:
+            fields["feedback"] = feedback
+        return Observation(self.prompts.observe(fields)[:MAX_TEXT_LENGTH], picture)
+
+    def _look(self) -> Picture:
+        picture: Picture = self._guarded(self._picture)
+        return picture
+
+    def _as_dict(self, observation: Observation) -> dict[str, Any]:
+        if observation.picture is None:
+            return {"text": observation.text}
+        return {"image": observation.picture.pixels.copy(), "text": observation.text}
+
+    # -- what an environment supplies --------------------------------------------------------------
+
+    @abstractmethod
+    def _actions(self) -> ActionGrammar:
+        """What an answer may say. Called once, before `_load`."""
+
+    @abstractmethod
+    def _picture_shape(self) -> tuple[int, int, int]:
+        """Height and width in pixels, and 3. Called once, before `_load`."""
+
+    @abstractmethod
+    def _load(self, stream: HashStream, split: Split) -> None:
+        """Set up the level that `stream` says, drawing again until it belongs to `split`."""
+
+    @abstractmethod
+    def _content(self) -> str:
+        """The content hash of the level: equal for levels that are the same up to symmetry."""
+
+    @abstractmethod
+    def _extract(self) -> State:
+        """The truth now."""
+
+    @abstractmethod
+    def _picture(self) -> Picture:
+        """What is to be seen now. The pixels must not be written to afterwards."""
+
+    @abstractmethod
+    def _execute(self, action: Action) -> Executed:
+        """Carry one action out."""
+
+    @abstractmethod
+    def _solved(self) -> bool:
+        """Whether the task is done."""
+
+    def _lost(self) -> bool:
+        """Whether the task can't be done any more and the rules end it, as in a hole of the lake."""
+        return False
+
+    def _constants(self) -> dict[str, str]:
+        """The environment's placeholders that never change. Called once, before `_load`."""
+        return {}
+
+    def _fields(self) -> dict[str, str]:
+        """The placeholders named in `field_names`, for the observation now. A fresh dictionary."""
+        return {}
+
+    def _view_text(self) -> str:
+        """The state as a text observation shows it."""
+        return self._state.structured()
+
+    def _metrics(self) -> dict[str, bool | float | str]:
+        """The environment's own metrics of a turn."""
+        return {}
+
+    @abstractmethod
+    def plan(self) -> Sequence[str]:
+        """The oracle's next actions, any number. Raises LevelError where it sees no way."""
+
+    @abstractmethod
+    def imagine(self, actions: Sequence[str]) -> State:
+        """The truth after these actions of a turn, without changing anything."""
+
+    def _reason(self, actions: Sequence[str]) -> str:
+        """The oracle's words for why it does this."""
+        return f"The next step of the shortest way is {', '.join(actions)}."
+
+
+def _has_refused(parsed: ParsedTurn) -> bool:
+    return any(problem.code in ("unknown_action", "bad_argument") for problem in parsed.problems)

@@ -1,0 +1,151 @@
+"""`vagen/Sokoban-v0`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.grid import BoardPainter, tile_set
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.sokoban.levels import ACTIONS, draw_level
+from vagen_envs.sokoban.simulator import Simulator
+from vagen_envs.sokoban.state import SokobanState
+
+
+@dataclass(frozen=True, kw_only=True)
+class SokobanConfig(EnvConfig):
+    """Options of `vagen/Sokoban-v0`; the defaults are VAGEN's tables 7 and 16."""
+
+    level_fields: ClassVar[tuple[str, ...]] = (
+        "dim_room", "num_boxes", "min_solution_length", "max_solution_length"
+    )  # fmt: skip
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "released": {"min_solution_length": 1, "max_solution_length": 5, "box_off_target_reward": -1.0},
+    }
+
+    dim_room: tuple[int, int] = (6, 6)
+    """Rows and columns of the grid in cells, the surrounding wall included; 5 to 10 each."""
+    num_boxes: int = 1
+    """Boxes, and targets; 1 to 4."""
+    min_solution_length: int = 5
+    """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum; the
+    released code uses it as a maximum, which is the preset `released` (1 to 5)."""
+    max_solution_length: int = 9
+    """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
+    success_reward: float = 10.0
+    """When all boxes stand on targets (table 16)."""
+    step_reward: float = -0.1
+    """For each action after which the task isn't solved (table 16). "Each step" in the paper; a primitive
+    action here and in the released code, not a turn."""
+    box_on_target_reward: float = 1.0
+    """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead writes the three
+    cases as exclusive; gym-sokoban, which the released code uses, adds them up, and so do we."""
+    box_off_target_reward: float = 0.0
+    """For each box pushed off a target. The paper has none; gym-sokoban and so the released code have -1."""
+    scale: int = 1
+    """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
+
+    def __post_init__(self) -> None:
+        super(SokobanConfig, self).__post_init__()
+        self.require(all(5 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 5 to 10")
+        self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
+        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
+        self.require(
+            self.min_solution_length <= self.max_solution_length <= 60,
+            "max_solution_length",
+            f"from min_solution_length={self.min_solution_length} to 60",
+        )
+        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+
+
+class SokobanEnv(VagenEnv):
+    """Push every box onto a target, seen from above.
+
+    Actions: `Up`, `Down`, `Left`, `Right` (VAGEN, table 6), several a turn. A board is carved by a
+    random walk; its start is drawn among all positions whose exact distance from a solution lies in
+    the window. Boards, not only starts, are disjoint between splits.
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/Sokoban-v0"
+    config_class = SokobanConfig
+    prompt_folder = "sokoban"
+    config: SokobanConfig
+
+    def _actions(self) -> ActionGrammar:
+        return Names(*ACTIONS)
+
+    def _constants(self) -> dict[str, str]:
+        legend = "Symbols: # wall, _ floor, O target, X box, P you, * box on a target, S you on a target.\n"
+        return {"legend": "" if self.config.observation == "image" else legend}
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        height, width = self.config.dim_room
+        self._painter = BoardPainter(tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale), height, width)
+        return self._painter.shape
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        config = self.config
+        level, self._solutions = draw_level(
+            stream,
+            split,
+            height=config.dim_room[0],
+            width=config.dim_room[1],
+            num_boxes=config.num_boxes,
+            shortest=config.min_solution_length,
+            longest=config.max_solution_length,
+        )
+        self.simulator = Simulator(level)
+
+    def _content(self) -> str:
+        return content_hash(self.simulator.level.content())
+
+    def _extract(self) -> SokobanState:
+        return self.simulator.state()
+
+    def _picture(self) -> Picture:
+        return self._painter.picture(self.simulator.tiles)
+
+    def _view_text(self) -> str:
+        return self._state.symbolic()
+
+    def _execute(self, action: Action) -> Executed:
+        config = self.config
+        gained = self.simulator.step(action.name)
+        rewards = []
+        if gained == 1 and config.box_on_target_reward:
+            rewards.append(RewardTerm("box_on_target", config.box_on_target_reward))
+        elif gained == -1 and config.box_off_target_reward:
+            rewards.append(RewardTerm("box_off_target", config.box_off_target_reward))
+        if self.simulator.solved:
+            rewards.append(RewardTerm("success", config.success_reward))
+        elif config.step_reward:
+            rewards.append(RewardTerm("step", config.step_reward))
+        blocked = f"{action.name} was blocked." if gained is None else ""
+        return Executed(action.text, gained is not None, tuple(rewards), blocked)
+
+    def _solved(self) -> bool:
+        return self.simulator.solved
+
+    def plan(self) -> Sequence[str]:
+        """A shortest solution from here. Raises LevelError if a box is stuck."""
+        return [ACTIONS[i] for i in self._solutions.moves(self.simulator.boxes, self.simulator.player)]
+
+    def imagine(self, actions: Sequence[str]) -> SokobanState:
+        now = self.simulator
+        ahead = Simulator(dataclasses.replace(now.level, boxes=now.boxes, player=now.player))
+        for action in actions:
+            if ahead.solved:
+                break
+            ahead.step(action)
+        return ahead.state()

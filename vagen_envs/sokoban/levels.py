@@ -1,0 +1,240 @@
+"""Levels and exact solutions by retrograde search.
+
+From the solved states, moves are undone breadth-first; a state's depth is its exact distance, in
+moves, from the nearest solved state. All player positions of one placement of the boxes are one
+integer, a bit a cell, so a whole set of them moves with a shift. Boards have walls all around, so
+nothing wraps around an edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vagen_envs.errors import LevelError
+from vagen_envs.grid import canonical
+from vagen_envs.seeding import HashStream, Split, split_of
+
+ACTIONS = ("Up", "Down", "Left", "Right")
+
+_MOST_STATES = 3_000_000
+_MOST_ROOMS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A board with its start. Cells are numbered row by row; sets of cells are integers, a bit a cell.
+
+    Attributes:
+        height, width: in cells, the surrounding wall included.
+        floor: all cells that aren't wall.
+        targets, boxes: as many of one as of the other.
+        player: the number of a cell.
+    """
+
+    height: int
+    width: int
+    floor: int
+    targets: int
+    boxes: int
+    player: int
+
+    def steps(self) -> tuple[int, int, int, int]:
+        """How each of `ACTIONS` changes a cell's number."""
+        return -self.width, self.width, -1, 1
+
+    def content(self) -> bytes:
+        """The same for levels that are equal up to turning and mirroring."""
+        return _content(self.height, self.width, self.floor, self.targets, self.boxes, 1 << self.player)
+
+
+def _content(height: int, width: int, *masks: int) -> bytes:
+    """Canonical bytes of up to four sets of cells: each cell becomes the digit of the sets it is in."""
+    # A mask's binary digits read as hexadecimal ones leave room to add four masks cell by cell.
+    digits = sum(int(f"{mask:b}", 16) << i for i, mask in enumerate(masks))
+    cells = f"{digits:0{height * width}x}"[::-1].encode()
+    return b"sokoban" + canonical(cells, height, width)
+
+
+class Solutions:
+    """Exact distances to the solved states of one board, searched as deep as anybody has asked."""
+
+    def __init__(self, width: int, floor: int, targets: int) -> None:
+        self._floor = floor
+        self._width = width
+        self._seen: dict[int, int] = {targets: floor & ~targets}
+        self.layers: list[dict[int, int]] = [dict(self._seen)]
+        """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve it."""
+
+    def extend(self, depth: int) -> None:
+        """Search until `layers` reaches `depth` or there are no more states.
+
+        Raises:
+            LevelError: the board has more states than fit a sensible time and memory.
+        """
+        while len(self.layers) <= depth and self.layers[-1]:
+            self.layers.append(self._before(self.layers[-1]))
+            if len(self._seen) > _MOST_STATES:
+                raise LevelError(
+                    f"more than {_MOST_STATES} placements of boxes lie within {len(self.layers)} moves of the goal; "
+                    "ask for a smaller board, fewer boxes or a shorter solution"
+                )
+
+    def _before(self, layer: dict[int, int]) -> dict[int, int]:
+        """The states from which one move leads into `layer` and that no shorter way was found for."""
+        floor, width, seen = self._floor, self._width, self._seen
+        found: dict[int, int] = {}
+        for boxes, players in layer.items():
+            free = floor & ~boxes
+            walked = (players << 1 | players >> 1 | players << width | players >> width) & free & ~seen[boxes]
+            if walked:
+                seen[boxes] |= walked
+                found[boxes] = found.get(boxes, 0) | walked
+            for step in (1, width):
+                # The player stands on p, the box it just pushed on p + step, and it came from p - step.
+                pulls = players & boxes >> step & free << step
+                while pulls:
+                    p = pulls & -pulls
+                    pulls ^= p
+                    self._note(found, boxes ^ p ^ p << step, p >> step)
+                pulls = players & boxes << step & free >> step
+                while pulls:
+                    p = pulls & -pulls
+                    pulls ^= p
+                    self._note(found, boxes ^ p ^ p >> step, p << step)
+        return found
+
+    def _note(self, found: dict[int, int], boxes: int, player: int) -> None:
+        seen = self._seen.get(boxes, 0)
+        if not seen & player:
+            self._seen[boxes] = seen | player
+            found[boxes] = found.get(boxes, 0) | player
+
+    def distance(self, boxes: int, player: int) -> int | None:
+        """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's number."""
+        bit = 1 << player
+        depth = 0
+        while True:
+            self.extend(depth)
+            if depth >= len(self.layers) or not self.layers[depth]:
+                return None
+            if self.layers[depth].get(boxes, 0) & bit:
+                return depth
+            depth += 1
+
+    def moves(self, boxes: int, player: int) -> list[int]:
+        """A shortest solution as indices into `ACTIONS`. Raises LevelError if there is none."""
+        depth = self.distance(boxes, player)
+        if depth is None:
+            raise LevelError("no sequence of moves solves this position: a box is stuck; reset for another level")
+        path = []
+        steps = (-self._width, self._width, -1, 1)
+        for left in range(depth - 1, -1, -1):
+            for action, step in enumerate(steps):
+                moved = push(self._floor, boxes, player, step)
+                if moved is not None and self.layers[left].get(moved[0], 0) >> moved[1] & 1:
+                    boxes, player = moved
+                    path.append(action)
+                    break
+        return path
+
+
+def push(floor: int, boxes: int, player: int, step: int) -> tuple[int, int] | None:
+    """The rules of the game: boxes and player after one move, `None` if a wall or a box stops it."""
+    to = player + step
+    if not floor >> to & 1:
+        return None
+    if boxes >> to & 1:
+        beyond = to + step
+        if not floor >> beyond & 1 or boxes >> beyond & 1:
+            return None
+        return boxes ^ (1 << to | 1 << beyond), to
+    return boxes, to
+
+
+def draw_level(
+    stream: HashStream,
+    split: Split,
+    *,
+    height: int,
+    width: int,
+    num_boxes: int,
+    shortest: int,
+    longest: int,
+) -> tuple[Level, Solutions]:
+    """A level of `split` whose shortest solution has between `shortest` and `longest` moves.
+
+    The board is carved by a random walk, and dropped if its content belongs to another split. Then
+    a length is drawn among those that the board has, and a start among those of that length.
+
+    Raises:
+        LevelError: none was found; the message says what to change.
+    """
+    for _ in range(_MOST_ROOMS):
+        floor = _carve(stream, height, width)
+        cells = list(_cells(floor))
+        if len(cells) < 2 * num_boxes + 1:
+            continue
+        targets = sum(1 << cell for cell in stream.sample(cells, num_boxes))
+        if split_of(_content(height, width, floor, targets)) != split:  # whatever the start, so no board leaks
+            continue
+        solutions = Solutions(width, floor, targets)
+        solutions.extend(longest)
+        lengths = [d for d in range(shortest, len(solutions.layers)) if solutions.layers[d]]
+        if lengths:
+            boxes, player = _start(stream, solutions.layers[stream.choice(lengths)])
+            return Level(height, width, floor, targets, boxes, player), solutions
+    raise LevelError(
+        f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
+        f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
+    )
+
+
+def _carve(stream: HashStream, height: int, width: int) -> int:
+    """The floor left by a random walk with a brush, inside a wall all around.
+
+    As in gym-sokoban the walk has about 1.7 (height + width) steps and turns now and then; each
+    step clears the cell and one or two of its neighbours.
+    """
+    rows, columns = height - 2, width - 2
+    row, column = 1 + stream.below(rows), 1 + stream.below(columns)
+    count = int(1.7 * (height + width))
+    dice = stream.bits(6 * count)
+    direction = stream.bits(2)
+    floor = 0
+    inside = sum(((1 << columns) - 1) << 1 + r * width for r in range(1, rows + 1))
+    brushes = (0b11, 0b11 << width | 1, 1 | 1 << width, 1 | 1 << width | 0b10)
+    for _ in range(count):
+        if dice & 3 == 0:
+            direction = dice >> 2 & 3
+        if direction == 0:
+            row = row - 1 or 1
+        elif direction == 1:
+            row = min(row + 1, rows)
+        elif direction == 2:
+            column = column - 1 or 1
+        else:
+            column = min(column + 1, columns)
+        floor |= brushes[dice >> 4 & 3] << row * width + column
+        dice >>= 6
+    return floor & inside
+
+
+def _cells(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _start(stream: HashStream, layer: dict[int, int]) -> tuple[int, int]:
+    """One (boxes, player) of a layer, each equally likely."""
+    nth = stream.below(sum(players.bit_count() for players in layer.values()))
+    for boxes, players in layer.items():
+        count = players.bit_count()
+        if nth < count:
+            for _ in range(nth):
+                players &= players - 1
+            return boxes, (players & -players).bit_length() - 1
+        nth -= count
+    raise AssertionError("the layer holds fewer states than were counted")

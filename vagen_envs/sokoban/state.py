@@ -1,0 +1,74 @@
+"""What is true in Sokoban, in the paper's three representations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vagen_envs.core import State
+from vagen_envs.grid import Position, relation
+
+
+@dataclass(frozen=True, slots=True)
+class SokobanState(State):
+    """A position of the game.
+
+    Attributes:
+        height, width: of the grid in cells, the surrounding wall included.
+        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
+        player: (row, column), counted from 0 at the upper left.
+        boxes, targets: (row, column) each, in reading order.
+    """
+
+    kind: ClassVar[str] = "sokoban"
+
+    height: int
+    width: int
+    floor: int
+    player: Position
+    boxes: tuple[Position, ...]
+    targets: tuple[Position, ...]
+
+    def sentences(self) -> tuple[str, ...]:
+        """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix D.1)."""
+        return self._relations([f"box{i}" for i in range(len(self.boxes))], [f"target{i}" for i in range(len(self.targets))])
+
+    def natural_language(self) -> str:
+        single = len(self.boxes) == 1
+        boxes = ["the box"] if single else [f"box{i}" for i in range(len(self.boxes))]
+        targets = ["the target"] if single else [f"target{i}" for i in range(len(self.targets))]
+        return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in self._relations(boxes, targets))
+
+    def _relations(self, boxes: list[str], targets: list[str]) -> tuple[str, ...]:
+        return (
+            *(relation(name, at, "the player", self.player) for name, at in zip(boxes, self.boxes, strict=True)),
+            *(relation(name, at, "the player", self.player) for name, at in zip(targets, self.targets, strict=True)),
+            *(
+                relation(target, at, box, box_at)
+                for target, at in zip(targets, self.targets, strict=True)
+                for box, box_at in zip(boxes, self.boxes, strict=True)
+            ),
+        )
+
+    def structured(self) -> str:
+        """As in VAGEN, appendix C.2."""
+        return (
+            f"{{player_position: {self.player}, box_positions: {list(self.boxes)}, "
+            f"target_positions: {list(self.targets)}, grid_size: {(self.height, self.width)}}}"
+        )
+
+    def symbolic(self) -> str:
+        """As in VAGEN, appendix C.1: `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target."""
+        boxes, targets, floor, width = set(self.boxes), set(self.targets), self.floor, self.width
+
+        def symbol(row: int, column: int) -> str:
+            at = (row, column)
+            if at == self.player:
+                return "S" if at in targets else "P"
+            if at in boxes:
+                return "*" if at in targets else "X"
+            if at in targets:
+                return "O"
+            return "_" if floor >> row * width + column & 1 else "#"
+
+        return "\n".join("".join(symbol(row, column) for column in range(width)) for row in range(self.height))
