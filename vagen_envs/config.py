@@ -61,7 +61,7 @@ class EnvConfig:
     """The split that levels are drawn from. Splits share no level, whatever the seeds."""
 
     def __post_init__(self) -> None:
-        for name, kind in _field_types(type(self)).items():
+        for name, kind in _field_types(type(self)).items():  # type: ignore[arg-type]
             value = getattr(self, name)
             if isinstance(value, list):  # JSON has no tuples
                 value = tuple(value)
@@ -103,7 +103,7 @@ class EnvConfig:
 
 
 @functools.cache
-def _field_types(cls: type[EnvConfig]) -> dict[str, Any]:
+def _field_types(cls: type) -> dict[str, Any]:
     hints = typing.get_type_hints(cls)
     return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 

@@ -95,7 +95,9 @@ class State:
         try:
             return cls(**{name: _frozen(value) for name, value in data.items() if name != "kind"})
         except TypeError as error:
-            raise RecordError(f"this is not a state of kind {kind!r} ({error}); was it written by another version?") from error
+            raise RecordError(
+                f"this is not a state of kind {kind!r} ({error}); read it with the version that wrote it"
+            ) from error
 
 
 _BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
@@ -333,7 +335,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         if self._looks:
             shown["image"] = spaces.Box(0, 255, self._picture_shape(), np.uint8)
-        self.observation_space = spaces.Dict(shown)  # type: ignore[assignment]
+        self.observation_space = spaces.Dict(shown)
         self._running = False
         self._window: Window | None = None
         self._last_picture: Picture | None = None
@@ -445,7 +447,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
             self._window = None
 
     def oracle_reply(self) -> str:
-        """A full, true reply that brings the episode nearer to its end: the observation and the prediction are facts."""
+        """A full reply that brings the episode nearer to its end; observation and prediction are true."""
         actions = list(self.plan())[: self.config.max_actions_per_turn]
         after = self.imagine(actions)
         representation = self.config.representation

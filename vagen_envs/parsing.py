@@ -6,6 +6,7 @@ checks the format, so that these cannot disagree. Formats: VAGEN (paper), sectio
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,8 +89,10 @@ class ParsedTurn:
     @property
     def format_correct(self) -> bool:
         """What earns the format reward: well formed, at least one action, every action valid."""
-        return self.well_formed and bool(self.actions) and not any(
-            problem.code in ("unknown_action", "bad_argument") for problem in self.problems
+        return (
+            self.well_formed
+            and bool(self.actions)
+            and not any(problem.code in ("unknown_action", "bad_argument") for problem in self.problems)
         )
 
     @classmethod
@@ -175,7 +178,7 @@ class Grammar:
 
     def template(self) -> str:
         """The format as a prompt shows it, with `...` for every field."""
-        return self._fill(lambda tag: "...")
+        return self._fill(lambda _: "...")
 
     def render(
         self,
@@ -224,8 +227,10 @@ class Grammar:
         for i in range(0, len(pieces), 2):
             piece = pieces[i]
             position += len(piece)
-            if 0 < i < len(pieces) - 1 and (leaf := self._leaves.get(pieces[i - 1][1:-1])) and (
-                pieces[i + 1][2:-1] == pieces[i - 1][1:-1]
+            if (
+                0 < i < len(pieces) - 1
+                and (leaf := self._leaves.get(pieces[i - 1][1:-1]))
+                and (pieces[i + 1][2:-1] == pieces[i - 1][1:-1])
             ):
                 said[leaf] = piece = piece.strip()
                 if leaf == "answer":
@@ -253,7 +258,8 @@ class Grammar:
             native = _TAG.sub("", text[:begin]).strip()
             tags = [tag for tag in tags if tag.start >= begin]
             if self.native_thinking == "reject":
-                problems.append(Problem("native_thinking", "text of a thinking model stands before the reply", 0, begin))
+                message = "text of a thinking model stands before the reply"
+                problems.append(Problem("native_thinking", message, 0, begin))
         if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         problems += self._check_format(text, tags, begin)
@@ -319,8 +325,7 @@ class Grammar:
         for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
             opened = [tag for tag in tags if tag.name == name and not tag.closes]
             closed = [tag for tag in tags if tag.name == name and tag.closes]
-            first = (opened or closed or [None])[0]
-            span = (first.start, first.end) if first else (0, 0)
+            span = next(((tag.start, tag.end) for tag in (*opened, *closed)), (0, 0))
             if name not in known:
                 yield Problem("unexpected_tag", f"<{name}> doesn't belong to this format", *span)
             elif not opened and not closed:
@@ -335,9 +340,7 @@ class Grammar:
             elif any(tag.text != tag.text.lower() for tag in (*opened, *closed)):
                 yield Problem("tag_case", f"<{name}> must be written in lower case", *span)
 
-    def _stray_text(
-        self, text: str, tags: list[_Tag], begin: int, *, only_before: bool = False
-    ) -> Iterator[Problem]:
+    def _stray_text(self, text: str, tags: list[_Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
         """Text between tags that isn't the text of a field. Only the first such place is named."""
         edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
         gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
@@ -348,7 +351,7 @@ class Grammar:
                 return
 
     def _empty_fields(self, text: str, tags: list[_Tag]) -> Iterator[Problem]:
-        for left, right in zip(tags, tags[1:], strict=False):
+        for left, right in itertools.pairwise(tags):
             if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
                 yield Problem("empty_field", f"<{left.name}> is empty", left.start, right.end)
 

@@ -59,7 +59,9 @@ class Picture:
             with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
                 return cls(np.array(image.convert("RGB")))
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise RecordError(f"{len(data)} bytes are not a PNG picture ({error}); store `Picture.png` as it is") from error
+            raise RecordError(
+                f"{len(data)} bytes are not a PNG picture ({error}); store what `Picture.png` gives"
+            ) from error
 
     @property
     def pixels(self) -> Pixels:
@@ -75,7 +77,7 @@ class Picture:
         """The picture's name: SHA-256 over its shape and its pixels, in hexadecimal."""
         if self._sha256 is None:
             digest = hashlib.sha256(struct.pack("<II", self.shape[0], self.shape[1]))
-            digest.update(np.ascontiguousarray(self.pixels))
+            digest.update(np.ascontiguousarray(self.pixels).data)
             self._sha256 = digest.hexdigest()
         return self._sha256
 
@@ -136,10 +138,12 @@ def _palette_png(indices: Pixels, palette: Pixels) -> bytes:
     height, width = indices.shape
     rows = np.zeros((height, width + 1), np.uint8)  # each row starts with its filter type, 0 = none
     rows[:, 1:] = indices
-    return b"".join((
-        b"\x89PNG\r\n\x1a\n",
-        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
-        _chunk(b"PLTE", palette.tobytes()),
-        _chunk(b"IDAT", zlib.compress(rows, 1)),
-        _chunk(b"IEND", b""),
-    ))
+    return b"".join(
+        (
+            b"\x89PNG\r\n\x1a\n",
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            _chunk(b"PLTE", palette.tobytes()),
+            _chunk(b"IDAT", zlib.compress(rows.data, 1)),
+            _chunk(b"IEND", b""),
+        )
+    )

@@ -102,7 +102,7 @@ def _create(space: UnicodeText, n: int = 1, ctx: Any = multiprocessing) -> Any:
     return ctx.Array("I", n * (space.max_length + 1))
 
 
-@read_from_shared_memory.register
+@read_from_shared_memory.register  # type: ignore[arg-type]
 def _read(space: UnicodeText, shared_memory: Any, n: int = 1) -> SharedTexts:
     return SharedTexts(shared_memory, n, space.max_length)
 
@@ -117,15 +117,15 @@ def _write(space: UnicodeText, index: int, value: str, shared_memory: Any) -> No
 
 
 @create_empty_array.register
-def _empty(space: UnicodeText, n: int = 1, fn: Any = np.zeros) -> tuple[str, ...]:
+def _empty(space: UnicodeText, n: int = 1, fn: Any = np.zeros) -> tuple[str, ...]:  # noqa: ARG001
     return ("",) * n
 
 
 @batch_differing_spaces.register(UnicodeText)
-def _batch_differing(spaces: Sequence[UnicodeText]) -> Tuple:
+def _batch_differing(spaces: Sequence[UnicodeText]) -> Tuple[Any]:  # type: ignore[misc]
     return Tuple([copy.deepcopy(space) for space in spaces])
 
 
 @is_space_dtype_shape_equiv.register
 def _equivalent(space_1: UnicodeText, space_2: Any) -> bool:
-    return space_1 == space_2
+    return bool(space_1 == space_2)

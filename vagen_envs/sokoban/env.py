@@ -54,7 +54,7 @@ class SokobanConfig(EnvConfig):
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
     def __post_init__(self) -> None:
-        super(SokobanConfig, self).__post_init__()
+        EnvConfig.__post_init__(self)
         self.require(all(5 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 5 to 10")
         self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
         self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")

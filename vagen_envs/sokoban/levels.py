@@ -8,6 +8,7 @@ nothing wraps around an edge.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -233,8 +234,6 @@ def _start(stream: HashStream, layer: dict[int, int]) -> tuple[int, int]:
     for boxes, players in layer.items():
         count = players.bit_count()
         if nth < count:
-            for _ in range(nth):
-                players &= players - 1
-            return boxes, (players & -players).bit_length() - 1
+            return boxes, next(itertools.islice(_cells(players), nth, None))
         nth -= count
     raise AssertionError("the layer holds fewer states than were counted")

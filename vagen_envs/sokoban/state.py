@@ -31,13 +31,15 @@ class SokobanState(State):
 
     def sentences(self) -> tuple[str, ...]:
         """Boxes and targets seen from the player, then targets seen from boxes (VAGEN, appendix D.1)."""
-        return self._relations([f"box{i}" for i in range(len(self.boxes))], [f"target{i}" for i in range(len(self.targets))])
+        return self._relations(_numbered("box", len(self.boxes)), _numbered("target", len(self.targets)))
 
     def natural_language(self) -> str:
-        single = len(self.boxes) == 1
-        boxes = ["the box"] if single else [f"box{i}" for i in range(len(self.boxes))]
-        targets = ["the target"] if single else [f"target{i}" for i in range(len(self.targets))]
-        return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in self._relations(boxes, targets))
+        """The sentences as prose; with one box there is nothing to number."""
+        if len(self.boxes) > 1:
+            return State.natural_language(self)
+        return " ".join(
+            f"{sentence[0].upper()}{sentence[1:]}." for sentence in self._relations(["the box"], ["the target"])
+        )
 
     def _relations(self, boxes: list[str], targets: list[str]) -> tuple[str, ...]:
         return (
@@ -58,7 +60,10 @@ class SokobanState(State):
         )
 
     def symbolic(self) -> str:
-        """As in VAGEN, appendix C.1: `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target."""
+        """As in VAGEN, appendix C.1.
+
+        `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target.
+        """
         boxes, targets, floor, width = set(self.boxes), set(self.targets), self.floor, self.width
 
         def symbol(row: int, column: int) -> str:
@@ -72,3 +77,7 @@ class SokobanState(State):
             return "_" if floor >> row * width + column & 1 else "#"
 
         return "\n".join("".join(symbol(row, column) for column in range(width)) for row in range(self.height))
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    return [f"{name}{i}" for i in range(count)]

@@ -1,0 +1,1 @@
+"""FrozenLake: walk to the goal and keep out of the holes."""

@@ -1,0 +1,174 @@
+"""`vagen/FrozenLake-v0`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import LevelError
+from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, distances, draw_lake, move, read_lake
+from vagen_envs.frozen_lake.simulator import Simulator
+from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.grid import BoardPainter, tile_set
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import HashStream, Split, content_hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrozenLakeConfig(EnvConfig):
+    """Options of `vagen/FrozenLake-v0`; the defaults are VAGEN's tables 9 and 17."""
+
+    level_fields: ClassVar[tuple[str, ...]] = (
+        "desc",
+        "size",
+        "hole_probability",
+        "min_solution_length",
+        "max_solution_length",
+        "is_slippery",
+    )
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "released": {"min_solution_length": 1, "max_solution_length": 16, "step_reward": 0.0},
+    }
+
+    desc: tuple[str, ...] | None = None
+    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level; then `size`
+    and the window don't count, and there are no splits. `None` draws a map (table 9)."""
+    size: int = 4
+    """Rows and columns; 3 to 16."""
+    is_slippery: bool = False
+    """Slip to either side with a third each, as in Gymnasium. Slips are part of the seed. The paper's prompt says
+    that tiles are slippery although they aren't; ours says what is true."""
+    hole_probability: float = 0.2
+    """Chance of each cell to be a hole; Gymnasium's maps have 0.2."""
+    min_solution_length: int = 5
+    """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
+    The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
+    max_solution_length: int = 9
+    """Most moves of a shortest safe way: 9 is what three turns of three actions can do."""
+    success_reward: float = 10.0
+    """When the goal is reached (table 17)."""
+    step_reward: float = -0.1
+    """For each action after which the goal isn't reached (table 17), falling into a hole included. The released
+    code has none."""
+    scale: int = 1
+    """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(3 <= self.size <= 16, "size", "from 3 to 16")
+        self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
+        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
+        self.require(
+            self.min_solution_length <= self.max_solution_length,
+            "max_solution_length",
+            f"at least min_solution_length={self.min_solution_length}",
+        )
+        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+        if self.desc is not None:
+            read_lake(self.desc)
+
+
+class FrozenLakeEnv(VagenEnv):
+    """Walk over a frozen lake to the goal, and keep out of the holes, seen from above.
+
+    Actions: `Up`, `Down`, `Left`, `Right` (VAGEN, table 8), several a turn. Falling into a hole
+    terminates the episode without success. Maps, not only starts, are disjoint between splits.
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/FrozenLake-v0"
+    config_class = FrozenLakeConfig
+    prompt_folder = "frozen_lake"
+    config: FrozenLakeConfig
+
+    def _actions(self) -> ActionGrammar:
+        return Names(*ACTIONS)
+
+    def _constants(self) -> dict[str, str]:
+        legend = "Symbols: _ frozen, O hole, G goal, P you, X you in a hole, * you on the goal.\n"
+        straight = "The ice is not slippery: each action moves you one cell, unless the edge of the lake stops you."
+        slippery = "The ice is slippery: with one chance in three each, an action moves you straight on or to its left or right."
+        return {
+            "legend": "" if self.config.observation == "image" else legend,
+            "ice": slippery if self.config.is_slippery else straight,
+        }
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        size = len(self.config.desc) if self.config.desc else self.config.size
+        self._painter = BoardPainter(tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale), size, size)
+        return self._painter.shape
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        config = self.config
+        if config.desc is not None:
+            lake = read_lake(config.desc)
+        else:
+            lake = draw_lake(
+                stream,
+                split,
+                size=config.size,
+                hole_probability=config.hole_probability,
+                shortest=config.min_solution_length,
+                longest=config.max_solution_length,
+            )
+        self.simulator = Simulator(lake, stream if config.is_slippery else None)
+
+    def _content(self) -> str:
+        return content_hash(self.simulator.lake.content())
+
+    def _extract(self) -> FrozenLakeState:
+        return self.simulator.state()
+
+    def _picture(self) -> Picture:
+        return self._painter.picture(self.simulator.tiles())
+
+    def _view_text(self) -> str:
+        return self._state.symbolic()
+
+    def _execute(self, action: Action) -> Executed:
+        moved = self.simulator.step(action.name)
+        rewards: tuple[RewardTerm, ...] = ()
+        if self.simulator.solved:
+            rewards = (RewardTerm("success", self.config.success_reward),)
+        elif self.config.step_reward:
+            rewards = (RewardTerm("step", self.config.step_reward),)
+        feedback = "" if moved else f"{action.name} was blocked by the edge."
+        if self.simulator.lost:
+            feedback = "You fell into a hole."
+        return Executed(action.text, moved, rewards, feedback)
+
+    def _solved(self) -> bool:
+        return self.simulator.solved
+
+    def _lost(self) -> bool:
+        return self.simulator.lost
+
+    def plan(self) -> Sequence[str]:
+        """A shortest safe way from here, as if nothing slipped. Raises LevelError in a hole."""
+        lake, cell = self.simulator.lake, self.simulator.player
+        far = distances(lake.size, lake.cells)
+        path: list[str] = []
+        while lake.cells[cell] != GOAL:
+            left = far[cell]
+            if left is None:
+                raise LevelError("there is no safe way to the goal from here; reset for another level")
+            action = next(each for each in ACTIONS if far[move(lake.size, cell, each)] == left - 1)
+            path.append(action)
+            cell = move(lake.size, cell, action)
+        return path
+
+    def imagine(self, actions: Sequence[str]) -> FrozenLakeState:
+        ahead = self.simulator.copy()
+        for action in actions:
+            if ahead.solved or ahead.lost:
+                break
+            ahead.step(action)
+        return ahead.state()

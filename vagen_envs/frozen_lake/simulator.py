@@ -1,0 +1,65 @@
+"""The lake being walked on."""
+
+from __future__ import annotations
+
+import copy
+
+from vagen_envs.frozen_lake.levels import GOAL, HOLE, Lake, move
+from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.seeding import HashStream
+
+# Order of the tiles in tiles.png: FROZEN, HOLE, GOAL as in a Lake, then the player on each of them.
+_PLAYER = 3
+
+_SIDEWAYS = {"Up": ("Left", "Right"), "Down": ("Right", "Left"), "Left": ("Down", "Up"), "Right": ("Up", "Down")}
+
+
+class Simulator:
+    """One lake being walked on.
+
+    Args:
+        lake: the map and the start.
+        slips: where slipping is drawn from; `None` for ice that isn't slippery.
+    """
+
+    def __init__(self, lake: Lake, slips: HashStream | None = None) -> None:
+        self.lake = lake
+        self.player = lake.start
+        self._slips = slips
+        self._target = divmod(lake.cells.index(GOAL), lake.size)
+        self._holes = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE)
+
+    def step(self, action: str) -> bool:
+        """Walk one cell, or slip: a third each straight on and to either side, as in Gymnasium. Whether it moved."""
+        if self._slips is not None:
+            action = (action, *_SIDEWAYS[action])[self._slips.below(3)]
+        was = self.player
+        self.player = move(self.lake.size, was, action)
+        return self.player != was
+
+    def copy(self) -> Simulator:
+        """The same moment again, with the same slips to come."""
+        twin = copy.copy(self)
+        twin._slips = copy.copy(self._slips)
+        return twin
+
+    @property
+    def solved(self) -> bool:
+        """Whether the player is on a goal."""
+        return self.lake.cells[self.player] == GOAL
+
+    @property
+    def lost(self) -> bool:
+        """Whether the player is in a hole."""
+        return self.lake.cells[self.player] == HOLE
+
+    def state(self) -> FrozenLakeState:
+        """The truth now."""
+        size = self.lake.size
+        return FrozenLakeState(size, divmod(self.player, size), self._target, self._holes)
+
+    def tiles(self) -> bytearray:
+        """The tile of each cell now, row by row."""
+        tiles = bytearray(self.lake.cells)
+        tiles[self.player] += _PLAYER
+        return tiles
