@@ -38,7 +38,7 @@ HOSTILE_REPLIES: tuple[str, ...] = (
     "<answer></answer>" * 500,
     "<answer>" + "Nonsense," * 1_500 + "</answer>",
     "<think></think><answer><image></answer>",
-    "<answer>\U0001f600‮\u0000</answer>",
+    "<answer>\U0001f600\u202e\u0000</answer>",
     "x" * (MAX_TEXT_LENGTH + 1),
     "<answer>" + "x" * 1_000_000,
     "%s {0} ${view} $(reboot) \\1 <!ENTITY a 'b'>",
@@ -123,11 +123,11 @@ def unseeded_resets_continue_the_stream(factory: Factory, seeds: Sequence[int]) 
 
 def global_generators_are_left_alone(factory: Factory, seeds: Sequence[int]) -> None:
     """Neither `random` nor `numpy.random` moves."""
-    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index, union-attr]  # noqa: NPY002
+    before = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index]  # noqa: NPY002
     with _made(factory) as env:
         for _ in _play(env, seeds[0], _oracle):
             pass
-    after = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index, union-attr]  # noqa: NPY002
+    after = random.getstate(), np.random.get_state()[1].tobytes()  # type: ignore[index]  # noqa: NPY002
     _require(before[0] == after[0], "the global generator of `random` was used")
     _require(before[1] == after[1], "the global generator of `numpy.random` was used")
 

@@ -95,7 +95,10 @@ class FrozenLakeEnv(VagenEnv):
     def _constants(self) -> dict[str, str]:
         legend = "Symbols: _ frozen, O hole, G goal, P you, X you in a hole, * you on the goal.\n"
         straight = "The ice is not slippery: each action moves you one cell, unless the edge of the lake stops you."
-        slippery = "The ice is slippery: with one chance in three each, an action moves you straight on or to its left or right."
+        slippery = (
+            "The ice is slippery: with one chance in three each, "
+            "an action moves you straight on, to its left or to its right."
+        )
         return {
             "legend": "" if self.config.observation == "image" else legend,
             "ice": slippery if self.config.is_slippery else straight,

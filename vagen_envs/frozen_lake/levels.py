@@ -105,14 +105,19 @@ def read_lake(desc: Sequence[str]) -> Lake:
     """A lake from Gymnasium's letters: `S` start, `F` frozen, `H` hole, `G` goal.
 
     Raises:
-        ConfigError: it isn't a square of these letters with one start and a goal that can be reached.
+        ConfigError: it isn't a square of these letters with one start and one goal that can be reached.
     """
     text = "".join(desc)
     size = len(desc)
     letters = {"S": FROZEN, "F": FROZEN, "H": HOLE, "G": GOAL}
-    if any(len(row) != size for row in desc) or set(text) - set(letters) or text.count("S") != 1 or "G" not in text:
+    if (
+        any(len(row) != size for row in desc)
+        or set(text) - set(letters)
+        or text.count("S") != 1
+        or text.count("G") != 1
+    ):
         raise ConfigError(
-            f"desc={list(desc)!r} is not a lake: it must be a square of the letters S, F, H, G with one S and a G"
+            f"desc={list(desc)!r} is not a lake: it must be a square of the letters S, F, H, G with one S and one G"
         )
     lake = Lake(size, bytes(letters[letter] for letter in text), text.index("S"))
     if distances(size, lake.cells)[lake.start] is None:

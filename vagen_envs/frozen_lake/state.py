@@ -45,7 +45,10 @@ class FrozenLakeState(State):
         )
 
     def symbolic(self) -> str:
-        """As in VAGEN, appendix C.1: `_` frozen, `O` hole, `G` goal, `P` you, `X` you in a hole, `*` you on the goal."""
+        """As in VAGEN, appendix C.1.
+
+        `_` frozen, `O` hole, `G` goal, `P` you, `X` you in a hole, `*` you on the goal.
+        """
         rows = [["_"] * self.size for _ in range(self.size)]
         for row, column in self.holes:
             rows[row][column] = "O"
