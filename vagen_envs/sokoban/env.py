@@ -108,7 +108,7 @@ class SokobanEnv(VagenEnv):
         self.simulator = Simulator(level)
 
     def _content(self) -> str:
-        return content_hash(self.simulator.level.board())
+        return content_hash(self.simulator.level.board)
 
     def _extract(self) -> SokobanState:
         return self.simulator.state()

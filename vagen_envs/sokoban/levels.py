@@ -19,7 +19,7 @@ ACTIONS = ("Up", "Down", "Left", "Right")
 
 _MOST_STATES = 3_000_000
 _MOST_ROOMS = 10_000
-_TARGETS_A_ROOM = 4
+_TARGETS_A_ROOM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Level:
         floor: all cells that aren't wall.
         targets, boxes: as many of one as of the other.
         player: the number of a cell.
+        board: floor and targets in a form that is the same for boards equal up to turning and mirroring.
     """
 
     height: int
@@ -39,17 +40,15 @@ class Level:
     targets: int
     boxes: int
     player: int
+    board: bytes
 
     def steps(self) -> tuple[int, int, int, int]:
         """How each of `ACTIONS` changes a cell's number."""
         return -self.width, self.width, -1, 1
 
-    def board(self) -> bytes:
-        """The board without its start, the same for boards that are equal up to turning and mirroring."""
-        return _board(self.height, self.width, self.floor, self.targets)
 
-
-def _board(height: int, width: int, floor: int, targets: int) -> bytes:
+def canonical_board(height: int, width: int, floor: int, targets: int) -> bytes:
+    """What `Level.board` is; splits go by it, whatever the start, so that no board leaks."""
     # Binary digits read as hexadecimal ones leave room to add two sets cell by cell.
     digits = int(f"{floor:b}", 16) + 2 * int(f"{targets:b}", 16)
     return b"sokoban" + canonical(f"{digits:0{height * width}x}"[::-1].encode(), height, width)
@@ -176,16 +175,20 @@ def draw_level(
         inside = cells(floor)
         if len(inside) < 2 * num_boxes + 1:
             continue
+        reachable = _pushed_onto(floor, width)
         for _ in range(_TARGETS_A_ROOM):
             targets = sum([1 << cell for cell in stream.sample(inside, num_boxes)])
-            if split_of(_board(height, width, floor, targets)) != split:  # whatever the start, so no board leaks
+            if not targets & reachable:
+                continue
+            board = canonical_board(height, width, floor, targets)
+            if split_of(board) != split:
                 continue
             solutions = Solutions(width, floor, targets)
             solutions.extend(longest)
             lengths = [d for d in range(shortest, len(solutions.layers)) if solutions.layers[d]]
             if lengths:
                 boxes, player = _start(stream, solutions.layers[stream.choice(lengths)])
-                return Level(height, width, floor, targets, boxes, player), solutions
+                return Level(height, width, floor, targets, boxes, player, board), solutions
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
         f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
@@ -203,16 +206,21 @@ def _carve(stream: HashStream, height: int, width: int) -> int:
     cell = (1 + stream.below(height - 2)) * width + 1 + stream.below(width - 2)
     step = steps[stream.bits(2)]
     count = int(1.7 * (height + width))
-    dice = stream.bits(6 * count)
     floor = 0
-    for _ in range(count):
-        if dice & 3 == 0:
-            step = steps[dice >> 2 & 3]
+    for die in stream.bits(8 * count).to_bytes(count, "little"):
+        if die & 3 == 0:
+            step = steps[die >> 2 & 3]
         if inside >> cell + step & 1:
             cell += step
-        floor |= brushes[dice >> 4 & 3] << cell
-        dice >>= 6
+        floor |= brushes[die >> 4 & 3] << cell
     return floor & inside
+
+
+def _pushed_onto(floor: int, width: int) -> int:
+    """The cells that a push can end on: the two cells before them in some direction are floor."""
+    sideways = (floor << 1 & floor << 2) | (floor >> 1 & floor >> 2)
+    upright = (floor << width & floor << 2 * width) | (floor >> width & floor >> 2 * width)
+    return floor & (sideways | upright)
 
 
 @functools.cache
