@@ -86,10 +86,10 @@ def has_debian_package(name: str) -> bool:
 
 
 def pip(*words: str) -> None:
-    done = subprocess.run(
-        [PYTHON, "-m", "pip", "--quiet", "--disable-pip-version-check", *words], cwd=ROOT, check=False
-    )
+    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
+        print(done.stdout)
         raise SystemExit(f"pip {' '.join(words)} failed, see above; mend that and run make again")
 
 
