@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
+from vagen_envs.seeding import HashStream
 
 
 def protocol(agents, episodes=6, **options):
@@ -145,14 +145,14 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     calm = vagen(*arguments, "--out", tmp_path / "calm")
     assert calm.wait() == 0
     file = tmp_path / "killed" / "episodes.jsonl"
-    chance = random.Random(0)
+    stream = HashStream("when to kill")
     kills = 0
-    for _ in range(12):
+    for _ in range(8):
         size = file.stat().st_size if file.exists() else 0
         process = vagen(*arguments, "--out", tmp_path / "killed")
         while process.poll() is None and (not file.exists() or file.stat().st_size <= size):
             time.sleep(0.002)
-        time.sleep(chance.random() * 0.05)
+        time.sleep(stream.random() * 0.05)
         process.kill()
         ended = process.wait()
         process.communicate()
