@@ -98,11 +98,11 @@ def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
     made = []
     if parsed.observation is not None:
         picture = turn.observed.picture if pictures else None
-        png = picture.png() if picture is not None else None
+        png = picture.png if picture is not None else None
         made.append(Statement("grounding", parsed.observation, turn.before, turn.env_id, png))
     if parsed.prediction is not None:
         picture = turn.result.picture if pictures else None
-        png = picture.png() if picture is not None else None
+        png = picture.png if picture is not None else None
         made.append(Statement("world_modeling", parsed.prediction, turn.after, turn.env_id, png))
     return made
 
