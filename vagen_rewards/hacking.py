@@ -201,8 +201,9 @@ class RewardedSentence:
         sentence: in one spelling.
         count: statements it stands in.
         value: sum of those statements' scores.
-        truth_rate: share of *other* states of the same kind for which the judge accepts the sentence by
-            itself. 0 is specific to its state; near 1 is a catch-all.
+        truth_rate: share of the turns' states for which the judge finds the sentence by itself right (at
+            least 0.7, the paper's threshold). Near 0 is specific to its state; near 1 is a catch-all.
+        kinds: the kinds of state it was said of.
     """
 
     sentence: str
@@ -244,5 +245,5 @@ def rewarded_sentences(
         known = [state for state in states if state.kind in row.kinds]
         sample = known[:: max(1, len(known) // probes)][:probes]
         values = [judge.score(Statement("grounding", row.sentence, state)).value for state in sample]
-        row.truth_rate = sum(value is not None and value > 0 for value in values) / len(values) if values else 0.0
+        row.truth_rate = sum(value is not None and value >= 0.7 for value in values) / len(values) if values else 0.0
     return rows

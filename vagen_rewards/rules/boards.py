@@ -173,8 +173,8 @@ def _mark(
 ) -> Marks:
     """Count what is right, wrong and stated under one assignment.
 
-    A fact is a side on one axis. "Above" states one fact of two things that stand diagonally; being in
-    the same row is a fact worth stating only together with the same column, so that "left of" is full.
+    A fact is a side on one axis. "Above" states one of the two facts of things that stand diagonally.
+    Being in the same row needn't be said, so that "left of" is a full description; said, it counts.
     """
     marks = Marks()
     stated: dict[tuple[str, int, str, int, int], set[int]] = {}
@@ -218,9 +218,10 @@ def _mark(
             for j, other in enumerate(things[other_kind]):
                 same_place = at == other
                 for axis in (0, 1):
-                    if same_place or at[axis] != other[axis]:
+                    said = _key(subject, i, other_kind, j, axis) in true
+                    if said or same_place or at[axis] != other[axis]:
                         marks.wanted += 1
-                        marks.found += _key(subject, i, other_kind, j, axis) in true
+                        marks.found += said
     return marks
 
 

@@ -388,6 +388,8 @@ class _Reader:
         if self.everyone:
             self.everyone = False
             self.on_they(token)
+        if self.moving:
+            self.pending = []  # "moves up and is …": that was the way it went
         self.moving = False
         if self.front is None and not self.subjects and self.words[self.index - 1].kind == "there":
             self.existing = False
