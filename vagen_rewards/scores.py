@@ -113,9 +113,7 @@ def score_turn(turn: Turn, judge: Judge) -> TurnScores:
     return TurnScores(**{statement.part: judge.score(statement) for statement in made})
 
 
-async def score_turns(
-    turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None
-) -> list[TurnScores]:
+async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
     """Score a batch of turns together.
 
     Args:

@@ -128,7 +128,9 @@ def judge(server):
 
 
 def test_yes_and_no(server, judge):
-    server.behave = lambda n, r: YES if "above the player." in r["messages"][1]["content"].split("begin")[1] else YES.replace("YES", "NO")
+    server.behave = lambda n, r: (
+        YES if "above the player." in r["messages"][1]["content"].split("begin")[1] else YES.replace("YES", "NO")
+    )
     asked = judge()
     scores = asyncio.run(asked.score_many([statement(), statement("The box is below the player.")]))
     assert [score.value for score in scores] == [1.0, 0.0]
@@ -197,7 +199,9 @@ def test_the_structured_mode_compares_here(server, judge):
     assert "above" not in server.requests[0]["messages"][1]["content"]  # the truth isn't shown
 
 
-@pytest.mark.parametrize("reply", ["no", "{}", '{"relations": 3}', '{"relations": [1]}', '{"relations": [{"subject": {}}]}'])
+@pytest.mark.parametrize(
+    "reply", ["no", "{}", '{"relations": 3}', '{"relations": [1]}', '{"relations": [{"subject": {}}]}']
+)
 def test_a_structured_reply_of_another_form(server, judge, reply):
     server.behave = lambda n, r: reply
     assert judge("structured").score(statement()).value in (None, 0.0)

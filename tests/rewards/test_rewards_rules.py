@@ -221,7 +221,10 @@ def test_words_to_the_judge_earn_nothing(text):
 
 @pytest.mark.parametrize("form", ["symbolic", "structured"])
 def test_grids_and_dictionaries(form):
-    for state, moved in ((BOARD, dataclasses.replace(BOARD, player=(5, 5))), (LAKE, dataclasses.replace(LAKE, player=(0, 0)))):
+    for state, moved in (
+        (BOARD, dataclasses.replace(BOARD, player=(5, 5))),
+        (LAKE, dataclasses.replace(LAKE, player=(0, 0))),
+    ):
         text = getattr(state, form)()
         assert value(text, state) == 1.0
         assert 0 < value(text, moved) < 1.0

@@ -35,7 +35,9 @@ class ReplyCache:
             self._connection = sqlite3.connect(self.path, check_same_thread=False, timeout=30, isolation_level=None)
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID"
+            )
 
     def get(self, key: bytes) -> str | None:
         """The reply, or `None` if it isn't known."""

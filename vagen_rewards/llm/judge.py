@@ -261,4 +261,3 @@ def _wait(state: Any) -> float:
 
     backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
     return backoff
-

@@ -169,7 +169,10 @@ _RANK = {"player": 0, "box": 1, "hole": 1, "target": 2}
 
 
 def _mark(
-    things: Things, claims: Sequence[Claim], places: Mapping[Mention, tuple[int, ...]], wanted: Sequence[tuple[str, str]]
+    things: Things,
+    claims: Sequence[Claim],
+    places: Mapping[Mention, tuple[int, ...]],
+    wanted: Sequence[tuple[str, str]],
 ) -> Marks:
     """Count what is right, wrong and stated under one assignment.
 

@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
 
 class Absence(NamedTuple):
-    """"There is no hole …": none of this kind at this side of the player, or at all."""
+    """ "There is no hole …": none of this kind at this side of the player, or at all."""
 
     kind: str
     vertical: int | None
@@ -66,7 +66,7 @@ class Reading(NamedTuple):
     absences: tuple[Absence, ...]
 
 
-_SENTENCE = re.compile(r"[.;:!?\n\r•]+")
+_SENTENCE = re.compile(r"[.;!?\n\r•]+")
 _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 _NOTHING: tuple[Mention, ...] = ()
 
@@ -195,6 +195,8 @@ class _Reader:
         self.everyone = True
 
     def on_thing(self, token: Token) -> None:
+        if token.value[3:] == ("i",) and self._next().kind == "word":
+            return  # "I see", "if I do this"
         self._thing(self._mentions(token))
 
     def on_it(self, token: Token) -> None:
@@ -208,11 +210,13 @@ class _Reader:
             self._thing(self.subjects[:1] or self.past_subjects[:1] or self.past_objects[:1])
 
     def on_they(self, token: Token) -> None:
-        both = dict.fromkeys((*self.recent[-2:],) if len(self.recent) > 1 else (*self.past_subjects, *self.past_objects))
+        both = dict.fromkeys(
+            (*self.recent[-2:],) if len(self.recent) > 1 else (*self.past_subjects, *self.past_objects)
+        )
         self._start_subject(tuple(both))
 
     def _mentions(self, token: Token) -> tuple[Mention, ...]:
-        kind, label, plural = token.value
+        kind, label, plural = token.value[:3]
         count = min(self.count, 9)
         if self.everyone:
             label = "all"
@@ -311,7 +315,7 @@ class _Reader:
         self.pending.append(token)
 
     def on_loose(self, token: Token) -> None:
-        """"Left to the target": a place after "is", a way after "push"."""
+        """ "Left to the target": a place after "is", a way after "push"."""
         if not self.moving:
             self.on_direction(token)
 
@@ -412,6 +416,11 @@ class _Reader:
         self.hedged = True
         self.claims[self.clause :] = [claim._replace(hedged=True) for claim in self.claims[self.clause :]]
 
+    def on_or(self, token: Token) -> None:
+        """ "Above or below" is a doubt; "one or two cells above" isn't."""
+        if self._previous_but("the", "a").kind not in ("ordinal", "number", "end") or self._next().kind == "direction":
+            self.on_hedge(token)
+
     def on_but(self, token: Token) -> None:
         self.negated = False
 
@@ -431,7 +440,11 @@ class _Reader:
             self.moving = False
 
     def _end_clause(self, keep: bool = False) -> None:
-        if self.absent and not any(True for _ in self.absences) and self.subjects[:1] == (Mention(self.absent, "none"),):
+        if (
+            self.absent
+            and not any(True for _ in self.absences)
+            and self.subjects[:1] == (Mention(self.absent, "none"),)
+        ):
             if not self.pending and not self.related:
                 self.absences.append(Absence(self.absent, None, None))
         self._elide()
@@ -448,7 +461,9 @@ class _Reader:
         return self.words[at] if at < len(self.words) else Token("end")
 
     def _next_but(self, *kinds: str) -> Token:
-        return next((token for token in self.words[self.index + 1 :][:6] if token.kind not in (*kinds, "word")), Token("end"))
+        return next(
+            (token for token in self.words[self.index + 1 :][:6] if token.kind not in (*kinds, "word")), Token("end")
+        )
 
     def _previous(self) -> Token:
         return self._previous_but("the", "a", "ordinal", "all", "number", "word")

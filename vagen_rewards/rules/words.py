@@ -23,14 +23,16 @@ class Token(NamedTuple):
     relational: bool = False
 
 
+_PEOPLE = "player|agent|character|worker|person|man|figure|hero|avatar|robot|elf|protagonist"
+
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
-        "player": r"player|agent|character|worker|person|man|avatar|robot",
+        "player": _PEOPLE,
         "box": r"box(?:es)?|crates?|cubes?",
         "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|cells?|squares?|tiles?))?",
     },
     "frozen_lake": {
-        "player": r"player|agent|character|person|man|avatar|robot|elf",
+        "player": _PEOPLE,
         "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|cell|square|tile))?",
         "hole": r"(?:ice )?(?:holes?|pits?)",
     },
@@ -38,9 +40,21 @@ BOARD_NOUNS: dict[str, dict[str, str]] = {
 """Regular expressions of the names that the things of a board go by."""
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
-_PLURAL = re.compile(r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile)s\b")
+_PLURAL = re.compile(
+    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile)s\b"
+)
 _LABEL = re.compile(r"[ _#]*(\d+)$")
-_ORDINALS = {"first": "#1", "second": "#2", "third": "#3", "fourth": "#4", "another": "a", "other": "other", "one": "a", "a": "a", "an": "a"}
+_ORDINALS = {
+    "first": "#1",
+    "second": "#2",
+    "third": "#3",
+    "fourth": "#4",
+    "another": "a",
+    "other": "other",
+    "one": "a",
+    "a": "a",
+    "an": "a",
+}
 
 _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far|immediately|directly) )?"
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
@@ -56,14 +70,15 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?)(?:ward|wards|ern)?(?: (?:side|part))?(?P<v_of> (?:of|from|than))?"),
     ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
     ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
-    ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|or|any|whichever|wherever|depending|anywhere|unsure|if|unclear|whether|nor both"),
+    ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|any|whichever|wherever|depending|anywhere|unsure|unclear|whether"),
+    ("or", r"or|and/or"),
     ("not", r"not|n't|isn't|aren't|won't|never|no longer|neither|nor|no|cannot|without"),
     ("but", r"but|instead|rather"),
     ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
     ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|ends? up|appears?|located|situated|positioned|placed|'re|'m"),
     ("has", r"has|have|having"),
     ("which", r"which|that|who"),
-    ("with", r"with|while|whereas|as|because|so|since|when|after|before|then"),
+    ("with", r"with|if|while|whereas|as|because|so|since|when|after|before|then"),
     ("and", r"and|&|also|plus"),
     ("all", r"both|all|every|each"),
     ("ordinal", r"first|second|third|fourth|another|other|one(?= of)?"),
@@ -75,6 +90,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("the", r"the|this|these|those|your"),
     ("a", r"a|an|some"),
     ("comma", r","),
+    ("colon", r":"),
     ("unit", _UNITS + r"|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
@@ -94,8 +110,10 @@ def _pattern(board: str) -> re.Pattern[str]:
     nouns = "|".join(
         rf"(?P<{kind}>(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?)" for kind, names in BOARD_NOUNS[board].items()
     )
-    rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma"))
-    return re.compile(rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|\b(?:{nouns}|{rest})(?![^\W_])")
+    rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
+    return re.compile(
+        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)|\b(?:{nouns}|{rest})(?![^\W_])"
+    )
 
 
 def tokens(board: str, sentence: str) -> list[Token]:
@@ -114,7 +132,7 @@ def _token(board: str, match: re.Match[str]) -> Token | None:
     if outer in ("skip", "unit"):
         return Token("skip")
     if outer == "me":
-        return Token("thing", ("player", "", False))
+        return Token("thing", ("player", "", False, match[0]))
     if outer == "my":
         return Token("owner_of", ("player", "", False))
     if outer == "same":
@@ -145,7 +163,7 @@ def _token(board: str, match: re.Match[str]) -> Token | None:
     if outer == "number":
         words = ("two", "three", "four", "five", "six", "seven", "eight")
         return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
-    return Token(outer)
+    return Token("is" if outer == "colon" else outer)
 
 
 def _thing(name: str, text: str) -> Token:
