@@ -113,9 +113,23 @@ def _numbered(claim: Claim, sentence: int) -> Claim:
 def _read_sentence(
     board: str, sentence: str, past: tuple[tuple[Mention, ...], tuple[Mention, ...]]
 ) -> tuple[tuple[Claim, ...], tuple[Absence, ...], tuple[tuple[Mention, ...], tuple[Mention, ...]]]:
-    reader = _Reader([token for token in tokens(board, sentence) if token.kind != "skip"], *past)
+    reader = _Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     return tuple(reader.claims), tuple(reader.absences), (reader.subjects or past[0], reader.objects or past[1])
+
+
+def _without_places(words: list[Token]) -> list[Token]:
+    """Without what says nothing: "a floor cell" in "on a floor cell above the box" is no thing."""
+    kept: list[Token] = []
+    for token in words:
+        if token.kind == "place":
+            while kept and kept[-1].kind in ("word", "number"):
+                kept.pop()
+            if kept and kept[-1].kind in ("a", "the", "ordinal"):
+                kept.pop()
+        elif token.kind != "skip":
+            kept.append(token)
+    return kept
 
 
 class _Reader:
@@ -170,7 +184,9 @@ class _Reader:
             self.determiner = self.strange = False  # "the yellow box"
         elif self.strange and token.kind not in ("the", "a", "owner"):
             self.determiner = self.strange = False
-            if self.pending or self.onto:
+            if self.wants_frame:
+                self.wants_frame = False  # "from the image"
+            elif self.pending or self.onto:
                 self.pending, self.onto = [], False
             else:
                 self.subjects, self.related = _NOTHING, False
@@ -418,7 +434,7 @@ class _Reader:
 
     def on_or(self, token: Token) -> None:
         """ "Above or below" is a doubt; "one or two cells above" isn't."""
-        if self._previous_but("the", "a").kind not in ("ordinal", "number", "end") or self._next().kind == "direction":
+        if self._previous_but("the", "a").kind not in ("ordinal", "number", "end"):
             self.on_hedge(token)
 
     def on_but(self, token: Token) -> None:

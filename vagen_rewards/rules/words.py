@@ -23,7 +23,7 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-_PEOPLE = "player|agent|character|worker|person|man|figure|hero|avatar|robot|elf|protagonist"
+_PEOPLE = "(?:player|agent|character|worker|person|man|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
@@ -34,7 +34,7 @@ BOARD_NOUNS: dict[str, dict[str, str]] = {
     "frozen_lake": {
         "player": _PEOPLE,
         "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|cell|square|tile))?",
-        "hole": r"(?:ice )?(?:holes?|pits?)",
+        "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
 """Regular expressions of the names that the things of a board go by."""
@@ -60,7 +60,7 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over"),
+    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
     ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
@@ -75,7 +75,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("not", r"not|n't|isn't|aren't|won't|never|no longer|neither|nor|no|cannot|without"),
     ("but", r"but|instead|rather"),
     ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
-    ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|ends? up|appears?|located|situated|positioned|placed|'re|'m"),
+    ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|end(?:s|ed|ing)? up|(?:seem|look)s?(?: like)?(?: it)?|appears?|located|situated|positioned|placed|'re|'m"),
     ("has", r"has|have|having"),
     ("which", r"which|that|who"),
     ("with", r"with|if|while|whereas|as|because|so|since|when|after|before|then"),
@@ -91,7 +91,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("a", r"a|an|some"),
     ("comma", r","),
     ("colon", r":"),
-    ("unit", _UNITS + r"|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area)"),
+    ("unit", r"rows?|columns?|steps?|units?|moves?|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
 
