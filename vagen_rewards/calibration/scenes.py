@@ -15,26 +15,61 @@ Made = tuple[str, bool] | None
 
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")
 _WAYS = {
-    "development": {"ahead": ("ahead", "straight ahead"), "left": ("to the left",), "right": ("to the right",), "back": ("behind me",)},
-    "held_out": {
-        "ahead": ("directly ahead of me", "straight ahead", "ahead"),
-        "left": ("on my left", "to my left", "on the left side of the image", "to the left of me"),
-        "right": ("on my right", "to my right", "on the right side of the view", "to the right of the robot"),
+    "development": {
+        "ahead": ("ahead", "straight ahead", "directly ahead of me"),
+        "left": ("to the left", "on my left", "to my left", "on the left side of the image", "to the left of me"),
+        "right": (
+            "to the right",
+            "on my right",
+            "to my right",
+            "on the right side of the view",
+            "to the right of the robot",
+        ),
         "back": ("behind me", "somewhere at my back"),
     },
-}  # fmt: skip
+    "held_out": {
+        "ahead": ("in front of me", "right ahead", "forward"),
+        "left": ("at the left", "to the left side of me", "leftwards"),
+        "right": ("at the right", "to the right of the agent", "on the right side of my view"),
+        "back": ("behind the agent", "behind me"),
+    },
+}
 _SEEN = {
-    "development": ("The {t} is {w}.", "I see the {t} {w}."),
-    "held_out": (
-        "There is a {t} {w}.", "The {t} can be seen {w}, on top of some furniture.", "In the room, the {t} is {w}.",
-        "The target, a {t}, is located {w}.", "I notice the {t} {w}. The floor is clear.", "The {t} stands {w}.",
+    "development": (
+        "The {t} is {w}.",
+        "I see the {t} {w}.",
+        "There is a {t} {w}.",
+        "The {t} can be seen {w}, on top of some furniture.",
+        "In the room, the {t} is {w}.",
+        "The target, a {t}, is located {w}.",
+        "I notice the {t} {w}. The floor is clear.",
+        "The {t} stands {w}.",
     ),
-}  # fmt: skip
+    "held_out": (
+        "Looking around, the {t} is {w}.",
+        "The image shows the {t} {w}.",
+        "A {t} stands {w}, next to a wall.",
+        "The {t} is visible {w} at some distance.",
+        "The {t} which I look for is {w}.",
+        "There I see the {t}; it is {w}.",
+    ),
+}
 _AFTER = {
-    "development": ("The {t} will be {m}.",),
-    "held_out": ("After this the {t} will be {m}.", "I will move {m} to reach the {t}.", "Moving {m} brings me to the {t}.",
-                 "The {t} will then be further {m}."),
-}  # fmt: skip
+    "development": (
+        "The {t} will be {m}.",
+        "After this the {t} will be {m}.",
+        "I will move {m} to reach the {t}.",
+        "Moving {m} brings me to the {t}.",
+        "The {t} will then be further {m}.",
+    ),
+    "held_out": (
+        "The {t} should be {m} after that.",
+        "Turning and going {m}, I get to the {t}.",
+        "The next view has the {t} {m}.",
+        "To reach the {t} I will have to go {m}.",
+        "The {t} ends up {m}.",
+    ),
+}
 _MOVES = {
     "ahead": ("ahead", "forward"),
     "left": ("left", "to the left"),
@@ -47,12 +82,25 @@ _NAV_CATCH = ("The {t} is either to the left or to the right.", "The {t} may be 
               "The {t} is ahead of me, to my left and to my right.", "Maybe the {t} is ahead or maybe behind.")  # fmt: skip
 
 _PLACED = {
-    "development": ("The {t} is at {p}.", "{k}: {p}"),
-    "held_out": (
-        "The {t} can be found at {p}.", "The position of the {t} is {p}.", "I see the {t} located at coordinates {p}.",
-        "{t}: {p}", "The {t} sits on the table at {p}, ready to be used.", "The {t} is currently at about {p} mm.",
+    "development": (
+        "The {t} is at {p}.",
+        "{k}: {p}",
+        "The {t} can be found at {p}.",
+        "The position of the {t} is {p}.",
+        "I see the {t} located at coordinates {p}.",
+        "{t}: {p}",
+        "The {t} sits on the table at {p}, ready to be used.",
+        "The {t} is currently at about {p} mm.",
     ),
-}  # fmt: skip
+    "held_out": (
+        "The {t} lies at {p}.",
+        "The {t}'s position: {p}.",
+        "For the {t}, I read the coordinates {p}.",
+        "{t} = {p}",
+        "The {t}, which I need, is at {p}.",
+        "The center of the {t} is near {p}.",
+    ),
+}
 
 
 def makers(kind: str, name: str) -> Callable[[str, State, State, Part, HashStream], Made]:

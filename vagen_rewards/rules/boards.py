@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import re
@@ -30,6 +31,27 @@ def compare_claims(things: Things, reading: Reading, wanted: Sequence[tuple[str,
         reading: what is claimed.
         wanted: the pairs of kinds (subject, other) whose relations a full description has.
     """
+    kinds = tuple(things)
+    ranked = _ranked(tuple(tuple(things[kind]) for kind in kinds))
+    marks = _compare_ranked(kinds, ranked, reading, tuple(wanted))
+    return dataclasses.replace(marks, notes=list(marks.notes))
+
+
+def _ranked(places: tuple[tuple[Position, ...], ...]) -> tuple[tuple[Position, ...], ...]:
+    """The places on the smallest board on which everything stands as it did to everything else."""
+    rows = {row: i for i, row in enumerate(sorted({at[0] for each in places for at in each}))}
+    columns = {column: i for i, column in enumerate(sorted({at[1] for each in places for at in each}))}
+    return tuple([tuple([(rows[row], columns[column]) for row, column in each]) for each in places])
+
+
+@functools.lru_cache(maxsize=65536)
+def _compare_ranked(
+    kinds: tuple[str, ...],
+    places: tuple[tuple[Position, ...], ...],
+    reading: Reading,
+    wanted: tuple[tuple[str, str], ...],
+) -> Marks:
+    things = dict(zip(kinds, places, strict=True))
     claims = [claim for claim in reading.claims if claim.subject.kind in things and claim.other.kind in things]
     mentions = _mentions(things, claims)
     best: Marks | None = None
@@ -40,6 +62,7 @@ def compare_claims(things: Things, reading: Reading, wanted: Sequence[tuple[str,
         if not marks.wrong and marks.found == marks.wanted:
             break
     marks = best if best is not None else _mark(things, [], {}, wanted)
+    marks.unread = reading.unread
     for absence in reading.absences:
         if absence.kind in things and _present(things, absence):
             marks.fault(f"there is a {absence.kind} where none is said to be")
@@ -75,9 +98,9 @@ def _assignments(
         count = len(things[kind])
         ways = _ways(len(names), count)
         size *= ways
-        if size > MAX_ASSIGNMENTS:
+        if size > MAX_ASSIGNMENTS or kind == "hole":
             choices.append([_matched(things, kind, names, mentions, claims)])
-            size //= ways
+            size //= max(ways, 1)
         else:
             slots = [*range(count), *[-1] * max(0, len(names) - count)]
             choices.append([dict(zip(names, each, strict=True)) for each in _permutations(slots, len(names))])

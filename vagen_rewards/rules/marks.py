@@ -21,6 +21,7 @@ class Marks:
         found: of the facts a full description has, how many the text states.
         wanted: how many facts a full description has.
         essential: whether the text truly says what it must (the goal, in FrozenLake and Navigation).
+        unread: sentences that say something of things which wasn't understood; `"direct"` doesn't accept them.
         notes: the wrong claims in words, a few of them.
     """
 
@@ -29,6 +30,7 @@ class Marks:
     found: int = 0
     wanted: int = 0
     essential: bool = True
+    unread: int = 0
     notes: list[str] = field(default_factory=list)
 
     @property

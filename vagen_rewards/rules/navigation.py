@@ -83,14 +83,18 @@ def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
     denied: dict[str, list[set[str]]] = {}
     spoken = ""
     for sentence in _SENTENCE.split(text)[:100]:
-        named_here = False
+        named_here = bool(re.match(r"\s*(?:it|which)\b", sentence))
+        waiting: set[str] = set()
         for clause in filter(None, _CLAUSE.split(sentence)):
             named = _named(clause, truth.target_type, others)
             if named:
                 spoken, named_here = named, True
-            elif not spoken or not (named_here or _MOVE.search(clause)):
-                continue  # of nothing in particular
             yes, no = _directions(clause, part)
+            if not named and not (spoken and (named_here or _MOVE.search(clause))):
+                waiting |= yes if _MOVE.search(clause) else set()  # "going left, I get to the …"
+                continue
+            if not yes and not no and waiting:
+                yes, waiting = waiting, set()
             if yes and _HEDGE.search(sentence):
                 yes = {"ahead", "left", "right", "back"}
             if yes:
