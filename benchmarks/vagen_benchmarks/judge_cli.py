@@ -134,7 +134,9 @@ def rescore_command(
         table.add_row(*key, str(len(values)), f"{math.fsum(values) / len(values):.3f}")
     out.print(table)
     if tally.unscored:
-        out.print(f"{tally.unscored} statements are unscored, the last for this reason: {tally.last_reason}", markup=False)
+        out.print(
+            f"{tally.unscored} statements are unscored, the last for this reason: {tally.last_reason}", markup=False
+        )
     out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True, markup=False)
 
 
@@ -145,7 +147,7 @@ async def _rescored(
     scores = await score_turns(turns, judge)
     rescored: list[dict[str, Any]] = []
     for turn, each in zip(turns, scores, strict=True):
-        for part, score in each.items():
+        for part, score in each.by_part():
             tally.add(score)
             if score.value is not None:
                 sums.setdefault((episode.agent, episode.task, part), []).append(score.value)

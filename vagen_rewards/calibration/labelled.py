@@ -54,7 +54,7 @@ def labelled_set(
     per_kind: int = 300,
     seed: int = 0,
     set: Set = "held_out",
-    kinds: Sequence[str] = tuple(ENVS),  # noqa: A002
+    kinds: Sequence[str] = tuple(ENVS),
 ) -> tuple[list[Labelled], dict[str, str]]:
     """Make the set. The same arguments give the same set.
 

@@ -23,6 +23,7 @@ class Marks:
         essential: whether the text truly says what it must (the goal, in FrozenLake and Navigation).
         unread: sentences that say something of things which wasn't understood; `"direct"` doesn't accept them.
         notes: the wrong claims in words, a few of them.
+        parts: found and wanted, for each pair of kinds that was asked for.
     """
 
     right: int = 0
@@ -32,6 +33,7 @@ class Marks:
     essential: bool = True
     unread: int = 0
     notes: list[str] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def f1(self) -> float:

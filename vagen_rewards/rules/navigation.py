@@ -129,10 +129,8 @@ def _directions(clause: str, part: Part) -> tuple[set[str], set[str]]:
             continue  # "left of the table" is no direction from the agent
         if match["ahead"] == "front":
             rest = clause[match.end("ahead") :]
-            if (
-                part == "world_modeling"
-                or (match["of"] or rest.startswith(" of "))
-                and not re.match(rf" of {_VIEW}\b", rest)
+            if part == "world_modeling" or (
+                (match["of"] or rest.startswith(" of ")) and not re.match(rf" of {_VIEW}\b", rest)
             ):
                 continue
         (no if match["not"] else yes).add(way)
