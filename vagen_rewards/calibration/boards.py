@@ -1,5 +1,7 @@
 """Statements about Sokoban and FrozenLake."""
 
+# ruff: noqa: E501  # tables of templates, one a line
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -268,7 +270,7 @@ _FOREIGN = {
     "de": {-1: "oberhalb von", 1: "unterhalb von"}, "es": {-1: "encima de", 1: "debajo de"},
     "zh": {-1: "上方", 1: "下方"}, "fr": {-1: "au-dessus de", 1: "en dessous de"},
 }  # fmt: skip
-_APPENDIX = {
+_APPENDIX: dict[str, tuple[tuple[str, Any], ...]] = {
     "sokoban": (
         ("The player goes left and afterwards shoves the box left towards the target.", None),
         ("The player moves down and then right, which brings the box to the target.", None),
@@ -319,16 +321,16 @@ def makers(kind: str, name: str) -> Callable[[str, State, State, Part, HashStrea
                 return None
             foreign = {language: words[rows] for language, words in _FOREIGN.items()}
             return stream.choice(_LANGUAGES).format(**foreign), True
-        text, truth = stream.choice(_APPENDIX[kind])
+        said_so, truth = stream.choice(_APPENDIX[kind])  # `None`: never true
         if truth is None:
-            return text, False
-        player, target = things["player"][0], things["target"][0]
+            return said_so, False
+        me, goal = things["player"][0], things["target"][0]
         if truth == "at":
-            return text, player == target
+            return said_so, me == goal
         if len(things["box"]) > 1:
             return None
         box = things["box"][0]
-        return text, player[0] > box[0] > target[0]
+        return said_so, me[0] > box[0] > goal[0]
 
     return make
 

@@ -1,5 +1,7 @@
 """Statements about Navigation, PrimitiveSkill and SVG."""
 
+# ruff: noqa: E501  # tables of templates, one a line
+
 from __future__ import annotations
 
 import re

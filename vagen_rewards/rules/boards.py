@@ -326,7 +326,11 @@ def read_grid(rows: Sequence[str], meaning: Mapping[str, tuple[str, ...]]) -> di
     return found
 
 
-_ENTRY = re.compile(r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*((?:[\[\](),\s]|-?\d{1,6})*)", re.IGNORECASE)  # fmt: skip
+_ENTRY = re.compile(
+    r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*"
+    r"((?:[\[\](),\s]|-?\d{1,6})*)",
+    re.IGNORECASE,
+)
 _PAIR = re.compile(r"[\[(]\s*(-?\d{1,6})\s*,\s*(-?\d{1,6})\s*[\])]")
 _SIZE = re.compile(r"[\"']?grid_size[\"']?\s*[:=]\s*[\[(]\s*(\d{1,4})\s*,\s*(\d{1,4})\s*[\])]", re.IGNORECASE)
 _NAMES = {"boxes": "box", "targets": "target", "goal": "target", "holes": "hole"}

@@ -68,7 +68,8 @@ def comparison_for(kind: str) -> Comparison:
     if comparison is None:
         if kind not in _BUILT_IN:
             raise JudgeConfigError(
-                f"RuleJudge can't compare states of kind {kind!r}; teach it with vagen_rewards.rules.register_comparison"
+                f"RuleJudge can't compare states of kind {kind!r}; "
+                "teach it with vagen_rewards.rules.register_comparison"
             )
         comparison = importlib.import_module(f"vagen_rewards.rules.{kind}").compare
         _COMPARISONS[kind] = comparison

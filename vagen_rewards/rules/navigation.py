@@ -35,9 +35,13 @@ _SYNONYMS = {
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _VIEW = r"(?:me|(?:the )?(?:agent|robot|player|view|image|picture|frame|scene|screen|camera)|my (?:view|position))"
 _SENTENCE = re.compile(r"[.;!?\n]+")
-_CLAUSE = re.compile(r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))")  # fmt: skip
+_CLAUSE = re.compile(
+    r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))"
+    r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
+)
 _DIRECTION = re.compile(
-    rf"(?P<not>\b(?:not|never|neither|nor|no longer)\b[a-z ]{{0,24}}?)?\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
+    rf"(?P<not>\b(?:not|never|neither|nor|no longer)\b[a-z ]{{0,24}}?)?"
+    rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|(?P<right>right(?:ward|wards)?)"
     rf"|(?P<back>behind|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )

@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
 
 class Absence(NamedTuple):
-    """ "There is no hole …": none of this kind at this side of the player, or at all."""
+    """In "There is no hole …": none of this kind at this side of the player, or at all."""
 
     kind: str
     vertical: int | None
@@ -89,8 +89,7 @@ def _read(board: str, text: str) -> Reading:
         if not sentence or sentence.isspace():
             continue
         found, none, clear, past = _read_sentence(board, " ".join(sentence[:MAX_SENTENCE].split()), past)
-        for claim in found:
-            claims.append(_numbered(claim, number))
+        claims.extend(_numbered(claim, number) for claim in found)
         absences += none
         unread += not clear
         if len(claims) > MAX_CLAIMS:
@@ -168,7 +167,8 @@ class _Reader:
         self.existing = False
 
     def run(self) -> None:
-        for self.index, token in enumerate(self.words):
+        for index, token in enumerate(self.words):
+            self.index = index
             if token.kind != "word":
                 self._settle_noun(token)
             handler = getattr(self, f"on_{token.kind}", None)
@@ -341,7 +341,7 @@ class _Reader:
         self.pending.append(token)
 
     def on_loose(self, token: Token) -> None:
-        """ "Left to the target": a place after "is", a way after "push"."""
+        """In "left to the target": a place after "is", a way after "push"."""
         if not self.moving:
             self.on_direction(token)
 
@@ -443,7 +443,7 @@ class _Reader:
         self.claims[self.clause :] = [claim._replace(hedged=True) for claim in self.claims[self.clause :]]
 
     def on_or(self, token: Token) -> None:
-        """ "Above or below" is a doubt; "one or two cells above" isn't."""
+        """In "above or below" there is a doubt; "one or two cells above" isn't."""
         if self._previous_but("the", "a").kind not in ("ordinal", "number", "end"):
             self.on_hedge(token)
 
@@ -466,13 +466,9 @@ class _Reader:
             self.moving = False
 
     def _end_clause(self, keep: bool = False) -> None:
-        if (
-            self.absent
-            and not any(True for _ in self.absences)
-            and self.subjects[:1] == (Mention(self.absent, "none"),)
-        ):
-            if not self.pending and not self.related:
-                self.absences.append(Absence(self.absent, None, None))
+        alone = self.subjects[:1] == (Mention(self.absent, "none"),) and not self.pending and not self.related
+        if self.absent and alone and not self.absences:
+            self.absences.append(Absence(self.absent, None, None))
         self._elide()
         subjects, hedged = self.subjects, self.hedged
         self._reset_clause()

@@ -3,6 +3,8 @@
 A board's vocabulary says which nouns are things. Everything else is the same for every board.
 """
 
+# ruff: noqa: E501  # a table of patterns, one a line
+
 from __future__ import annotations
 
 import functools
@@ -140,7 +142,7 @@ def _token(board: str, match: re.Match[str]) -> Token | None:
         what = groups["same_what"]
         if what == "row" or what.startswith("horizontal"):
             return Token("direction", (0, None), True)
-        if what.startswith("col") or what.startswith("vertical"):
+        if what.startswith(("col", "vertical")):
             return Token("direction", (None, 0), True)
         return Token("direction", (0, 0), True)
     if outer == "aligned":
