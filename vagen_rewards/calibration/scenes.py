@@ -18,22 +18,34 @@ Made = tuple[str, bool] | None
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")
 _WAYS = {
     "development": {
-        "ahead": ("ahead", "straight ahead", "directly ahead of me"),
-        "left": ("to the left", "on my left", "to my left", "on the left side of the image", "to the left of me"),
+        "ahead": ("ahead", "straight ahead", "directly ahead of me", "in front of me", "right ahead", "forward"),
+        "left": (
+            "to the left",
+            "on my left",
+            "to my left",
+            "on the left side of the image",
+            "to the left of me",
+            "at the left",
+            "to the left side of me",
+            "leftwards",
+        ),
         "right": (
             "to the right",
             "on my right",
             "to my right",
             "on the right side of the view",
             "to the right of the robot",
+            "at the right",
+            "to the right of the agent",
+            "on the right side of my view",
         ),
-        "back": ("behind me", "somewhere at my back"),
+        "back": ("behind me", "somewhere at my back", "behind the agent"),
     },
     "held_out": {
-        "ahead": ("in front of me", "right ahead", "forward"),
-        "left": ("at the left", "to the left side of me", "leftwards"),
-        "right": ("at the right", "to the right of the agent", "on the right side of my view"),
-        "back": ("behind the agent", "behind me"),
+        "ahead": ("ahead of the agent", "straight in front of me", "directly ahead"),
+        "left": ("on the left", "off to the left", "on the left of the picture"),
+        "right": ("on the right", "off to the right", "on the right-hand side"),
+        "back": ("back behind me", "behind"),
     },
 }
 _SEEN = {
@@ -46,14 +58,19 @@ _SEEN = {
         "The target, a {t}, is located {w}.",
         "I notice the {t} {w}. The floor is clear.",
         "The {t} stands {w}.",
-    ),
-    "held_out": (
         "Looking around, the {t} is {w}.",
         "The image shows the {t} {w}.",
         "A {t} stands {w}, next to a wall.",
         "The {t} is visible {w} at some distance.",
         "The {t} which I look for is {w}.",
         "There I see the {t}; it is {w}.",
+    ),
+    "held_out": (
+        "I can see the {t} {w}.",
+        "The {t} appears {w}.",
+        "In this view the {t} is {w}, on a shelf.",
+        "The object of interest, the {t}, is {w}.",
+        "The {t} is located {w} and partly hidden.",
     ),
 }
 _AFTER = {
@@ -63,13 +80,17 @@ _AFTER = {
         "I will move {m} to reach the {t}.",
         "Moving {m} brings me to the {t}.",
         "The {t} will then be further {m}.",
-    ),
-    "held_out": (
         "The {t} should be {m} after that.",
         "Turning and going {m}, I get to the {t}.",
         "The next view has the {t} {m}.",
         "To reach the {t} I will have to go {m}.",
         "The {t} ends up {m}.",
+    ),
+    "held_out": (
+        "The {t} is then {m}.",
+        "I should go {m} towards the {t}.",
+        "Next the {t} will appear {m}.",
+        "By walking {m} I approach the {t}.",
     ),
 }
 _MOVES = {
@@ -93,14 +114,19 @@ _PLACED = {
         "{t}: {p}",
         "The {t} sits on the table at {p}, ready to be used.",
         "The {t} is currently at about {p} mm.",
-    ),
-    "held_out": (
         "The {t} lies at {p}.",
         "The {t}'s position: {p}.",
         "For the {t}, I read the coordinates {p}.",
         "{t} = {p}",
         "The {t}, which I need, is at {p}.",
         "The center of the {t} is near {p}.",
+    ),
+    "held_out": (
+        "The {t} is positioned at {p}.",
+        "The {t} now rests at {p}.",
+        "{k} -> {p}",
+        "Coordinates of the {t}: {p}.",
+        "The {t} will be at {p} afterwards.",
     ),
 }
 
@@ -149,7 +175,7 @@ def _navigation(name: str, category: str, state: Any, other: Any, part: Part, st
     return f"I will move forward-{truth} to reach the {target}.", truth in ("left", "right")
 
 
-def _primitive_skill(name: str, category: str, state: Any, other: Any, part: Part, stream: HashStream) -> Made:
+def _primitive_skill(name: str, category: str, state: Any, other: Any, _: Part, stream: HashStream) -> Made:
     names = list(state.positions)
     chosen = stream.sample(names, min(2, len(names)))
 
