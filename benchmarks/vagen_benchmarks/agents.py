@@ -5,16 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from vagen_benchmarks.clients.base import Ending
 from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
-
-Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
-or before it began. Each is played as the reply it is."""
-
 
 @dataclass
 class Game:

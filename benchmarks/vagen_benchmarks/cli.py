@@ -135,12 +135,10 @@ def _make_agent(
 ) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
-    provider, _, model = name.partition(":")
-    if provider != "openai" or not model:
-        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, [*SCRIPTED, 'openai:MODEL'])}")
-    from vagen_benchmarks.chat_agent import ChatAgent, Sampling  # the SDK takes half a second to import
+    from vagen_benchmarks.chat_agent import ChatAgent
 
-    sampling = Sampling(max_tokens=max_tokens, temperature=temperature)
+    model = registry.find(name, base_url)
+    sampling = model.sampling(max_tokens, temperature)
     return ChatAgent(model, base_url=base_url, sampling=sampling, history=history, timeout=timeout, attempts=attempts)
 
 
