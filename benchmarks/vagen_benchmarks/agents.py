@@ -12,6 +12,7 @@ from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
 
+
 @dataclass
 class Game:
     """An episode as an agent sees it: what was played and what is to be answered.
@@ -64,6 +65,8 @@ class Agent(ABC):
     name: str
     calls_a_model: bool = False
     """Whether replies are mostly waited for, so that many episodes in flight are quicker than one."""
+    price: tuple[float, float] | None = None
+    """US dollars per million tokens of input and of output, if known."""
 
     @abstractmethod
     def reply(self, game: Game) -> Reply:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
+import os
 import sys
 import time
 import webbrowser
@@ -18,8 +18,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import vagen_envs
-from vagen_benchmarks.agents import SCRIPTED, Agent
+from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.errors import BenchError, ProtocolError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.models import Registry
 from vagen_benchmarks.play import play as play_episode
 from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks, resolve_id
 from vagen_benchmarks.report import write_report
@@ -28,7 +30,7 @@ from vagen_benchmarks.runner import Outcome, Policy, run
 from vagen_benchmarks.summary import Summary
 from vagen_envs.chat import History
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import VagenError, did_you_mean
+from vagen_envs.errors import VagenError
 
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
@@ -77,7 +79,7 @@ OptionPairs = Annotated[
 def bench(
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `openai:MODEL`; may be repeated. The first two.")
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Seeds a task.")] = 50,
@@ -89,8 +91,11 @@ def bench(
         Path | None, typer.Option("--out", help="The run folder; a run there is resumed. `runs/<time>` by default.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Of a reply.")] = 400,
-    temperature: Annotated[float, typer.Option(help="Of sampling.")] = 0.7,
+    models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling; 0.7 unless the registry says.")] = None,
+    max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
+    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
     history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a prompt; all by default.")] = None,
     history_reasoning: Annotated[bool, typer.Option(help="Whether earlier replies keep their reasoning.")] = True,
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
@@ -112,34 +117,15 @@ def bench(
         err.print(each.reason, markup=False, highlight=False)
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
-    make = functools.partial(
-        _make_agent, base_url=base_url, max_tokens=max_tokens, temperature=temperature,
-        history=History(history, history_reasoning), timeout=timeout, attempts=attempts,
+    asked = Asked(
+        base_url=base_url, max_tokens=max_tokens, temperature=temperature, timeout=timeout, attempts=attempts,
+        history=History(history, history_reasoning),
     )  # fmt: skip
-    agents = [make(name) for name in dict.fromkeys(agent or ["oracle", "random"])]
+    agents = make_agents(agent or ["oracle", "random"], asked, models)
     protocol = Protocol(tuple(tasks), tuple(each.describe() for each in agents), repeats)
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-    policy = Policy(concurrency=concurrency, give_up_after=give_up_after)
+    policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
     raise typer.Exit(_bench(path, protocol, agents, skipped, policy))
-
-
-def _make_agent(
-    name: str,
-    *,
-    base_url: str | None,
-    max_tokens: int,
-    temperature: float,
-    history: History,
-    timeout: float,
-    attempts: int,
-) -> Agent:
-    if name in SCRIPTED:
-        return SCRIPTED[name]()
-    from vagen_benchmarks.chat_agent import ChatAgent
-
-    model = registry.find(name, base_url)
-    sampling = model.sampling(max_tokens, temperature)
-    return ChatAgent(model, base_url=base_url, sampling=sampling, history=history, timeout=timeout, attempts=attempts)
 
 
 def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Sequence[Skipped], policy: Policy) -> int:
@@ -245,6 +231,24 @@ def envs() -> None:
         turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
         table.add_row(env_id, size, turns, inner.grammar.actions.summary(), "[green]ready[/]")
         env.close()
+    out.print(table)
+
+
+@app.command()
+def models(
+    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+) -> None:
+    """List the models that `vagen bench --agent` knows, and whether their keys are set."""
+    table = Table(box=None, header_style="bold")
+    for name in ("name", "provider", "id", "max tokens", "temperature", "$/M in, out", "key"):
+        table.add_column(name, overflow="fold")
+    for name, model in Registry(own).models.items():
+        sampling = model.sampling(None, None)
+        price = f"{model.price[0]:g}, {model.price[1]:g} ({model.price_date})" if model.price else ""
+        provider = model.provider
+        key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
+        heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
+        table.add_row(name, provider.name, model.id, str(sampling.max_tokens), heat, price, key)
     out.print(table)
 
 

@@ -84,7 +84,8 @@ class Model:
             made = getattr(importlib.import_module(module), name)
         except ImportError as error:
             raise ProtocolError(
-                f'{self.name} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[{extra}]"'
+                f"{self.name} needs the Python module {error.name!r}. "
+                f'Install it with: pip install "vagen-envs[{extra}]"'
             ) from error
         more = {"token_field": self.provider.token_field} if self.provider.token_field else {}
         client: Client = made(
@@ -115,11 +116,15 @@ class Registry:
     def _add(self, data: Mapping[str, Any]) -> None:
         for name, fields in data.get("providers", {}).items():
             if fields["client"] not in CLIENTS:
-                raise ValueError(f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}")
+                raise ValueError(
+                    f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
+                )
             self.providers[name] = Provider(name, **fields)
         for name, fields in data.get("models", {}).items():
             price = tuple(fields["price"]) if "price" in fields else None
-            self.models[name] = Model(name, **{**fields, "provider": self.providers[fields["provider"]], "price": price})
+            self.models[name] = Model(
+                name, **{**fields, "provider": self.providers[fields["provider"]], "price": price}
+            )
 
     def find(self, name: str, base_url: str | None = None) -> Model:
         """The model of a name, or of `provider:id`. An own `base_url` needs no key of the provider.

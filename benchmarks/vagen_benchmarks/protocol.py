@@ -188,12 +188,17 @@ def make_tasks(
     """
     tasks: list[Task] = []
     skipped: list[Skipped] = []
+    known: list[tuple[Mapping[str, Any], str]] = []
     for env_id in [resolve_id(name) for name in env_ids] or vagen_envs.ENV_IDS:
         for strategy in strategies or [None]:  # type: ignore[list-item]
             chosen = {**(options or {}), **({"strategy": strategy} if strategy else {})}
             shown = ["strategy"] if len(strategies) > 1 else []
             try:
-                tasks.append(make_task(env_id, chosen, split, first_seed, episodes, shown))
+                task = make_task(env_id, chosen, split, first_seed, episodes, shown)
+                # Two ids may stand for one environment with the same options; without ids it is played once.
+                if env_ids or (task.config, task.system_prompt) not in known:
+                    tasks.append(task)
+                    known.append((task.config, task.system_prompt))
             except (VagenError, ImportError, OSError) as error:
                 if env_ids:
                     raise ProtocolError(str(error)) from error

@@ -142,6 +142,10 @@ class RunFolder:
                 file.seek(offset)
                 yield Episode.from_json(json.loads(file.read(length)))
 
+    def all_episodes(self) -> Iterator[Episode]:
+        """Every episode as often as it was stored, failed attempts included."""
+        return (Episode.from_json(data) for _, _, data in self._lines() if data is not None)
+
     def picture(self, sha256: str) -> bytes:
         """The PNG of that name. Raises RunFolderError if it isn't there."""
         try:

@@ -15,7 +15,7 @@ Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
 or before it began. Each is played as the reply it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sampling:
     """How a model is sampled. The defaults are VAGEN's table 21, with the larger of its two token limits.
 
@@ -61,7 +61,7 @@ class Client(ABC):
     """
 
     pictures: ClassVar[PictureForm] = "data_url"
-    heard: Callable[[Mapping[str, str]], None] = staticmethod(lambda headers: None)
+    heard: Callable[[Mapping[str, str]], None] = staticmethod(lambda _: None)
 
     @abstractmethod
     def ask(self, messages: list[Message], sampling: Sampling) -> Answer:

@@ -36,7 +36,7 @@ class GeminiClient(Client):
         config = types.GenerateContentConfig(
             system_instruction=system["content"],
             max_output_tokens=sampling.max_tokens,
-            **{**sampling.chosen(), **(sampling.extra or {})},  # type: ignore[arg-type]
+            **{**sampling.chosen(), **(sampling.extra or {})},
         )
         contents: Any = [_content(message) for message in others]
         try:
@@ -68,10 +68,11 @@ def _part(part: dict[str, Any]) -> types.Part:
 
 def _read(response: types.GenerateContentResponse) -> Answer:
     usage = response.usage_metadata
-    tokens = (usage.prompt_token_count, (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)) if usage else (None, None)
+    asked = usage.prompt_token_count if usage else None
+    written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0) if usage else None
     if not response.candidates:
         if response.prompt_feedback and response.prompt_feedback.block_reason:
-            return Answer("", "filtered", *tokens)
+            return Answer("", "filtered", asked, written)
         raise EndpointError("nonsense", f"not an answer: it has no candidates: {response!r:.300}")
     candidate = response.candidates[0]
     parts = (candidate.content and candidate.content.parts) or []
@@ -79,7 +80,7 @@ def _read(response: types.GenerateContentResponse) -> Answer:
     thoughts = "".join(part.text or "" for part in parts if part.thought)
     finish = candidate.finish_reason.value if candidate.finish_reason else None
     ending = ending_of(finish, text, length="MAX_TOKENS", filtered=FILTERED, refused=False)
-    return Answer(text, ending, *tokens, thoughts or None)
+    return Answer(text, ending, asked, written, thoughts or None)
 
 
 def _transport_error(error: Exception) -> Exception:

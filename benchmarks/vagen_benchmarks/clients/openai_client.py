@@ -19,7 +19,13 @@ class OpenAIClient(HttpSdkClient):
     """
 
     def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, token_field: str = "max_tokens"
+        self,
+        model: str,
+        *,
+        key: str,
+        base_url: str | None,
+        timeout: float,
+        token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
         http = openai.DefaultHttpxClient(event_hooks={"response": [self._listen]})
         made = openai.OpenAI(
