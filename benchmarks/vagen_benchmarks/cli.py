@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,9 +19,12 @@ from rich.table import Table
 
 import vagen_envs
 from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.compare import compare as compare_sides
+from vagen_benchmarks.compare import read_side
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.models import Registry
+from vagen_benchmarks.plans import Plan, load_plan, plan_table
 from vagen_benchmarks.play import play as play_episode
 from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks, resolve_id
 from vagen_benchmarks.report import write_report
@@ -77,6 +80,10 @@ OptionPairs = Annotated[
 
 @app.command()
 def bench(
+    context: typer.Context,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
+    ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
         Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
@@ -108,24 +115,44 @@ def bench(
     Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
     A run that stopped goes on when the same command is given its `--out` folder.
     """
-    tasks, skipped = make_tasks(
-        env or [], strategies=strategy or [], options=parse_options(option or []), split=split,
-        first_seed=first_seed, episodes=episodes,
-    )  # fmt: skip
+    plan = load_plan(protocol) if protocol else None
+    if plan is not None:
+        _refuse_beside_protocol(context)
+        tasks, skipped = plan.tasks()
+    else:
+        tasks, skipped = make_tasks(
+            env or [], strategies=strategy or [], options=parse_options(option or []), split=split,
+            first_seed=first_seed, episodes=episodes,
+        )  # fmt: skip
     for each in skipped:
         err.print(f"[yellow]skipped[/] {each.env_id}: ", end="", highlight=False)
         err.print(each.reason, markup=False, highlight=False)
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
     asked = Asked(
-        base_url=base_url, max_tokens=max_tokens, temperature=temperature, timeout=timeout, attempts=attempts,
-        history=History(history, history_reasoning),
+        base_url=base_url, timeout=timeout, attempts=attempts,
+        history=plan.history if plan else History(history, history_reasoning),
+        **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
     agents = make_agents(agent or ["oracle", "random"], asked, models)
-    protocol = Protocol(tuple(tasks), tuple(each.describe() for each in agents), repeats)
+    named = {"name": plan.name, **plan.data} if plan else None
+    made = Protocol(tuple(tasks), tuple(each.describe() for each in agents), repeats, named)
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
-    raise typer.Exit(_bench(path, protocol, agents, skipped, policy))
+    raise typer.Exit(_bench(path, made, agents, skipped, policy))
+
+
+SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
+                    "history", "history_reasoning")  # fmt: skip
+
+
+def _refuse_beside_protocol(context: typer.Context) -> None:
+    """Raise ProtocolError if an option is given that the protocol file says."""
+    for name in SAID_BY_PROTOCOL:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            option = "--" + name.replace("_", "-")
+            raise ProtocolError(f"{option} is said by the protocol; leave it out, or copy the file and change it there")
 
 
 def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Sequence[Skipped], policy: Policy) -> int:
@@ -146,6 +173,8 @@ def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Seq
         for episode in folder.episodes():
             summary.add(episode)
     _print_table(summary)
+    if protocol.plan:
+        _print_plan(protocol.plan, summary)
     if outcome.failed:
         err.print(f"[red]{outcome.failed} episode(s) failed and have no score[/]; the same command with "
                   f"--out {path} plays them again", highlight=False)  # fmt: skip
@@ -201,6 +230,21 @@ def _print_table(summary: Summary) -> None:
             _number(row["return"]), _number(row["turns"], 1), *cells,
             *(_number(row["metrics"].get(name)) for name in own), str(row["failed"]), str(row["played"]),
         )  # fmt: skip
+    out.print(table)
+
+
+def _print_plan(said: Mapping[str, Any], summary: Summary) -> None:
+    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
+    made = plan_table(plan, summary.rows())
+    title = f"protocol {plan.name}; † as published"
+    table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for group, name in made.columns:
+        table.add_column(f"{group[:8]}\n{name}", justify="right", no_wrap=True)
+    for row in made.rows:
+        style = "dim" if row.published else ""
+        name = f"{row.name} †" if row.published else row.name
+        table.add_row(name, *(_number(value) for value in row.values), style=style)
     out.print(table)
 
 
@@ -270,6 +314,26 @@ def play(
         play_episode(made, seed, out)
     finally:
         made.close()
+
+
+@app.command()
+def compare(
+    one: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="A run folder, and which of its agents.")],
+    other: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="The other.")],
+) -> None:
+    """Compare two agents pair by pair on the levels that both played, under one protocol."""
+    first, second = read_side(one), read_side(other)
+    lines = compare_sides(first, second)
+    table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
+    table.add_column("environment")
+    for name in ("pairs", "both", "only 1", "only 2", "neither", "McNemar p", "return 2 − 1", "95 %"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        counts = [str(count) for count in (line.count, line.both, line.one, line.other, line.neither)]
+        table.add_row(
+            line.task, *counts, f"{line.p_value:.3g}", f"{line.gain:+.2f}", f"{line.low:+.2f} to {line.high:+.2f}"
+        )
+    out.print(table)
 
 
 @app.command()

@@ -116,7 +116,8 @@ class RunFolder:
         try:
             self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
         except (ValueError, TypeError, KeyError, ProtocolError) as error:
-            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {error}") from error
+            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
         """Lines that weren't whole, known after `index`."""
 

@@ -88,6 +88,37 @@ function drawTable() {
   $("#conditions div").append(el("pre", {}, JSON.stringify({ ...rest, tasks: about, machine: page.start }, null, 1)));
 }
 
+function drawPlan() {
+  if (!page.plan) return;
+  const box = $("#plan"), { name, about, columns, rows } = page.plan, two = (value) => number(value);
+  box.hidden = false;
+  box.querySelector("summary").textContent = `Table of the protocol “${name}”`;
+  box.querySelector("p").textContent = about;
+  const groups = el("tr", {}, el("th"));
+  for (let i = 0; i < columns.length; ) {
+    let span = 1;
+    while (columns[i][0] && columns[i + span]?.[0] === columns[i][0]) span++;
+    groups.append(el("th", { className: "group", colSpan: span }, columns[i][0]));
+    i += span;
+  }
+  box.querySelector("div").append(el("table", {},
+    el("thead", {}, groups, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
+      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, two(value))))))));
+}
+
+function drawErrors() {
+  const names = Object.keys(page.rows[0]?.errors ?? {}), most = Math.max(0, ...page.rows.map((row) => row.solved_by_turn.length));
+  const ks = [...new Set(page.rows.flatMap((row) => Object.keys(row.pass_at)))], turns = Array.from({ length: most }, (_, i) => i);
+  const heat = (share, kind) => { const cell = el("td", { className: `heat ${kind}` }, percent(share ?? null)); cell.style.setProperty("--share", share ?? 0); return cell; };
+  const by = (row, i) => row.solved_by_turn[Math.min(i, row.solved_by_turn.length - 1)] ?? 0;
+  $("#errors div").append(el("table", {},
+    el("thead", {}, el("tr", {}, ...["", ""].map(() => el("th")), el("th", { className: "group", colSpan: names.length }, "share of episodes with"), el("th", { className: "group", colSpan: most }, "solved by turn"), el("th", { className: "group", colSpan: ks.length }, ks.length ? "pass@k" : "")),
+      el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", {}, name)))),
+    el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name" }, row.agent),
+      ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", {}, percent(row.pass_at[k] ?? null))))))));
+}
+
 /* ---- the list --------------------------------------------------------------------------------- */
 
 const form = $("#filters");
@@ -311,6 +342,8 @@ $("#list").addEventListener("scroll", drawRows);
 window.addEventListener("resize", drawRows);
 drawTop();
 drawTable();
+drawPlan();
+drawErrors();
 drawFilters();
 filter();
 if (fromLink()) $("#browser").scrollIntoView();
