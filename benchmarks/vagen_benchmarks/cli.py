@@ -21,7 +21,9 @@ import vagen_envs
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.compare import compare as compare_sides
 from vagen_benchmarks.compare import read_side
+from vagen_benchmarks.doctor import examine
 from vagen_benchmarks.errors import BenchError, ProtocolError
+from vagen_benchmarks.export import export
 from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.models import Registry
 from vagen_benchmarks.plans import Plan, load_plan, plan_table
@@ -33,7 +35,7 @@ from vagen_benchmarks.runner import Outcome, Policy, run
 from vagen_benchmarks.summary import Summary
 from vagen_envs.chat import History
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import VagenError
+from vagen_envs.errors import VagenError, did_you_mean
 
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
@@ -334,6 +336,47 @@ def compare(
             line.task, *counts, f"{line.p_value:.3g}", f"{line.gain:+.2f}", f"{line.low:+.2f} to {line.high:+.2f}"
         )
     out.print(table)
+
+
+@app.command(name="export")
+def export_run(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")],
+    form: Annotated[str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")] = "chat",
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
+    solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
+    min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
+    history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a chat sample; a sample a turn.")] = None,
+) -> None:
+    """Write a run's scored episodes as chat samples (Hugging Face form) or as a table of turns."""
+    if form not in ("chat", "turns"):
+        raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")
+
+    def keep(episode: Episode) -> bool:
+        enough = min_return is None or episode.score >= min_return
+        return enough and (not solved or episode.success) and agent in (None, episode.agent)
+
+    count = export(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
+    out.print(f"{count} rows in {path}", highlight=False)
+
+
+@app.command()
+def doctor() -> None:
+    """Check what every environment and model needs here, and say what mends what is missing.
+
+    Exit code 1 if an environment can't be played.
+    """
+    table = Table(box=None, show_header=False)
+    for name in ("", "what", "found", "mend"):
+        table.add_column(name, overflow="fold")
+    well = True
+    for finding in examine():
+        well &= finding.ok or not finding.needed
+        mark = "[green]✓[/]" if finding.ok else "[red]✗[/]" if finding.needed else "[yellow]–[/]"
+        mend = "" if finding.ok else finding.mend
+        table.add_row(mark, finding.what, finding.found, mend.replace("[", r"\["))
+    out.print(table)
+    raise typer.Exit(0 if well else 1)
 
 
 @app.command()
