@@ -19,6 +19,7 @@ from rich.table import Table
 
 import vagen_envs
 from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
 from vagen_benchmarks.compare import read_side
 from vagen_benchmarks.doctor import examine
@@ -358,6 +359,21 @@ def export_run(
 
     count = export(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}", highlight=False)
+
+
+@app.command()
+def gif(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    path: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    seed: Annotated[int, typer.Option(help="The episode's seed.")] = 0,
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Its agent; the run's first by default.")] = None,
+    env: Annotated[str | None, typer.Option("--env", "-e", help="Its environment; the run's first by default.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.05, help="How long each picture stays.")] = 1.5,
+) -> None:
+    """Write an episode as an animated GIF."""
+    run_read = RunFolder(run_folder)
+    count = write_gif(run_read, find_episode(run_read, agent, env, seed), path, seconds)
+    out.print(f"{count} pictures in {path}", highlight=False)
 
 
 @app.command()
