@@ -8,6 +8,7 @@ level can be solved by construction.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ TARGET_RADIUS = 50
 APPLE_RADIUS = 32
 TRAVEL = 160
 """How far the drawer opens."""
+ARM_X = -615
+"""Where the arm stands, at y = 0; ManiSkill's table-top tasks have it there too."""
 TARGETS: Mapping[str, Vector] = {"left_target": (80, -100, 0), "right_target": (80, 100, 0)}
 
 
@@ -107,6 +110,21 @@ class Level:
         views = [sorted((side * body.at[1], body.at[0], body.yaw % 90) for body in self.bodies)
                  for side in ((1,) if cabinet else (1, -1))]  # fmt: skip
         return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is measured.
+
+    Attributes:
+        positions: of each body, and of the drawer's box and handle, in whole millimetres.
+        held: the name of the body between the fingers, or nothing.
+        opened: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
+    """
+
+    positions: Mapping[str, Vector]
+    held: str
+    opened: int | None
 
 
 def draw_level(task: str, stream: HashStream, split: Split) -> Level:
@@ -215,7 +233,11 @@ _DRAWER_WORDS = (
 
 def _draw_drawer(stream: HashStream) -> Level:
     cabinet = Cabinet(stream.below(101) - 340, stream.below(71) - 370, 130 + stream.below(31))
-    apple = Body("apple", (stream.below(181) - 350, 40 + stream.below(121), APPLE_RADIUS), stream.below(360))
+    while True:
+        x, y = stream.below(181) - 350, 40 + stream.below(121)
+        if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
+            break
+    apple = Body("apple", (x, y, APPLE_RADIUS), stream.below(360))
     names = ("apple", "drawer", "handle")
     return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
 

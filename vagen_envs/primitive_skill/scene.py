@@ -16,14 +16,12 @@ from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs.pose import Pose
 
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Level
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, ARM_X, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Level
 
 Colour = tuple[float, float, float]
 
 COLOURS: dict[str, Colour] = {"red_cube": (0.8, 0.05, 0.04), "green_cube": (0.05, 0.5, 0.08),
                               "yellow_cube": (0.95, 0.7, 0.04)}  # fmt: skip
-BASE_X = -0.615
-"""Where the arm stands, in metres; ManiSkill's table-top tasks have it there too."""
 HOME_JOINTS = (0.0, -0.35, 0.0, -2.35, 0.0, 2.0, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
 
@@ -56,14 +54,14 @@ class Scene(BaseEnv):  # type: ignore[misc]
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
         if self.levels[0].task == "drawer":
-            pose = sapien_utils.look_at([0.34, 0.02, 0.6], [-0.36, -0.13, 0.05])
+            pose = sapien_utils.look_at([0.3, -0.02, 0.66], [-0.36, -0.18, 0.08])
         else:
-            pose = sapien_utils.look_at([0.62, 0.0, 0.52], [-0.06, 0.0, 0.03])
+            pose = sapien_utils.look_at([0.5, 0.0, 0.6], [-0.09, 0.0, 0.1])
         return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, 0.85, 0.05, 10.0,
                              shader_pack="default")]  # fmt: skip
 
     def _load_agent(self, options: dict[str, Any]) -> None:
-        super()._load_agent(options, sapien.Pose(p=[BASE_X, 0, 0]))
+        super()._load_agent(options, sapien.Pose(p=[ARM_X / 1000, 0, 0]))
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.errors import MissingExtraError
-from vagen_envs.primitive_skill.levels import Level, Vector
-from vagen_envs.primitive_skill.skills import SKILLS, Arrived, Skill, Waypoint
+from vagen_envs.primitive_skill.levels import ARM_X, Facts, Level, Vector
+from vagen_envs.primitive_skill.skills import SKILLS, Arrived, Call, Skill, Waypoint
 
 try:
-    import mani_skill
-    import sapien
+    import mani_skill  # noqa: F401 - named first in the error if it is missing
     import torch
 except ImportError as error:
     raise MissingExtraError("vagen/PrimitiveSkill-v0", "primitive-skill", error.name or "mani_skill") from error
@@ -27,28 +24,10 @@ from vagen_envs.primitive_skill import scene
 from vagen_envs.primitive_skill.drivers import check_gpu, check_renderer
 from vagen_envs.primitive_skill.kinematics import BatchedIK, Floats, InverseKinematics, PinocchioIK
 
-Call = tuple[str, tuple[int, ...]]
-"""A skill's name and its whole numbers."""
-
 OPEN, CLOSED = 1.0, -1.0
 """Targets of the fingers, as ManiSkill scales them: 80 mm apart, and pressing against each other."""
 _STRAIGHT, _FREE = 0.016, 0.09
 """Metres and radians that a control step of 50 ms moves the hand along a line, and a joint along the shortest way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is measured.
-
-    Attributes:
-        positions: of each body, and of the drawer's box and handle, in whole millimetres.
-        held: the name of the body between the fingers, or nothing.
-        opened: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
-    """
-
-    positions: Mapping[str, Vector]
-    held: str
-    opened: int | None
 
 
 class Simulator:
@@ -202,7 +181,7 @@ class Simulator:
             rows = [copy for copy, line in lines.items() if i < len(line) and reachable[copy]]
             if not rows:
                 break
-            at = np.array([lines[copy][i] for copy in rows]) - (scene.BASE_X, 0, 0)
+            at = np.array([lines[copy][i] for copy in rows]) - (ARM_X / 1000, 0, 0)
             turns = np.array([goals[copy].turn for copy in rows])
             found, good = self._ik.solve(np.array([last[copy] for copy in rows]), at, turns)
             for copy, joints, solved in zip(rows, found, good, strict=True):
@@ -265,9 +244,3 @@ class Simulator:
 def _millimetres(metres: Sequence[float] | Floats) -> Vector:
     x, y, z = (round(float(value) * 1000) for value in metres)
     return x, y, z
-
-
-def versions() -> dict[str, str]:
-    """What physics and pictures depend on, for the record of a run."""
-    return {"mani_skill": mani_skill.__version__, "sapien": sapien.__version__, "torch": torch.__version__,
-            "process": str(os.getpid())}  # fmt: skip

@@ -11,6 +11,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 Point = tuple[float, float, float]
+Call = tuple[str, tuple[int, ...]]
+"""A skill's name and its whole numbers."""
 
 HOVER = 100
 """Millimetres above a point from where the hand comes straight down."""
