@@ -23,17 +23,20 @@ VULKAN_MEND = (
 
 
 @functools.cache
-def check_renderer(device: str) -> str:
-    """ManiSkill's name of the renderer to use. Raises SimulatorError, with the mend, if there is none."""
+def renderer(device: str) -> sapien.render.RenderSystem:
+    """The renderer of this process, kept for good: with the last one its compiled shaders would go, 7 s of work.
+
+    Raises:
+        SimulatorError: there is no driver for it; the message says how to get one.
+    """
     if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
         raise SimulatorError(
             _ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
         )
     try:
-        sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
+        return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
         raise SimulatorError(_ENV_ID, f"{error}. {VULKAN_MEND}") from error
-    return device
 
 
 @functools.cache

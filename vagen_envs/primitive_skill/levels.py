@@ -232,9 +232,9 @@ _DRAWER_WORDS = (
 
 
 def _draw_drawer(stream: HashStream) -> Level:
-    cabinet = Cabinet(stream.below(101) - 340, stream.below(71) - 370, 130 + stream.below(31))
+    cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
     while True:
-        x, y = stream.below(181) - 350, 40 + stream.below(121)
+        x, y = stream.below(181) - 330, 40 + stream.below(121)
         if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
             break
     apple = Body("apple", (x, y, APPLE_RADIUS), stream.below(360))

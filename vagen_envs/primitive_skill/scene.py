@@ -22,7 +22,7 @@ Colour = tuple[float, float, float]
 
 COLOURS: dict[str, Colour] = {"red_cube": (0.8, 0.05, 0.04), "green_cube": (0.05, 0.5, 0.08),
                               "yellow_cube": (0.95, 0.7, 0.04)}  # fmt: skip
-HOME_JOINTS = (0.0, -0.35, 0.0, -2.35, 0.0, 2.0, math.pi / 4)
+HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
 
 # The cabinet, in metres, as seen along +y, the way its drawer opens.
@@ -54,9 +54,9 @@ class Scene(BaseEnv):  # type: ignore[misc]
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
         if self.levels[0].task == "drawer":
-            pose = sapien_utils.look_at([0.3, -0.02, 0.66], [-0.36, -0.18, 0.08])
+            pose = sapien_utils.look_at([0.3, -0.06, 0.66], [-0.33, -0.16, 0.09])
         else:
-            pose = sapien_utils.look_at([0.5, 0.0, 0.6], [-0.09, 0.0, 0.1])
+            pose = sapien_utils.look_at([0.46, 0.0, 0.46], [-0.06, 0.0, 0.085])
         return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, 0.85, 0.05, 10.0,
                              shader_pack="default")]  # fmt: skip
 
@@ -65,8 +65,8 @@ class Scene(BaseEnv):  # type: ignore[misc]
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])
-        self.scene.add_directional_light([-0.5, 0.35, -1], [1.5, 1.45, 1.35], shadow=True, shadow_scale=1.2,
-                                         shadow_near=-3, shadow_far=3, shadow_map_size=1024)  # fmt: skip
+        self.scene.add_directional_light([-0.5, 0.35, -1], [1.5, 1.45, 1.35], shadow=True, shadow_scale=1.6,
+                                         shadow_near=-3, shadow_far=3, shadow_map_size=512)  # fmt: skip
 
     def _load_scene(self, options: dict[str, Any]) -> None:
         level = self.levels[0]

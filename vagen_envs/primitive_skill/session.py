@@ -100,6 +100,7 @@ def _loaded(simulator: Simulator | None, level: Level, picture_size: int) -> Sim
     from vagen_envs.primitive_skill.simulator import Simulator  # brings torch and ManiSkill
 
     _owner = _owner or os.getpid()
-    simulator = simulator or Simulator([level], picture_size)
+    if simulator is None:
+        return Simulator([level], picture_size)
     simulator.load({0: level})
     return simulator

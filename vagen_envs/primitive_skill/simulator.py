@@ -21,7 +21,7 @@ except ImportError as error:
     raise MissingExtraError("vagen/PrimitiveSkill-v0", "primitive-skill", error.name or "mani_skill") from error
 
 from vagen_envs.primitive_skill import scene
-from vagen_envs.primitive_skill.drivers import check_gpu, check_renderer
+from vagen_envs.primitive_skill.drivers import check_gpu, renderer
 from vagen_envs.primitive_skill.kinematics import BatchedIK, Floats, InverseKinematics, PinocchioIK
 
 OPEN, CLOSED = 1.0, -1.0
@@ -47,14 +47,17 @@ class Simulator:
 
     def __init__(self, levels: Sequence[Level], picture_size: int, device: str = "cpu") -> None:
         logging.getLogger("mani_skill").setLevel(logging.ERROR)
-        renderer = "none" if not picture_size else check_renderer(device)
+        if picture_size:
+            renderer(device)
         if device == "gpu":
             check_gpu()
         elif len(levels) != 1:
             raise ValueError(f"{len(levels)} levels at once need device='gpu'; a CPU simulates one")
         self._device = device
-        self._scene = scene.Scene(levels, picture_size or 1, sim_backend=device, render_backend=renderer)
+        self._scene = scene.Scene(levels, picture_size or 1, sim_backend=device,
+                                  render_backend=device if picture_size else "none")
         self._begin()
+        self._settle(range(len(levels)))
 
     def load(self, levels: Mapping[int, Level]) -> None:
         """Put copies back to the start of these levels. On a CPU everything is built anew, so that it is exact."""

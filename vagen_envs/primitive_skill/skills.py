@@ -62,10 +62,9 @@ def pick(x: int, y: int, z: int, *, holding: str) -> Skill:
     if not arrived.reachable:
         return f"The arm can't reach {here}."
     arrived = yield Waypoint((x, y, z), closed=False)
-    if math.dist(arrived.at, (x, y, z)) > TOLERANCE:
-        stopped = arrived.at
+    if stopped := _stopped(arrived, (x, y, z)):
         yield from _retreat((x, y, z + HOVER), closed=False)
-        return f"Something was in the way: the hand stopped at {_say(stopped)}, and nothing was grasped at {here}."
+        return f"{stopped}, and nothing was grasped at {here}."
     yield Waypoint((x, y, z), closed=True)
     arrived = yield Waypoint((x, y, z + HOVER), closed=True)
     if not arrived.holding:
@@ -84,12 +83,10 @@ def place(x: int, y: int, z: int, *, holding: str) -> Skill:
     if not arrived.reachable:
         return f"The arm can't reach {here}, so the object is still in the gripper."
     arrived = yield Waypoint((x, y, z), closed=True)
-    stopped = arrived.at
-    yield Waypoint(stopped, closed=False)
+    stopped = _stopped(arrived, (x, y, z))
+    yield Waypoint(arrived.at, closed=False)
     yield from _retreat((x, y, z + HOVER), closed=False)
-    if math.dist(stopped, (x, y, z)) > TOLERANCE:
-        return f"Something was in the way: the object was let go at {_say(stopped)}, not at {here}."
-    return ""
+    return f"{stopped}, and the object was let go there, not at {here}." if stopped else ""
 
 
 def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) -> Skill:
@@ -110,15 +107,13 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
     if not arrived.reachable:
         return f"The arm can't reach {_say(start)}, where this push begins."
     arrived = yield Waypoint(start, closed=True, turn=turn)
-    blocked = math.dist(arrived.at, start) > TOLERANCE
-    if not blocked:
+    stopped = _stopped(arrived, start)
+    if not stopped:
         arrived = yield Waypoint(end, closed=True, turn=turn)
-        blocked = math.dist(arrived.at, end) > TOLERANCE
-    stopped = arrived.at
-    yield from _retreat((stopped[0], stopped[1], stopped[2] + HOVER), closed=True, turn=turn)
-    if blocked:
-        return f"Something was in the way of the push: the hand stopped at {_say(stopped)}."
-    return ""
+        stopped = _stopped(arrived, end)
+    x, y, z = arrived.at
+    yield from _retreat((x, y, z + HOVER), closed=True, turn=turn)
+    return f"{stopped} during the push." if stopped else ""
 
 
 SKILLS = {"pick": pick, "place": place, "push": push}
@@ -128,6 +123,14 @@ ARITY = {"pick": 3, "place": 3, "push": 6}
 def _retreat(above: Point, *, closed: bool, turn: float = 0.0) -> Generator[Waypoint, Arrived, None]:
     yield Waypoint(above, closed, turn)
     yield Waypoint(None, closed=False, straight=False)
+
+
+def _stopped(arrived: Arrived, goal: Point) -> str:
+    """Why the hand didn't come to a waypoint, or nothing if it did."""
+    if math.dist(arrived.at, goal) <= TOLERANCE:
+        return ""
+    why = "Something was in the way" if arrived.reachable else "The arm can't bend that way"
+    return f"{why}: the hand stopped at {_say(arrived.at)}"
 
 
 def _say(point: Point) -> str:
