@@ -334,8 +334,9 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._looks = config.observation != "text"
         self.action_space = UnicodeText()
         shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        picture_shape = self._picture_shape()
         if self._looks:
-            shown["image"] = spaces.Box(0, 255, self._picture_shape(), np.uint8)
+            shown["image"] = spaces.Box(0, 255, picture_shape, np.uint8)
         self.observation_space = spaces.Dict(shown)
         self._generator: np.random.Generator | None = None
         self._level_streams: dict[Split, HashStream] = {}
@@ -573,7 +574,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
 
     @abstractmethod
     def _picture_shape(self) -> tuple[int, int, int]:
-        """Height and width in pixels, and 3. Called once, before `_load`."""
+        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody looks."""
 
     @abstractmethod
     def _load(self, stream: HashStream, split: Split) -> None:

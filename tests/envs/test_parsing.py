@@ -15,7 +15,9 @@ from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.parsing import FORMAT_CODES, STRATEGIES, Grammar, ParsedTurn
 
 MOVES = Names("Up", "Down", "Left", "Right")
-TAGS = [f"<{slash}{name}>" for name in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")]
+TAGS = [
+    f"<{slash}{name}>" for name in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")
+]
 ACTION_CODES = {"no_action", "unknown_action", "bad_argument", "too_many_actions", "withheld"}
 
 words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip())
@@ -30,7 +32,9 @@ grammars = st.builds(
     parsing=st.sampled_from(["strict", "lenient"]),
     native_thinking=st.sampled_from(["reject", "allow"]),
 )
-texts = st.lists(st.one_of(st.sampled_from([*TAGS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>"]), st.text())).map("".join)
+texts = st.lists(
+    st.one_of(st.sampled_from([*TAGS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>"]), st.text())
+).map("".join)
 
 
 def codes(parsed: ParsedTurn) -> list[str]:
@@ -81,7 +85,9 @@ def test_json_gives_the_parse_back(grammar, word):
     assert ParsedTurn.from_json(json.loads(json.dumps(asdict(parsed)))) == parsed
 
 
-@pytest.mark.parametrize("piece", ["<think>", "</think>", "<answer>", "<answer></answer>", "<think></think>", "</answer><answer>"])
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<answer>", "<answer></answer>", "<think></think>", "</answer><answer>"]
+)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_time_is_linear_in_the_text(piece, strategy):
     """Eight times the text takes far less than 64 times as long, which a quadratic parser would."""
