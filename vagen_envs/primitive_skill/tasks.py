@@ -85,32 +85,35 @@ def _done(level: Level, state: State) -> tuple[str, ...]:
 
 
 def _plan_cubes(level: Level, state: State) -> list[str]:
-    done = _done(level, state)
-    at = dict(state.positions)
+    done, movers = _done(level, state), _movers(level)
+    at, held = dict(state.positions), state.held
     actions: list[str] = []
-    held = state.held
-    if held and held not in _movers(level):
-        actions.append(_place(_free_spot(level, at, held)))
-        at[held] = _free_spot(level, at, held)
-        held = ""
-    waiting = [name for name in _movers(level) if name not in done]
-    waiting.sort(key=lambda name: (level.task != "stack" and name != held, _movers(level).index(name)))
+
+    def put_aside(name: str, goal: Vector | None = None) -> None:
+        at[name] = _free_spot(level, at, name, goal)
+        actions.append(_place(at[name]))
+
+    waiting = [name for name in movers if name not in done]
+    if level.task != "stack":  # a stack is built from below; elsewhere the cube in the hand comes first
+        waiting.sort(key=lambda name: name != held)
     for name in waiting:
-        if held and held != name:  # stack: the upper cube is in the gripper, but the lower one comes first
-            actions.append(_place(_free_spot(level, at, held)))
-            at[held] = _free_spot(level, at, held)
-            held = ""
         goal = _goal_of(level, at, name)
-        for other in [each for each in at if each not in TARGETS and each != name]:
-            if _on(at[other], at[name]) or _in_the_way(level, at, other, goal):
-                spot = _free_spot(level, at, other, goal)
-                actions += [_call("pick", at[other]), _place(spot)]
-                at[other] = spot
+        others = [each for each in at if each not in TARGETS and each != name]
+        blockers = [each for each in others if _on(at[each], at[name]) or _in_the_way(level, at[each], goal)]
+        if held and (held != name or blockers):
+            put_aside(held, goal)
+            blockers = [each for each in blockers if each != held]
+            held = ""
+        for blocker in blockers:
+            actions.append(_call("pick", at[blocker]))
+            put_aside(blocker, goal)
         if held != name:
             actions.append(_call("pick", at[name]))
         held = ""
         actions.append(_place(goal))
         at[name] = goal
+    if held:
+        put_aside(held)
     return actions
 
 
@@ -139,11 +142,11 @@ def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
     return best[1]
 
 
-def _in_the_way(level: Level, at: Mapping[str, Vector], other: str, goal: Vector) -> bool:
-    """Whether a cube stands on the spot where another shall go."""
+def _in_the_way(level: Level, other: Vector, goal: Vector) -> bool:
+    """Whether a cube at `other` keeps the hand from `goal`."""
     if level.task == "stack":
-        return _near(at[other], goal, 30) and at[other][2] >= goal[2] - _LEVEL
-    return not apart(goal, at[other]) and _near(at[other], goal, 80)
+        return _near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
+    return not apart(goal, other)
 
 
 def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
