@@ -102,6 +102,22 @@ class Scene(BaseEnv):  # type: ignore[misc]
             self.drawer.set_qpos(torch.tensor(opened, device=self.device) / 1000)
             self.drawer.set_qvel(torch.zeros((len(levels), 1), device=self.device))
 
+    def control(self, targets: torch.Tensor) -> None:
+        """Simulate one control step of 50 ms.
+
+        `BaseEnv.step` would besides observe and reward, and warn at each step through NumPy 2.
+
+        Args:
+            targets: (copies, 8) of the seven joints in radians and of the fingers from -1 to 1.
+        """
+        self.agent.controller.set_action(targets)
+        if self.gpu_sim_enabled:
+            self.scene.px.gpu_apply_articulation_target_position()
+        for _ in range(self._sim_steps_per_control):
+            self.scene.step()
+        if self.gpu_sim_enabled:
+            self.scene._gpu_fetch_all()
+
     # -- the things --------------------------------------------------------------------------------
 
     def _fixed_box(self, name: str, half: Sequence[float], at: Sequence[float], colour: Colour, *,

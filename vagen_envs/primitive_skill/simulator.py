@@ -222,8 +222,7 @@ class Simulator:
                 return
 
     def _control_step(self) -> None:
-        action = torch.as_tensor(self._targets, dtype=torch.float32, device=self._scene.device)
-        self._scene._step_action(action)
+        self._scene.control(torch.as_tensor(self._targets, dtype=torch.float32, device=self._scene.device))
 
     # -- measuring ---------------------------------------------------------------------------------
 
