@@ -125,7 +125,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
         builder = self.scene.create_actor_builder()
         if solid:
             builder.add_box_collision(half_size=half)
-        builder.add_box_visual(half_size=half, material=_paint(colour))
+        self._draw(builder, "box", colour, half_size=half)
         builder.initial_pose = sapien.Pose(p=at)
         builder.build_static(name=name)
 
@@ -133,10 +133,8 @@ class Scene(BaseEnv):  # type: ignore[misc]
         builder = self.scene.create_actor_builder()
         flat = sapien.Pose(q=[math.sqrt(0.5), 0, math.sqrt(0.5), 0])  # SAPIEN's cylinders lie along x
         for part, colour in ((1.0, (0.1, 0.25, 0.7)), (0.72, (0.92, 0.92, 0.95)), (0.42, (0.1, 0.25, 0.7))):
-            builder.add_cylinder_visual(
-                pose=flat, radius=TARGET_RADIUS * part / 1000, half_length=0.0012 - 0.0006 * part,
-                material=_paint(colour),
-            )  # fmt: skip
+            radius, half = TARGET_RADIUS * part / 1000, 0.0012 - 0.0006 * part
+            self._draw(builder, "cylinder", colour, pose=flat, radius=radius, half_length=half)
         builder.initial_pose = sapien.Pose(p=[value / 1000 for value in TARGETS[name]])
         builder.build_static(name=name)
 
@@ -144,7 +142,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
         builder = self.scene.create_actor_builder()
         half = [CUBE / 2000] * 3
         builder.add_box_collision(half_size=half)
-        builder.add_box_visual(half_size=half, material=_paint(COLOURS[name]))
+        self._draw(builder, "box", COLOURS[name], half_size=half)
         builder.initial_pose = sapien.Pose(p=[0, 0, 1])
         return builder.build(name=name)
 
@@ -152,12 +150,11 @@ class Scene(BaseEnv):  # type: ignore[misc]
         builder = self.scene.create_actor_builder()
         radius = APPLE_RADIUS / 1000
         builder.add_sphere_collision(radius=radius, density=600)
-        builder.add_sphere_visual(radius=radius, material=_paint((0.72, 0.04, 0.05), 0.35))
-        upright = [math.sqrt(0.5), 0, math.sqrt(0.5), 0]
-        builder.add_cylinder_visual(pose=sapien.Pose([0, 0, radius], upright), radius=0.0025, half_length=0.011,
-                                    material=_paint((0.25, 0.13, 0.05)))  # fmt: skip
-        builder.add_box_visual(pose=sapien.Pose([0.009, 0, radius + 0.005]), half_size=[0.009, 0.005, 0.0012],
-                               material=_paint((0.1, 0.45, 0.08)))  # fmt: skip
+        self._draw(builder, "sphere", (0.72, 0.04, 0.05), 0.35, radius=radius)
+        stem = sapien.Pose([0, 0, radius], [math.sqrt(0.5), 0, math.sqrt(0.5), 0])
+        self._draw(builder, "cylinder", (0.25, 0.13, 0.05), pose=stem, radius=0.0025, half_length=0.011)
+        leaf = sapien.Pose([0.009, 0, radius + 0.005])
+        self._draw(builder, "box", (0.1, 0.45, 0.08), pose=leaf, half_size=[0.009, 0.005, 0.0012])
         builder.initial_pose = sapien.Pose(p=[0, 0, 1])
         apple = builder.build(name="apple")
         for body in apple._bodies:  # a perfect sphere would roll for ever
@@ -179,7 +176,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
             ((_WIDTH / 2 + _WALL, side[1], _WALL / 2), (0, back, _HEIGHT - _WALL / 2)),
             ((_WIDTH / 2, side[1], _WALL / 4), (0, back, _WALL / 4)),
         ):
-            _add_box(shell, half, at, wood)
+            self._add_box(shell, half, at, wood)
         drawer = builder.create_link_builder(shell)
         drawer.set_name("drawer")
         x, y, z = _BOX
@@ -191,8 +188,8 @@ class Scene(BaseEnv):  # type: ignore[misc]
             ((x, _WALL / 2, z), (0, middle - y, floor + z)),
             ((_WIDTH / 2, _WALL / 2, z + _WALL), (0, middle + y + _WALL, floor + z)),
         ):
-            _add_box(drawer, half, at, front)
-        _add_box(drawer, _HANDLE, (0, HANDLE_MIDDLE, HANDLE_HEIGHT), (0.75, 0.76, 0.78))
+            self._add_box(drawer, half, at, front)
+        self._add_box(drawer, _HANDLE, (0, HANDLE_MIDDLE, HANDLE_HEIGHT), (0.75, 0.76, 0.78))
         along_y = [math.sqrt(0.5), 0, 0, math.sqrt(0.5)]  # a joint slides along its own x
         drawer.set_joint_name("slide")
         drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], sapien.Pose(q=along_y),
@@ -200,11 +197,13 @@ class Scene(BaseEnv):  # type: ignore[misc]
         builder.initial_pose = sapien.Pose(p=[-0.3, -0.33, 0])
         return builder.build(name="cabinet", fix_root_link=True)
 
+    def _add_box(self, link: Any, half: Sequence[float], at: Sequence[float], colour: Colour) -> None:
+        pose = sapien.Pose(p=at)
+        link.add_box_collision(pose=pose, half_size=half, density=300)
+        self._draw(link, "box", colour, pose=pose, half_size=half)
 
-def _add_box(link: Any, half: Sequence[float], at: Sequence[float], colour: Colour) -> None:
-    link.add_box_collision(pose=sapien.Pose(p=at), half_size=half, density=300)
-    link.add_box_visual(pose=sapien.Pose(p=at), half_size=half, material=_paint(colour))
-
-
-def _paint(colour: Colour, roughness: float = 0.8) -> sapien.render.RenderMaterial:
-    return sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
+    def _draw(self, builder: Any, shape: str, colour: Colour, roughness: float = 0.8, **where: Any) -> None:
+        """Give a thing a look. Without pictures there is no driver perhaps, and SAPIEN can't even make a colour."""
+        if self.scene.can_render():
+            paint = sapien.render.RenderMaterial(base_color=[*colour, 1.0], roughness=roughness, specular=0.3)
+            getattr(builder, f"add_{shape}_visual")(material=paint, **where)
