@@ -109,12 +109,12 @@ def _tomato(color: Color) -> list[Part]:
 
 
 def _lettuce(color: Color) -> list[Part]:
-    light, dark = (0.62, 0.82, 0.32), (0.25, 0.52, 0.14)
-    outer = [ball((x, y, 0.10), dark, 0.10, 0.035, 0.11, (0, 0, turn)) for x, y, turn in
-             ((0, -0.12, 0), (0.11, -0.04, 70), (-0.11, -0.04, -70), (0.07, 0.10, 140), (-0.07, 0.10, -140))]  # fmt: skip
-    middle = [ball((x, y, 0.14), color, 0.075, 0.035, 0.10, (0, 0, turn)) for x, y, turn in
-              ((0.05, -0.08, 30), (-0.05, -0.08, -30), (0.08, 0.03, 100), (-0.08, 0.03, -100))]  # fmt: skip
-    return [ball((0, 0, 0.13), light, 0.10, 0.10, 0.12), *outer, *middle]
+    light, rim, dark = (0.66, 0.86, 0.36), (0.40, 0.70, 0.20), (0.24, 0.52, 0.14)
+    outer = [ball((x, y, 0.075), dark, 0.085, 0.04, 0.08, (0, 0, turn)) for x, y, turn in
+             ((0, -0.11, 0), (0.11, -0.03, 75), (-0.11, -0.03, -75), (0.07, 0.09, 140), (-0.07, 0.09, -140))]  # fmt: skip
+    middle = [ball((x, y, 0.12), rim, 0.065, 0.035, 0.085, (0, 0, turn)) for x, y, turn in
+              ((0.06, -0.07, 35), (-0.06, -0.07, -35), (0.085, 0.03, 100), (-0.085, 0.03, -100))]  # fmt: skip
+    return [ball((0, 0, 0.13), light, 0.105, 0.105, 0.13), *outer, *middle, bar((0, -0.09, 0.02), (0, -0.10, 0.19), 0.012, WHITE)]
 
 
 def _garbage_can(color: Color) -> list[Part]:
@@ -186,10 +186,12 @@ def _desk_lamp(color: Color) -> list[Part]:
 
 
 def _pillow(color: Color) -> list[Part]:
-    stripe = shade(color, 0.75) if sum(color) > 1.5 else shade(color, 1.6)
-    corners = [ball((x, y, 0.075), color, 0.10, 0.08, 0.045) for x in (-0.22, 0.22) for y in (-0.13, 0.13)]
-    return [ball((0, 0, 0.085), color, 0.30, 0.20, 0.085), *corners,
-            ball((0, 0, 0.088), stripe, 0.05, 0.19, 0.086), box(0.46, 0.28, 0.06, (0, 0, 0.04), color)]  # fmt: skip
+    stripe = shade(color, 0.6) if sum(color) > 1.5 else WHITE
+    lean = (-18.0, 0.0, 0.0)
+    corners = [ball((x, 0.30 * (z - 0.20), z), color, 0.075, 0.04, 0.06, (-18, turn, 0))
+               for x, z, turn in ((-0.22, 0.07, 45), (0.22, 0.07, -45), (-0.22, 0.33, -45), (0.22, 0.33, 45))]  # fmt: skip
+    stripes = [ball((x, 0, 0.20), stripe, 0.022, 0.097 - 0.10 * abs(x), 0.185 - 0.1 * abs(x), lean) for x in (-0.12, 0, 0.12)]
+    return [ball((0, 0, 0.20), color, 0.29, 0.095, 0.19, lean), box(0.44, 0.09, 0.28, (0, 0, 0.06), color, lean), *corners, *stripes]
 
 
 def _floor_lamp(color: Color) -> list[Part]:
@@ -258,13 +260,14 @@ def _mug(color: Color) -> list[Part]:
 
 
 def _book(color: Color) -> list[Part]:
-    pages = (0.97, 0.95, 0.88)
-    parts: list[Part] = []
+    pages, parts = (0.97, 0.95, 0.88), []
     for side in (-1, 1):
-        turn = (-35.0, 0.0, side * 9.0)
-        parts += [box(0.21, 0.014, 0.31, (side * 0.105, 0.02, 0.0), color, turn), box(0.19, 0.030, 0.28, (side * 0.10, 0.005, 0.015), pages, turn)]
-        parts += [box(0.15, 0.006, 0.014, (side * 0.10, -0.013 - (0.155 - z) * -0.70, 0.02 + z * 0.82), GRAPHITE, turn) for z in (0.06, 0.11, 0.16, 0.21, 0.26)]
-    return parts
+        turn = (-35.0, 0.0, side * 7.0)
+        parts += [box(0.24, 0.016, 0.34, (side * 0.12, 0.02, -0.015), color, turn), box(0.20, 0.030, 0.28, (side * 0.105, 0.005, 0.015), pages, turn)]
+        for i in range(5):
+            up = 0.055 * (2 - i)  # along the page from its middle
+            parts.append(box(0.14, 0.010, 0.022, (side * 0.105, 0.005 + 0.574 * up - 0.015, 0.144 + 0.819 * up + 0.011), GRAPHITE, turn))
+    return [*parts, bar((0, 0.08, 0.29), (0.02, -0.11, 0.03), 0.009, (0.85, 0.1, 0.1))]
 
 
 def _laundry_hamper(color: Color) -> list[Part]:
@@ -310,7 +313,7 @@ _TABLES = ("CoffeeTable", "SideTable", "TVStand", "Shelf", "Dresser", "Desk")
 
 TARGETS: Mapping[str, Target] = {
     "AlarmClock": Target(_alarm_clock, ("red", "turquoise", "yellow"), ("SideTable", "Dresser", "Desk"), 0.32, 0.16, 0.40),
-    "Book": Target(_book, ("red", "blue", "green", "purple"), _TABLES, 0.44, 0.26, 0.30),
+    "Book": Target(_book, ("red", "blue", "green", "purple"), _TABLES, 0.50, 0.28, 0.32),
     "Bowl": Target(_bowl, ("blue", "orange", "turquoise", "pink"), ("DiningTable", "CounterTop", "CoffeeTable"), 0.39, 0.39, 0.15),
     "Box": Target(_box, ("cardboard brown",), ("Floor", "CoffeeTable", "Dresser"), 0.56, 0.46, 0.40),
     "Bread": Target(_bread, ("golden brown",), _COUNTER, 0.56, 0.20, 0.21),
@@ -325,7 +328,7 @@ TARGETS: Mapping[str, Target] = {
     "LaundryHamper": Target(_laundry_hamper, ("cardboard brown", "white", "brown"), ("Floor",), 0.54, 0.50, 0.70),
     "Lettuce": Target(_lettuce, ("green",), _COUNTER, 0.30, 0.30, 0.26),
     "Mug": Target(_mug, ("red", "blue", "white", "yellow"), ("CounterTop", "DiningTable", "Desk", "SideTable"), 0.30, 0.22, 0.30),
-    "Pillow": Target(_pillow, ("red", "yellow", "white", "blue"), ("Sofa", "Bed", "ArmChair"), 0.60, 0.42, 0.17),
+    "Pillow": Target(_pillow, ("red", "yellow", "white", "blue"), ("Sofa", "Bed", "ArmChair"), 0.60, 0.26, 0.39),
     "Plate": Target(_plate, ("blue", "red", "green"), ("DiningTable", "CounterTop", "Shelf"), 0.36, 0.24, 0.37),
     "Pot": Target(_pot, ("silver", "red", "blue"), _COUNTER, 0.46, 0.36, 0.31),
     "Safe": Target(_safe, ("grey", "green", "blue"), ("Floor", "Dresser"), 0.48, 0.48, 0.48),
