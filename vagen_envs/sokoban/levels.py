@@ -165,7 +165,7 @@ def draw_level(
     """A level of `split` whose shortest solution has between `shortest` and `longest` moves.
 
     The board is carved by a random walk, and dropped if its content belongs to another split. Then
-    a length is drawn among those that the board has, and a start among those of that length.
+    a length is drawn, the board dropped if it has no such solution, and a start of that length is drawn.
 
     Raises:
         LevelError: none was found; the message says what to change.
@@ -184,10 +184,10 @@ def draw_level(
             if split_of(board) != split:
                 continue
             solutions = Solutions(width, floor, targets)
-            solutions.extend(longest)
-            lengths = [d for d in range(shortest, len(solutions.layers)) if solutions.layers[d]]
-            if lengths:
-                boxes, player = _start(stream, solutions.layers[stream.choice(lengths)])
+            length = shortest + stream.below(longest - shortest + 1)
+            solutions.extend(length)
+            if length < len(solutions.layers) and solutions.layers[length]:
+                boxes, player = _start(stream, solutions.layers[length])
                 return Level(height, width, floor, targets, boxes, player, board), solutions
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
@@ -198,21 +198,27 @@ def draw_level(
 def _carve(stream: HashStream, height: int, width: int) -> int:
     """The floor left by a random walk with a brush, inside a wall all around.
 
-    As in gym-sokoban the walk has about 1.7 (height + width) steps and turns now and then; each
-    step clears the cell and one or two of its neighbours.
+    The walk goes on until a wall or a whim turns it, and each step clears three or four cells. Its length
+    gives 6x6 boards of 12 floor cells on average; gym-sokoban's have 12.6 in the same window.
     """
     steps, inside = (-width, width, -1, 1), _inside(height, width)
-    brushes = (0b11, 0b11 << width | 1, 1 | 1 << width, 1 | 1 << width | 0b10)
+    # Three rows of three cells around the walker: a row, a column, a square, a corner.
+    brushes = (
+        0b111 << width,
+        0b010 | 0b010 << width | 0b010 << 2 * width,
+        0b110 << width | 0b110 << 2 * width,
+        0b010 | 0b110 << width,
+    )
     cell = (1 + stream.below(height - 2)) * width + 1 + stream.below(width - 2)
     step = steps[stream.bits(2)]
-    count = int(1.7 * (height + width))
+    count = int(1.25 * (height + width))
     floor = 0
     for die in stream.bits(8 * count).to_bytes(count, "little"):
-        if die & 3 == 0:
-            step = steps[die >> 2 & 3]
         if inside >> cell + step & 1:
             cell += step
-        floor |= brushes[die >> 4 & 3] << cell
+        if die & 3 == 0 or not inside >> cell + step & 1:
+            step = steps[die >> 2 & 3]
+        floor |= brushes[die >> 4 & 3] << cell - width - 1
     return floor & inside
 
 
