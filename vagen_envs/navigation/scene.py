@@ -77,8 +77,8 @@ class Episode:
 class Simulator(Protocol):
     """A scene with an agent in it. `step` and `blocked` use the same move test."""
 
-    def step(self, action: str) -> None:
-        """Carry out one of AI2-THOR's actions; `metadata` says how it went."""
+    def step(self, action: str) -> bool:
+        """Carry out one of AI2-THOR's actions. Whether it succeeded; `metadata` says why not."""
 
     def blocked(self, pose: Pose, action: str) -> bool:
         """Whether a move from this pose would fail. Changes nothing."""

@@ -143,8 +143,8 @@ class HouseSimulator:
 
     # -- acting ------------------------------------------------------------------------------------
 
-    def step(self, action: str) -> None:
-        """Carry out one of AI2-THOR's eight actions, all or nothing."""
+    def step(self, action: str) -> bool:
+        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded."""
         pose, error = self.pose, ""
         if action in MOVES:
             blocker = self._blocker(pose, action)
@@ -165,6 +165,7 @@ class HouseSimulator:
             raise ValueError(f"{action!r} is not an action of this simulator")
         self.pose = pose
         self._last = (action, not error, error)
+        return not error
 
     def teleport(self, pose: Pose) -> None:
         """Put the agent somewhere."""
