@@ -180,7 +180,6 @@ class NavigationEnv(VagenEnv):
         return np.array(Image.fromarray(pixels).resize((side, side), Image.Resampling.BOX))
 
     def _execute(self, action: Action) -> Executed:
-        before = self.simulator.pose
         self._last_success = self.simulator.step(ACTIONS[action.name])
         rewards: tuple[RewardTerm, ...] = ()
         if self._solved():
@@ -188,7 +187,7 @@ class NavigationEnv(VagenEnv):
         elif self.config.step_reward:
             rewards = (RewardTerm("step", self.config.step_reward),)
         feedback = "" if self._last_success else f"{action.name} was not possible."
-        return Executed(action.text, self.simulator.pose != before, rewards, feedback)
+        return Executed(action.text, self._last_success, rewards, feedback)
 
     def _solved(self) -> bool:
         return distance(self.simulator.pose, *self.episode.target_position) <= self.config.success_threshold
