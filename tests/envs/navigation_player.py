@@ -7,6 +7,7 @@ the k-th message.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -25,6 +26,7 @@ METADATA, ACTION, RGB, THIRD_PARTY, END = 1, 2, 4, 10, 255
 SCENES = tuple(f"FloorPlan{n}" for n in range(1, 13))
 
 
+@functools.cache
 def level_of(scene: str) -> Level:
     """The room that stands for a scene, with an episode in it."""
     number = int(re.findall(r"\d+", scene)[0])
@@ -87,8 +89,10 @@ class Stage:
             "thirdPartyCameras": cameras, "colors": [],
         }  # fmt: skip
         body = {"agents": [agent], "thirdPartyCameras": cameras, "activeAgentId": 0, "sequenceId": order["sequenceId"]}
-        message = _field(METADATA, msgpack.packb(body)) + _field(RGB, self.simulator.frame()[::-1].tobytes())
-        if self.above:
+        message = _field(METADATA, msgpack.packb(body))
+        if order.get("renderImage", True):
+            message += _field(RGB, self.simulator.frame()[::-1].tobytes())
+        if self.above and order.get("renderImage", True):
             message += _field(THIRD_PARTY, self.simulator.map_frame()[::-1].tobytes())
         return message + _field(END, b"")
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from vagen_envs.errors import ConfigError, LevelError, MissingExtraError, SimulatorError
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import MOVES, VISIBILITY_DISTANCE, Episode, Metadata, Pose, pose_of
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, VISIBILITY_DISTANCE, Episode, Metadata, Pose, pose_of
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream, Split, split_of
 
@@ -246,15 +246,17 @@ class ThorSimulator:
     def _act(self, action: str) -> Any:
         if action in MOVES:
             return self._player.step(action, moveMagnitude=self._step_length)
-        return self._player.step(action, degrees=90 if action.startswith("Rotate") else 30)
+        return self._player.step(action, degrees=TURN_STEP if action.startswith("Rotate") else LOOK_STEP)
 
     def blocked(self, pose: Pose, action: str) -> bool:
         """Whether a move from this pose fails: it is tried, and the agent is put back before its next step."""
         key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
         if key not in self._moves:
             self._away = True
-            there = self._teleported(pose).metadata["lastActionSuccess"]
-            self._moves[key] = not (there and self._act(action).metadata["lastActionSuccess"])
+            tried = self._teleported(pose, renderImage=False)
+            if tried.metadata["lastActionSuccess"]:
+                tried = self._player.step(action, moveMagnitude=self._step_length, renderImage=False)
+            self._moves[key] = not tried.metadata["lastActionSuccess"]
         return self._moves[key]
 
     def teleport(self, pose: Pose) -> None:
@@ -262,10 +264,10 @@ class ThorSimulator:
         self._event = self._teleported(pose)
         self._away = False
 
-    def _teleported(self, pose: Pose) -> Any:
+    def _teleported(self, pose: Pose, **arguments: Any) -> Any:
         return self._player.step(
             "Teleport", position={"x": pose.x, "y": self._y, "z": pose.z}, rotation={"x": 0, "y": pose.rotation, "z": 0},
-            horizon=pose.horizon, standing=True,
+            horizon=pose.horizon, standing=True, **arguments,
         )  # fmt: skip
 
     def metadata(self) -> Metadata:
