@@ -187,7 +187,7 @@ def test_imagining_changes_nothing():
     env = make()
     env.reset(seed=4)
     before, state = env.simulator.pose, env._extract()
-    imagined = env.imagine(list(ACTIONS))
+    imagined = env.imagine(["rotateleft", *ACTIONS])
     assert env.simulator.pose == before
     assert env._extract() == state
     assert imagined != state

@@ -15,8 +15,9 @@ from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color, Part
 
 WALL_HEIGHT = 2.6
-AGENT_RADIUS = 0.2
-"""Metres, as AI2-THOR's default agent."""
+AGENT_RADIUS = 0.198
+"""Metres; AI2-THOR's agent has 0.2. All stands on whole centimetres, so 2 mm less keep rounding from deciding whether
+something is only just touched."""
 AGENT_HEIGHT = 1.8
 _CORNERS = 16
 

@@ -198,11 +198,11 @@ class HouseSimulator:
         for i in range(len(self.house.things)):
             geoms = np.flatnonzero(model.geom_bodyid == i + 1)
             for geom in geoms[np.argsort(-model.geom_rbound[geoms], kind="stable")][:_PARTS]:
-                reach = 0.8 * model.geom_aabb[geom, 3:]
+                reach = 0.9 * model.geom_aabb[geom, 3:]
                 axes = data.geom_xmat[geom].reshape(3, 3) * reach
                 middle = data.geom_xpos[geom]
-                points += [middle, *(middle + side * axes[:, axis] for axis in (0, 2) for side in (-1, 1))]
-                owners += [i] * 5
+                points += [middle, *(middle + side * axes[:, axis] for axis in (0, 1, 2) for side in (-1, 1))]
+                owners += [i] * 7
         return np.array(points), np.array(owners)
 
     def visible(self) -> NDArray[np.bool_]:
