@@ -14,6 +14,7 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/PrimitiveSkillStack-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "stack"}),
     "vagen/PrimitiveSkillDrawer-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "drawer"}),
     "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
+    "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 
