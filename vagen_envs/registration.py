@@ -9,6 +9,7 @@ import gymnasium as gym
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
     "vagen/FrozenLake-v0": ("vagen_envs.frozen_lake.env:FrozenLakeEnv", {}),
+    "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 

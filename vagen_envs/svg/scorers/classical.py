@@ -111,6 +111,8 @@ def _shrink(picture: Pixels) -> Floats:
     """Mean of blocks, to about 112 pixels a side."""
     step = max(1, round(max(picture.shape[:2]) / _SIDE))
     height, width = (side // step * step for side in picture.shape[:2])
-    blocks = picture[:height, :width].reshape(height // step, step, width // step, step, 3)
-    mean: Floats = blocks.mean(axis=(1, 3), dtype=np.float64)
-    return mean
+    total = np.zeros((height // step, width // step, 3))
+    for row in range(step):  # strided sums are several times quicker than a mean over axes
+        for column in range(step):
+            total += picture[row:height:step, column:width:step]
+    return total / step**2
