@@ -36,6 +36,7 @@ _ALLOWED = _SHAPES | _GRADIENTS | {
 _NOT_NUMBERS = frozenset({"id", "class", "href", "font-family", "lang", "name", "type", "version", "label", "role"})
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:\b(?:nan|inf|infinity)\b)")
+_NO_NUMBER = re.compile(r"nan|inf", re.IGNORECASE)
 _COLOUR_OR_REFERENCE = re.compile(r"#[0-9a-fA-F]{3,8}\b|url\([^)]*\)", re.IGNORECASE)
 _URL = re.compile(r"url\s*\(\s*([^)]*)\)?", re.IGNORECASE)
 _FRAGMENT = re.compile(r"""(["']?)#([^\s"'()\\]+)\1\s*""")
@@ -136,6 +137,8 @@ def _check_urls(attribute: str, value: str) -> None:
 
 
 def _check_numbers(attribute: str, value: str) -> None:
+    if attribute in ("d", "points") and (word := _NO_NUMBER.search(value)):
+        raise Refused(f"{attribute} has {word[0]!r}, which is not a number")
     for match in _NUMBER.finditer(_COLOUR_OR_REFERENCE.sub(" ", value)):
         if not abs(float(match[0])) <= MAX_NUMBER:  # NaN compares false
             raise Refused(f"{attribute} has the number {_shown(match[0])}; numbers may go up to {MAX_NUMBER:.0f}")
