@@ -15,6 +15,7 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/PrimitiveSkillDrawer-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "drawer"}),
     "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
     "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
+    "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 
