@@ -1,0 +1,1 @@
+"""Speed, measured side by side in one run: `python -m vagen_benchmarks.perf.<name>`."""
