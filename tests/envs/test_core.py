@@ -265,7 +265,7 @@ def test_wrong_options_are_refused_with_the_mend(options, message):
 
 
 def test_wrong_render_mode_reset_options_and_seed_are_refused():
-    with pytest.raises(ConfigError, match="unknown render_mode 'rgb'"):
+    with pytest.raises(ConfigError, match="unknown render_mode 'rgb'"), pytest.warns(UserWarning, match="render_mode"):
         gym.make("vagen/Sokoban-v0", render_mode="rgb")
     env = gym.make("vagen/Sokoban-v0").unwrapped
     for options in ({"level": 3}, {"split": "tset"}):

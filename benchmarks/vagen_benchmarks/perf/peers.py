@@ -36,6 +36,7 @@ def gym_sokoban() -> types.ModuleType:
         "gym.spaces": gymnasium.spaces,
         "gym.spaces.discrete": gymnasium.spaces.discrete,
         "pkg_resources": resources,
+        "imageio": importlib.import_module("imageio.v2"),  # the interface of its day
     }
     displaced = {name: sys.modules.get(name) for name in stand_ins}
     sys.modules.update({**stand_ins, _PACKAGE: package})
