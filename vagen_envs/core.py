@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.utils.seeding import np_random
 
 from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.config import EnvConfig
@@ -333,13 +334,14 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._looks = config.observation != "text"
         self.action_space = UnicodeText()
         shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        picture_shape = self._picture_shape()
         if self._looks:
-            shown["image"] = spaces.Box(0, 255, self._picture_shape(), np.uint8)
+            shown["image"] = spaces.Box(0, 255, picture_shape, np.uint8)
         self.observation_space = spaces.Dict(shown)
+        self._generator: np.random.Generator | None = None
+        self._level_streams: dict[Split, HashStream] = {}
         self._running = False
         self._window: Window | None = None
-        self._last_picture: Picture | None = None
-        self._feedback: tuple[str, ...] = ()
 
     @property
     def system_prompt(self) -> str:
@@ -355,11 +357,12 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
             seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
             options: `{"split": …}` draws this level from another split than the configured one.
         """
-        super().reset(seed=seed)
+        split = self._asked_split(options)
         if seed is None:
             seed = int(self.np_random.integers(2**31))
-        split = self._asked_split(options)
-        self._guarded(self._load, HashStream(self.id, self.config.level_key(), split, seed), split)
+        else:
+            self._seed_lazily(seed)
+        self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0
         self._steps = 0
@@ -460,6 +463,30 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
 
     # -- the parts of a turn -----------------------------------------------------------------------
 
+    # Gymnasium makes a NumPy generator at each seeded reset, which would take a fifth of the time of a
+    # reset here. Levels don't need it: it is made when somebody looks.
+    @property
+    def _np_random(self) -> np.random.Generator | None:
+        if self._generator is None and self._np_random_seed is not None:
+            self._generator, _ = np_random(self._np_random_seed)
+        return self._generator
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator | None) -> None:
+        self._generator = generator
+
+    def _seed_lazily(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
+        self._np_random_seed = int(seed)
+        self._generator = None
+
+    def _levels(self, split: Split) -> HashStream:
+        """The stream from which the levels of a split descend, one child a seed."""
+        if split not in self._level_streams:
+            self._level_streams[split] = HashStream(self.id, self.config.level_key(), split)
+        return self._level_streams[split]
+
     def _asked_split(self, options: Mapping[str, Any] | None) -> Split:
         for name in options or {}:
             if name != "split":
@@ -547,7 +574,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
 
     @abstractmethod
     def _picture_shape(self) -> tuple[int, int, int]:
-        """Height and width in pixels, and 3. Called once, before `_load`."""
+        """Height and width in pixels, and 3. Called once, before `_load`, whether or not anybody looks."""
 
     @abstractmethod
     def _load(self, stream: HashStream, split: Split) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from vagen_envs.pictures import Picture, Pixels
@@ -59,41 +59,33 @@ class TileSet:
         with files(package).joinpath(file).open("rb") as stream, Image.open(stream) as image:
             strip = np.asarray(image.convert("RGB"))
         colours, indices = np.unique(strip.reshape(-1, 3), axis=0, return_inverse=True)
-        self.palette: Pixels = colours.astype(np.uint8)
-        side = strip.shape[0]
-        tiles = indices.reshape(strip.shape[:2]).astype(np.uint8).reshape(side, -1, side).swapaxes(0, 1)
-        self.indices: Pixels = np.ascontiguousarray(np.kron(tiles, np.ones((1, scale, scale), np.uint8)))
-        self.rgb: Pixels = self.palette[self.indices]
-        self.side = side * scale
+        self._palette: Pixels = colours.astype(np.uint8)
+        height = strip.shape[0]
+        tiles = indices.reshape(strip.shape[:2]).astype(np.uint8).reshape(height, -1, height).swapaxes(0, 1)
+        large = np.kron(tiles, np.ones((1, scale, scale), np.uint8))
+        self.side: int = height * scale
+        self._rgb_rows = _as_rows(self._palette[large])
+        self._index_rows = _as_rows(large)
+
+    def picture(self, codes: bytes, width: int) -> Picture:
+        """A board of the tiles with these numbers, row by row, `width` cells wide."""
+        side = self.side
+        pixels = self._lay(self._rgb_rows, codes, width).reshape(-1, width * side, 3)
+        return Picture(pixels, lambda: (self._lay(self._index_rows, codes, width), self._palette))
+
+    def _lay(self, rows: NDArray[np.void], codes: bytes, width: int) -> Pixels:
+        board = np.frombuffer(codes, np.uint8).reshape(-1, width)
+        laid = rows.take(board, 0).transpose(0, 2, 1).copy()
+        return laid.view(np.uint8).reshape(len(board) * self.side, -1)
+
+
+def _as_rows(tiles: Pixels) -> NDArray[np.void]:
+    """Each tile's rows of pixels as opaque items: one copy moves a row, which makes a board in 4 µs."""
+    row_bytes = tiles[0, 0].nbytes
+    return np.ascontiguousarray(tiles).reshape(*tiles.shape[:2], row_bytes).view(f"V{row_bytes}")[:, :, 0]
 
 
 @functools.cache
 def tile_set(package: str, file: str, scale: int) -> TileSet:
     """The tile set, loaded once in a process: its arrays are only ever read."""
     return TileSet(package, file, scale)
-
-
-class BoardPainter:
-    """Pictures of one board. Only the tiles that changed since the last picture are painted again."""
-
-    def __init__(self, tiles: TileSet, height: int, width: int) -> None:
-        self._tiles = tiles
-        self._width = width
-        self.shape = (height * tiles.side, width * tiles.side, 3)
-        self._rgb: Pixels = np.zeros(self.shape, np.uint8)
-        self._indices: Pixels = np.zeros(self.shape[:2], np.uint8)
-        side = tiles.side
-        corners = [((i // width) * side, (i % width) * side) for i in range(height * width)]
-        self._places: list[Any] = [(slice(y, y + side), slice(x, x + side)) for y, x in corners]
-        self._painted: list[int] = [-1] * (height * width)
-
-    def picture(self, tiles: Sequence[int]) -> Picture:
-        """The board with these tiles, row by row."""
-        painted, places = self._painted, self._places
-        for i, tile in enumerate(tiles):
-            if tile != painted[i]:
-                place = places[i]
-                self._rgb[place] = self._tiles.rgb[tile]
-                self._indices[place] = self._tiles.indices[tile]
-                painted[i] = tile
-        return Picture(self._rgb.copy(), self._indices.copy(), self._tiles.palette)

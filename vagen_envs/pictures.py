@@ -7,6 +7,7 @@ import hashlib
 import io
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,13 @@ class Picture:
 
     Args:
         pixels: taken over without a copy and made read-only. Pass an array nobody else writes to.
-        indices: optional palette form of the same picture, uint8 of shape (height, width). It makes
-            the PNG smaller and an order of magnitude faster to write.
-        palette: RGB of each index, uint8 of shape (colours, 3). Required with `indices`.
+        paletted: optional, gives the same picture as indices, uint8 of shape (height, width), and the RGB
+            of each index, uint8 of shape (colours, 3). It makes the PNG smaller and much faster to write.
     """
 
-    __slots__ = ("_indices", "_palette", "_pixels", "_png", "_sha256", "shape")
+    __slots__ = ("_paletted", "_pixels", "_png", "_sha256", "shape")
 
-    def __init__(self, pixels: Pixels, indices: Pixels | None = None, palette: Pixels | None = None) -> None:
+    def __init__(self, pixels: Pixels, paletted: Callable[[], tuple[Pixels, Pixels]] | None = None) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
             raise ValueError(
                 f"a picture must be a uint8 array of shape (height, width, 3), not {pixels.dtype} {pixels.shape}"
@@ -38,8 +38,7 @@ class Picture:
         pixels.flags.writeable = False
         self.shape: tuple[int, ...] = pixels.shape
         self._pixels: Pixels | None = pixels
-        self._indices = indices
-        self._palette = palette
+        self._paletted = paletted
         self._sha256: str | None = None
         self._png: bytes | None = None
 
@@ -48,7 +47,7 @@ class Picture:
         """A picture of which only the name is at hand, as in a stored `Turn` without its pictures."""
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
-        picture._pixels = picture._indices = picture._palette = picture._png = None
+        picture._pixels = picture._paletted = picture._png = None
         picture._sha256 = sha256
         return picture
 
@@ -85,8 +84,8 @@ class Picture:
     def png(self) -> bytes:
         """The picture as PNG, lossless; encoded once."""
         if self._png is None:
-            if self._indices is not None and self._palette is not None:
-                self._png = _palette_png(self._indices, self._palette)
+            if self._paletted is not None:
+                self._png = _palette_png(*self._paletted())
             else:
                 buffer = io.BytesIO()
                 Image.fromarray(self.pixels).save(buffer, "PNG", compress_level=1)
@@ -121,12 +120,7 @@ class Picture:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._pixels is None:
             return Picture.known_by, (self._sha256, self.shape)
-        return _restore, (self._pixels, self._indices, self._palette)
-
-
-def _restore(pixels: Pixels, indices: Pixels | None, palette: Pixels | None) -> Picture:
-    # Unpickled arrays may share memory-mapped, writeable buffers (joblib, shared memory): own them.
-    return Picture(pixels.copy(), indices, palette)
+        return Picture, (self._pixels,)
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

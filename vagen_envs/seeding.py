@@ -35,6 +35,13 @@ class HashStream:
         self._bits = 0
         self._left = 0
 
+    def child(self, name: int) -> HashStream:
+        """Another stream, a pure function of this one's key and of `name`, however much was drawn from this one."""
+        twin = HashStream.__new__(HashStream)
+        twin._key = hashlib.blake2b(b"%d" % name, key=self._key).digest()
+        twin._counter = twin._bits = twin._left = 0
+        return twin
+
     def bits(self, n: int) -> int:
         """An integer of `n` random bits, 0 ≤ value < 2**n."""
         while self._left < n:

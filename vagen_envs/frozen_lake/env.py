@@ -13,7 +13,7 @@ from vagen_envs.errors import LevelError
 from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, distances, draw_lake, move, read_lake
 from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_envs.grid import BoardPainter, tile_set
+from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
 
@@ -105,9 +105,9 @@ class FrozenLakeEnv(VagenEnv):
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
+        self._tiles = tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale)
         size = len(self.config.desc) if self.config.desc else self.config.size
-        self._painter = BoardPainter(tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale), size, size)
-        return self._painter.shape
+        return size * self._tiles.side, size * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -125,13 +125,13 @@ class FrozenLakeEnv(VagenEnv):
         self.simulator = Simulator(lake, stream if config.is_slippery else None)
 
     def _content(self) -> str:
-        return content_hash(self.simulator.lake.content())
+        return content_hash(self.simulator.lake.map())
 
     def _extract(self) -> FrozenLakeState:
         return self.simulator.state()
 
     def _picture(self) -> Picture:
-        return self._painter.picture(self.simulator.tiles())
+        return self._tiles.picture(self.simulator.tiles(), self.simulator.lake.size)
 
     def _view_text(self) -> str:
         return self._state.symbolic()

@@ -58,8 +58,8 @@ class Simulator:
         size = self.lake.size
         return FrozenLakeState(size, divmod(self.player, size), self._target, self._holes)
 
-    def tiles(self) -> bytearray:
+    def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
         tiles = bytearray(self.lake.cells)
         tiles[self.player] += _PLAYER
-        return tiles
+        return bytes(tiles)

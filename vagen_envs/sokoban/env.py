@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.grid import BoardPainter, tile_set
+from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.levels import ACTIONS, draw_level
@@ -90,9 +90,9 @@ class SokobanEnv(VagenEnv):
         return {"legend": "" if self.config.observation == "image" else legend}
 
     def _picture_shape(self) -> tuple[int, int, int]:
+        self._tiles = tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale)
         height, width = self.config.dim_room
-        self._painter = BoardPainter(tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale), height, width)
-        return self._painter.shape
+        return height * self._tiles.side, width * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -108,13 +108,13 @@ class SokobanEnv(VagenEnv):
         self.simulator = Simulator(level)
 
     def _content(self) -> str:
-        return content_hash(self.simulator.level.content())
+        return content_hash(self.simulator.level.board)
 
     def _extract(self) -> SokobanState:
         return self.simulator.state()
 
     def _picture(self) -> Picture:
-        return self._painter.picture(self.simulator.tiles)
+        return self._tiles.picture(self.simulator.tiles(), self.config.dim_room[1])
 
     def _view_text(self) -> str:
         return self._state.symbolic()

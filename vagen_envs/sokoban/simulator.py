@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 from vagen_envs.grid import Position
-from vagen_envs.sokoban.levels import ACTIONS, Level, push
+from vagen_envs.sokoban.levels import ACTIONS, Level, cells, push
 from vagen_envs.sokoban.state import SokobanState
 
 # Order of the tiles in tiles.png.
 WALL, FLOOR, TARGET, BOX, BOX_ON_TARGET, PLAYER, PLAYER_ON_TARGET = range(7)
+
+
+_DIGITS = {ord("0"): WALL, ord("1"): FLOOR}
 
 
 class Simulator:
@@ -15,7 +20,6 @@ class Simulator:
 
     Attributes:
         boxes: a bit a cell; player: a cell's number.
-        tiles: the tile of each cell now, row by row.
     """
 
     def __init__(self, level: Level) -> None:
@@ -23,11 +27,10 @@ class Simulator:
         self.boxes = level.boxes
         self.player = level.player
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
-        self._positions: list[Position] = [divmod(i, level.width) for i in range(level.height * level.width)]
+        self._positions = _positions(level.height, level.width)
         self._targets = self._where(level.targets)
-        self.tiles = [FLOOR if level.floor >> i & 1 else WALL for i in range(len(self._positions))]
-        for cell in range(len(self.tiles)):
-            self._retile(cell)
+        # WALL and FLOOR are 0 and 1, as are the binary digits of the floor.
+        self._bare = f"{level.floor:0{len(self._positions)}b}"[::-1].translate(_DIGITS).encode()
 
     def step(self, action: str) -> int | None:
         """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
@@ -35,15 +38,9 @@ class Simulator:
         moved = push(self.level.floor, self.boxes, self.player, step)
         if moved is None:
             return None
-        was, boxes = self.player, self.boxes
+        were, targets = self.boxes, self.level.targets
         self.boxes, self.player = moved
-        self._retile(was)
-        self._retile(self.player)
-        if self.boxes == boxes:
-            return 0
-        self._retile(self.player + step)
-        targets = self.level.targets
-        return (self.boxes & targets).bit_count() - (boxes & targets).bit_count()
+        return (self.boxes & targets).bit_count() - (were & targets).bit_count()
 
     @property
     def solved(self) -> bool:
@@ -57,22 +54,20 @@ class Simulator:
             level.height, level.width, level.floor, self._positions[self.player], self._where(self.boxes), self._targets
         )
 
-    def _where(self, cells: int) -> tuple[Position, ...]:
-        found = []
-        while cells:
-            low = cells & -cells
-            found.append(self._positions[low.bit_length() - 1])
-            cells ^= low
-        return tuple(found)
+    def _where(self, mask: int) -> tuple[Position, ...]:
+        return tuple([self._positions[cell] for cell in cells(mask)])
 
-    def _retile(self, cell: int) -> None:
-        target = self.level.targets >> cell & 1
-        if cell == self.player:
-            tile = PLAYER_ON_TARGET if target else PLAYER
-        elif self.boxes >> cell & 1:
-            tile = BOX_ON_TARGET if target else BOX
-        elif target:
-            tile = TARGET
-        else:
-            tile = FLOOR if self.level.floor >> cell & 1 else WALL
-        self.tiles[cell] = tile
+    def tiles(self) -> bytes:
+        """The tile of each cell now, row by row."""
+        tiles, on_target = bytearray(self._bare), self.level.targets
+        for cell in cells(on_target):
+            tiles[cell] = TARGET
+        for cell in cells(self.boxes):
+            tiles[cell] = BOX_ON_TARGET if on_target >> cell & 1 else BOX
+        tiles[self.player] = PLAYER_ON_TARGET if on_target >> self.player & 1 else PLAYER
+        return bytes(tiles)
+
+
+@functools.cache
+def _positions(height: int, width: int) -> tuple[Position, ...]:
+    return tuple(divmod(cell, width) for cell in range(height * width))

@@ -1,1 +1,1 @@
-"""Speed, measured side by side in one run: `python -m vagen_benchmarks.perf.<name>`."""
+"""Speed, as ratios side by side in one run: `make perf`."""

@@ -1,0 +1,95 @@
+"""A person plays in the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from vagen_benchmarks.terminal import HalfBlocks
+from vagen_envs.core import Turn, VagenEnv
+from vagen_envs.errors import VagenError
+from vagen_envs.pictures import Picture
+
+HELP = (
+    "Write actions such as [bold]{actions}[/], a whole reply that begins with [bold]<[/], "
+    "[bold]?[/] for the oracle's reply, [bold]![/] to let the oracle play this turn, [bold]s[/] for the system prompt, "
+    "[bold]q[/] to stop."
+)
+
+
+def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) -> float:
+    """Play one episode by what is read from standard input, and return its return.
+
+    Ends with the episode, at `q` or at the end of the input.
+    """
+    inner = env.unwrapped
+    assert isinstance(inner, VagenEnv)
+    shown, info = env.reset(seed=seed)
+    console.rule(f"{inner.id} · {info['level']['split']} {info['level']['seed']}")
+    console.print(HELP.format(actions=escape(inner.grammar.actions.summary())))
+    total, over = 0.0, False
+    while not over:
+        _show(shown, inner, console)
+        reply = _read(inner, console)
+        if reply is None:
+            break
+        shown, reward, terminated, truncated, info = env.step(reply)
+        total += float(reward)
+        over = terminated or truncated
+        _tell(info["turn"], console)
+    if over:
+        _show(shown, inner, console)
+        won = bool(info["turn"].success)
+        console.print(f"[bold {'green' if won else 'red'}]{'Solved' if won else 'Not solved'}[/], return {total:.2f}.")
+    return total
+
+
+def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
+    if "image" in shown:
+        console.print(HalfBlocks(Picture(shown["image"].copy()), min(console.width, 96)))
+    text = shown["text"].split(env.grammar.template())[0]  # the format is for models; a person has the help above
+    console.print(text.replace("<image>", "").strip(), style="dim", markup=False, highlight=False)
+
+
+def _read(env: VagenEnv, console: Console) -> str | None:
+    """The next reply: what was typed, dressed as a well-formed reply unless it is one already."""
+    while True:
+        try:
+            line = console.input("[bold cyan]> [/]").strip()
+        except EOFError:
+            return None
+        if line == "q":
+            return None
+        if line in ("?", "!"):
+            try:
+                reply = env.oracle_reply()
+            except VagenError as error:
+                console.print(f"The oracle sees no way: {error}", style="red", markup=False)
+                continue
+            console.print(reply, style="cyan", markup=False, highlight=False)
+            if line == "!":
+                return reply
+        elif line == "s":
+            console.print(env.system_prompt, markup=False, highlight=False)
+        elif line.startswith("<"):
+            return line
+        elif line:
+            words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "(a person)")
+            return env.grammar.render([line], **words)
+
+
+def _tell(turn: Turn, console: Console) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for each in turn.executed:
+        effect = "[green]done[/]" if each.effective else "[yellow]no effect[/]"
+        table.add_row(escape(each.text), effect, escape(each.feedback))
+    for problem in turn.parsed.problems:
+        table.add_row(problem.code, "[red]problem[/]", escape(problem.message))
+    for term in turn.rewards:
+        table.add_row(term.name, f"{term.value:+.2f}")
+    table.add_row("turn", f"[bold]{turn.reward:+.2f}[/]")
+    console.print(table)

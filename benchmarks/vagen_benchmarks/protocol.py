@@ -1,0 +1,201 @@
+"""What a run is: which episodes, of which environments as configured, played by whom. Stored with its hash."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import gymnasium as gym
+
+import vagen_envs
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import VagenError, did_you_mean
+from vagen_envs.seeding import SPLITS
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """Episodes of one environment as configured.
+
+    Attributes:
+        label: short and unique in a run, such as `vagen/Sokoban-v0 strategy=no_think`.
+        options: what `gym.make` is called with.
+        config: every option with its value, for the record.
+        prompts_sha256: of the prompt files that were read.
+    """
+
+    label: str
+    env_id: str
+    options: Mapping[str, Any]
+    split: str
+    first_seed: int
+    episodes: int
+    config: Mapping[str, Any]
+    system_prompt: str
+    prompts_sha256: str
+
+    def make(self) -> gym.Env[dict[str, Any], str]:
+        """A new environment."""
+        return gym.make(self.env_id, disable_env_checker=True, split=self.split, **self.options)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything that a result depends on.
+
+    Attributes:
+        tasks: the episodes.
+        agents: the descriptions of the agents (`Agent.describe`), by which they can be made again.
+        repeats: how often each agent plays each episode.
+        versions: of this package.
+    """
+
+    tasks: tuple[Task, ...]
+    agents: tuple[Mapping[str, Any], ...]
+    repeats: int = 1
+    versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"vagen-envs": vagen_envs.__version__})
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary with a schema version and the hash of all else."""
+        data = json.loads(json.dumps({"schema": SCHEMA, **dataclasses.asdict(self)}))
+        return {**data, "sha256": _sha256(data)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read a protocol back. Raises ProtocolError if it was written by another schema or changed by hand."""
+        if data.get("schema") != SCHEMA:
+            raise ProtocolError(f"protocol of schema {data.get('schema')!r}; this version reads {SCHEMA}")
+        body = {name: value for name, value in data.items() if name != "sha256"}
+        if _sha256(body) != data.get("sha256"):
+            raise ProtocolError("the protocol doesn't match its hash; it was changed after the run began")
+        tasks = tuple(Task(**task) for task in body["tasks"])
+        return cls(tasks, tuple(body["agents"]), body["repeats"], body["versions"])
+
+    def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
+        """Key, task, seed and repeat of every episode that an agent plays."""
+        for task in self.tasks:
+            for seed in range(task.first_seed, task.first_seed + task.episodes):
+                for repeat in range(self.repeats):
+                    yield episode_key(agent, task, seed, repeat), task, seed, repeat
+
+
+def episode_key(agent: str, task: Task, seed: int, repeat: int) -> str:
+    """The name of an episode within a run."""
+    again = f" #{repeat}" if repeat else ""
+    return f"{agent} | {task.label} | {task.split} {seed}{again}"
+
+
+def _sha256(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """In what two JSON values differ, a line each: `tasks.0.split: 'test' / 'val'`."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = sorted({*one, *other})
+        return [
+            line for name in names
+            for line in differences(one.get(name), other.get(name), f"{path}.{name}" if path else name)
+        ]  # fmt: skip
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for i, pair in pairs for line in differences(*pair, f"{path}.{i}")]
+    return [] if one == other else [f"{path}: {one!r:.80} / {other!r:.80}"]
+
+
+def resolve_id(name: str) -> str:
+    """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or `sokoban`."""
+    if name in gym.registry or ":" in name:
+        return name
+    wanted = name.lower()
+    for env_id in reversed(vagen_envs.ENV_IDS):
+        short = env_id.partition("/")[2].lower()
+        if wanted in (env_id.lower(), short, short.rpartition("-v")[0]):
+            return env_id
+    raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(name, vagen_envs.ENV_IDS)}")
+
+
+def make_task(
+    env_id: str, options: Mapping[str, Any], split: str, first_seed: int, episodes: int, shown: Sequence[str] = ()
+) -> Task:
+    """A task whose environment was made and reset once, so that what is missing shows before the run.
+
+    `shown` names those options that tell the run's tasks of one environment apart.
+
+    Raises:
+        VagenError: the environment can't be made or reset here, or refuses an option.
+        ProtocolError: the id isn't an environment of this contract.
+    """
+    if split not in SPLITS:
+        raise ProtocolError(f"unknown split {split!r}.{did_you_mean(split, SPLITS)}")
+    try:
+        env = gym.make(env_id, disable_env_checker=True, split=split, **options)
+    except gym.error.Error as error:
+        raise ProtocolError(f"{env_id} can't be made: {error}") from error
+    inner = env.unwrapped
+    try:
+        if not isinstance(inner, VagenEnv):
+            raise ProtocolError(f"{env_id} is a {type(inner).__name__}, not a VagenEnv; use one of `vagen envs`")
+        env.reset(seed=first_seed)
+        marks = [f"{name}={options[name]}" for name in shown]
+        return Task(
+            label=" ".join([env_id, *marks]),
+            env_id=env_id,
+            options=dict(options),
+            split=split,
+            first_seed=first_seed,
+            episodes=episodes,
+            config=dataclasses.asdict(inner.config),
+            system_prompt=inner.system_prompt,
+            prompts_sha256=inner.prompts.pack.sha256(),
+        )
+    finally:
+        env.close()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An environment that can't be made here, and why."""
+
+    env_id: str
+    reason: str
+
+
+def make_tasks(
+    env_ids: Sequence[str],
+    *,
+    strategies: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+    split: str = "test",
+    first_seed: int = 0,
+    episodes: int = 50,
+) -> tuple[list[Task], list[Skipped]]:
+    """A task for each environment and strategy.
+
+    Without `env_ids`, all environments of this package are meant, and those that can't be made here
+    are returned as skipped with the reason.
+
+    Raises:
+        ProtocolError: an environment that was asked for can't be made.
+    """
+    tasks: list[Task] = []
+    skipped: list[Skipped] = []
+    for env_id in [resolve_id(name) for name in env_ids] or vagen_envs.ENV_IDS:
+        for strategy in strategies or [None]:  # type: ignore[list-item]
+            chosen = {**(options or {}), **({"strategy": strategy} if strategy else {})}
+            shown = ["strategy"] if len(strategies) > 1 else []
+            try:
+                tasks.append(make_task(env_id, chosen, split, first_seed, episodes, shown))
+            except (VagenError, ImportError, OSError) as error:
+                if env_ids:
+                    raise ProtocolError(str(error)) from error
+                skipped.append(Skipped(env_id, str(error)))
+                break
+    return tasks, skipped

@@ -1,0 +1,315 @@
+"use strict";
+const page = JSON.parse(document.getElementById("page").textContent);
+const $ = (selector) => document.querySelector(selector);
+const ROW = 40;
+const episodes = page.episodes.map(([task, agent, seed, repeat, failure, success, score, turns, problems], number) =>
+  ({ number, task, agent, seed, repeat, failure, success, score, turns, problems }));
+const tasks = new Map(page.protocol.tasks.map((task) => [task.label, task]));
+for (const episode of episodes) episode.key = keyOf(episode, episode.agent);
+const byKey = new Map(episodes.map((episode) => [episode.key, episode]));
+let listed = [], current = null, turnAt = 0, drawing = 0;
+
+function keyOf(episode, agent) {
+  const again = episode.repeat ? ` #${episode.repeat}` : "";
+  return `${agent} | ${episode.task} | ${tasks.get(episode.task)?.split} ${episode.seed}${again}`;
+}
+function el(tag, props = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) name in node ? (node[name] = value) : node.setAttribute(name, value);
+  node.append(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+const percent = (rate) => (rate === null ? "–" : `${(100 * rate).toFixed(rate > 0 && rate < 0.1 ? 1 : 0)} %`);
+const number = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const outcome = (episode) => (episode.failure ? "failed" : episode.success ? "solved" : "unsolved");
+const outcomeWord = { failed: "failed", solved: "solved", unsolved: "not solved" };
+const bare = (task) => task.replace(/^vagen\//, "");
+
+/* ---- the table -------------------------------------------------------------------------------- */
+
+function drawTop() {
+  $("h1").textContent = page.title;
+  const { protocol } = page;
+  const split = [...new Set(protocol.tasks.map((task) => task.split))].join(", ");
+  $("#facts").textContent = [
+    `${episodes.length} episodes`, `split ${split}`, `vagen-envs ${protocol.versions["vagen-envs"]}`,
+    `protocol ${protocol.sha256.slice(0, 12)}`, page.start ? page.start.at.slice(0, 16).replace("T", " ") : null,
+  ].filter(Boolean).join(" · ");
+  const notices = $("#notices");
+  const failed = episodes.filter((episode) => episode.failure).length;
+  if (failed) notices.append(el("p", { className: "notice bad" }, `${failed} episode(s) failed outside the agent's doing and have no score. They are in no rate below.`));
+  if (page.planned > episodes.length) notices.append(el("p", { className: "notice" }, `${page.planned - episodes.length} of ${page.planned} planned episodes have not been played.`));
+  for (const { env_id, reason } of page.start?.skipped ?? []) notices.append(el("p", { className: "notice" }, el("b", {}, `${bare(env_id)} skipped: `), reason));
+  if (page.damaged) notices.append(el("p", { className: "notice" }, `${page.damaged} damaged line(s) of episodes.jsonl were left out.`));
+  if (page.missing_pictures) notices.append(el("p", { className: "notice" }, `${page.missing_pictures} picture(s) are missing.`));
+}
+
+function interval(row) {
+  const width = 150, y = 8, x = (rate) => 3 + rate * (width - 6);
+  const shape = (name, attributes) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
+  };
+  const svg = shape("svg", { width, height: 16, role: "img" });
+  svg.append(shape("rect", { x: 3, y: y - 4, width: width - 6, height: 8, rx: 2, fill: "var(--line)", opacity: 0.6 }));
+  if (row.success !== null) {
+    svg.append(shape("rect", { x: 3, y: y - 4, width: row.success * (width - 6), height: 8, rx: 2, fill: "var(--bar)", opacity: 0.45 }));
+    svg.append(shape("path", { d: `M${x(row.low)} ${y - 3}v6m0-3H${x(row.high)}m0-3v6`, stroke: "var(--ink)", fill: "none", "stroke-width": 1.3 }));
+  }
+  return svg;
+}
+
+function drawTable() {
+  const extra = [...new Set(page.rows.flatMap((row) => Object.keys(row.metrics)))];
+  const spent = page.rows.some((row) => row.completion_tokens);
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra, ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
+  $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
+  let last = null;
+  for (const row of page.rows) {
+    const failures = Object.entries(row.failures).map(([kind, count]) => `${kind}: ${count}`).join(", ");
+    const tr = el("tr", { title: Object.entries(row.problems).map(([code, count]) => `${code}: ${count} turns`).join("\n") },
+      el("td", { className: "name task" }, row.task === last ? "" : bare(row.task)),
+      el("td", { className: "name" }, row.agent),
+      el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success)),
+        el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
+      ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
+      ...extra.map((name) => el("td", {}, number(row.metrics[name], 3))),
+      ...(spent ? [el("td", {}, `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}`), el("td", {}, number(row.seconds_per_reply))] : []),
+      el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
+      el("td", {}, String(row.played)));
+    tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
+    tr.dataset.cell = `${row.agent}|${row.task}`;
+    last = row.task;
+    $("#results tbody").append(tr);
+  }
+  const { tasks: planned, ...rest } = page.protocol;
+  const about = planned.map(({ system_prompt, ...task }) => task);
+  $("#conditions div").append(el("pre", {}, JSON.stringify({ ...rest, tasks: about, machine: page.start }, null, 1)));
+}
+
+/* ---- the list --------------------------------------------------------------------------------- */
+
+const form = $("#filters");
+function drawFilters() {
+  const fill = (name, label, values, word = (value) => value) =>
+    form[name].append(el("option", { value: "" }, label), ...values.map((value) => el("option", { value }, word(value))));
+  const agents = [...new Set(episodes.map((episode) => episode.agent))];
+  fill("task", "all environments", [...new Set(episodes.map((episode) => episode.task))], bare);
+  fill("agent", "all agents", agents);
+  fill("problem", "any problem", [...new Set(episodes.flatMap((episode) => [...episode.problems, episode.failure].filter(Boolean)))].sort());
+  fill("beside", "nothing beside", agents, (agent) => `beside ${agent}, same seed`);
+  form.beside.hidden = agents.length < 2;
+  form.oninput = (event) => { event.target.name === "beside" ? show(current, turnAt) : (filter(), listed.includes(current) || show(listed[0])); };
+  form.onsubmit = (event) => event.preventDefault();
+}
+function filter() {
+  const want = Object.fromEntries(new FormData(form));
+  listed = episodes.filter((episode) =>
+    (!want.task || episode.task === want.task) && (!want.agent || episode.agent === want.agent) &&
+    (!want.outcome || outcome(episode) === want.outcome) &&
+    (!want.problem || episode.problems.includes(want.problem) || episode.failure === want.problem) &&
+    (!want.seed || String(episode.seed) === want.seed.trim()));
+  const solved = listed.filter((episode) => episode.success).length;
+  $("#count").textContent = `${listed.length} episodes, ${solved} solved`;
+  $("#rows").style.height = `${listed.length * ROW}px`;
+  for (const tr of document.querySelectorAll("#results tbody tr")) tr.classList.toggle("picked", tr.dataset.cell === `${want.agent}|${want.task}`);
+  drawRows();
+}
+function drawRows() {
+  const list = $("#list"), first = Math.max(0, Math.floor(list.scrollTop / ROW) - 5);
+  const rows = listed.slice(first, first + Math.ceil(list.clientHeight / ROW) + 10).map((episode, i) => {
+    const row = el("div", { className: `row${episode === current ? " picked" : ""}`, role: "option" },
+      el("span", { className: `dot ${outcome(episode)}`, title: outcomeWord[outcome(episode)] }),
+      el("span", {}, bare(episode.task)), el("span", {}, number(episode.score)),
+      el("small", {}, [`seed ${episode.seed}${episode.repeat ? ` #${episode.repeat}` : ""}`, episode.agent, `${episode.turns} turns`, episode.failure || episode.problems.join(", ")].filter(Boolean).join(" · ")));
+    row.style.top = `${(first + i) * ROW}px`;
+    row.onclick = () => show(episode);
+    return row;
+  });
+  $("#rows").replaceChildren(...rows);
+}
+function reveal() {
+  const list = $("#list"), top = listed.indexOf(current) * ROW;
+  if (top < 0) return;
+  if (top < list.scrollTop) list.scrollTop = top;
+  else if (top + ROW > list.scrollTop + list.clientHeight) list.scrollTop = top + ROW - list.clientHeight;
+}
+
+/* ---- an episode ------------------------------------------------------------------------------- */
+
+const unpacked = new Map();
+function unpack(chunk) {
+  if (!unpacked.has(chunk)) {
+    const bytes = Uint8Array.from(atob(document.getElementById(`c${chunk}`).textContent), (char) => char.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    unpacked.set(chunk, new Response(stream).json());
+  }
+  return unpacked.get(chunk);
+}
+const load = async (episode) => (await unpack(Math.floor(episode.number / page.chunk)))[episode.number % page.chunk];
+
+async function show(episode, turn = 0) {
+  const mine = ++drawing;
+  current = episode ?? null;
+  if (!current) { $("#viewer").replaceChildren(el("p", { className: "empty" }, "No episode here.")); drawRows(); return; }
+  const other = form.beside.value && form.beside.value !== current.agent ? byKey.get(keyOf(current, form.beside.value)) : null;
+  const shown = [current, other].filter(Boolean);
+  const loaded = await Promise.all(shown.map(load));
+  if (mine !== drawing) return;  // another was asked for meanwhile
+  turnAt = Math.max(0, Math.min(turn, Math.max(...loaded.map((data) => data.turns.length)) - 1));
+  $("#viewer").className = shown.length > 1 ? "pair" : "";
+  $("#viewer").replaceChildren(...shown.map((each, i) => panel(each, loaded[i])));
+  reveal();
+  drawRows();
+  history.replaceState(null, "", `#episode=${encodeURIComponent(current.key)}&turn=${turnAt + 1}`);
+}
+
+function panel(episode, data) {
+  const state = outcome(episode), at = Math.min(turnAt, data.turns.length - 1), turn = data.turns[at];
+  const link = el("button", { className: "link", title: "copy a link to this turn" }, "copy link");
+  link.onclick = () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "copied"; });
+  const steps = data.turns.map((each, i) => {
+    const mark = each.metrics.success ? "good" : each.metrics.action_is_valid ? "" : "bad";
+    const button = el("button", { className: i === at ? "now" : "" }, String(i + 1), el("i", { className: mark }));
+    button.onclick = () => show(current, i);
+    return button;
+  });
+  const move = (label, by) => { const button = el("button", { disabled: !data.turns[turnAt + by] }, label); button.onclick = () => show(current, turnAt + by); return button; };
+  return el("article", { className: "panel" },
+    el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
+    el("p", { className: "meta" }, el("b", {}, episode.agent), ` · return ${number(episode.score)} · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
+    data.failure ? el("p", { className: "notice bad" }, el("b", {}, `${data.failure.kind}: `), data.failure.message) : null,
+    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), link),
+    turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It has no turns."));
+}
+
+function drawTurn(turn, task) {
+  const left = el("div", {}, pictures(turn), el("h3", {}, "Actions"), ...actions(turn), el("h3", {}, "Reward"), rewards(turn));
+  const right = el("div", {}, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), el("h3", {}, "State before and after"), ...states(turn));
+  const asked = el("details", {}, el("summary", {}, "What the agent was shown"), el("pre", {}, turn.observed.text));
+  const told = el("details", {}, el("summary", {}, "What it is shown next"), el("pre", {}, turn.result.text));
+  const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
+  left.append(asked, told, system);
+  return el("div", { className: "turn" }, left, right);
+}
+
+function pictures(turn) {
+  const figure = (observation, caption) => {
+    const block = observation.picture && document.getElementById(`p${observation.picture.sha256.slice(0, 20)}`);
+    if (!block) return null;
+    const [height, width] = observation.picture.shape;
+    return el("figure", {}, el("img", { src: `data:image/${block.dataset.kind};base64,${block.textContent}`, className: width < 300 ? "small" : "", alt: caption, width, height, style: `aspect-ratio:${width}/${height};height:auto` }), el("figcaption", {}, caption));
+  };
+  const before = figure(turn.observed, "before"), after = figure(turn.result, "after");
+  return before || after ? el("div", { className: "pictures" }, before, "→", after) : el("pre", { className: "feedback" }, turn.observed.text);
+}
+
+function actions(turn) {
+  const chips = turn.executed.map((each) => el("span", { className: `chip ${each.effective ? "done" : "idle"}`, title: each.effective ? "executed" : "executed, changed nothing" }, each.text));
+  for (const left of turn.parsed.actions.slice(turn.executed.length)) chips.push(el("span", { className: "chip cut", title: "the episode ended before it" }, left.text));
+  const points = codePoints(turn.reply);
+  for (const problem of turn.parsed.problems) {
+    const kind = { unknown_action: "refused", bad_argument: "refused", too_many_actions: "cut" }[problem.code];
+    if (kind) chips.push(el("span", { className: `chip ${kind}`, title: problem.message }, turn.reply.slice(points(problem.start), points(problem.end)).trim()));
+  }
+  const said = turn.executed.map((each) => each.feedback).filter(Boolean).map((text) => el("p", { className: "feedback" }, text));
+  const ended = turn.terminated || turn.truncated ? [el("p", { className: "feedback" }, turn.metrics.success ? "Solved: the episode ends." : turn.terminated ? "Lost: the episode ends." : "The budget is spent: the episode is truncated.")] : [];
+  return [el("div", {}, ...(chips.length ? chips : [el("span", { className: "zero" }, "none")])), ...said, ...ended];
+}
+
+function rewards(turn) {
+  const sum = turn.rewards.reduce((total, term) => total + term.value, 0);
+  const signed = (value) => (value > 0 ? "+" : "") + number(value);
+  return el("table", { className: "terms" }, ...turn.rewards.map((term) => el("tr", {}, el("td", {}, term.name.replaceAll("_", " ")), el("td", {}, signed(term.value)))),
+    el("tr", {}, el("td", {}, "turn"), el("td", {}, signed(sum))));
+}
+
+/* Problems' spans count code points, JavaScript's strings count UTF-16 units. */
+function codePoints(text) {
+  if (!/[\ud800-\udbff][\udc00-\udfff]/.test(text)) return (at) => at;
+  const starts = [0];
+  for (const char of text) starts.push(starts.at(-1) + char.length);
+  return (at) => starts[Math.min(at, starts.length - 1)];
+}
+
+function reply(turn) {
+  const text = turn.reply, points = codePoints(text);
+  const spans = turn.parsed.problems.map((problem) => [points(problem.start), points(problem.end), problem.message]).filter(([start, end]) => end > start && end - start < text.length);
+  const tags = [...text.matchAll(/<(\/?)(think|observation|reasoning|prediction|answer)>/gi)];
+  const edges = new Set([0, text.length]);
+  for (const tag of tags) edges.add(tag.index).add(tag.index + tag[0].length);
+  for (const [start, end] of spans) edges.add(start).add(end);
+  const sorted = [...edges].filter((edge) => edge <= text.length).sort((a, b) => a - b);
+  const out = el("pre", { className: "reply" }), open = [];
+  let next = 0;
+  for (let i = 0; i + 1 < sorted.length; i++) {
+    const [start, end] = [sorted[i], sorted[i + 1]];
+    while (next < tags.length && tags[next].index + tags[next][0].length <= start) {
+      const name = tags[next][2].toLowerCase();
+      if (!tags[next][1]) open.push(name);
+      else if (open.includes(name)) open.length = open.lastIndexOf(name);
+      next++;
+    }
+    const inTag = next < tags.length && tags[next].index <= start;
+    const problem = spans.find(([from, to]) => from <= start && end <= to);
+    const kind = inTag ? `tag ${tags[next][2].toLowerCase()}` : open.at(-1) ?? "outside";
+    out.append(el("span", { className: kind + (problem ? " problem" : ""), title: problem ? problem[2] : "" }, text.slice(start, end)));
+  }
+  if (!text) out.append(el("span", { className: "outside" }, "(an empty reply)"));
+  return out;
+}
+const problems = (turn) => el("ul", { className: "problems" }, ...turn.parsed.problems.map((problem) => el("li", {}, el("code", {}, problem.code), problem.message)));
+
+function cost(turn) {
+  const call = turn.call;
+  if (!call) return null;
+  const facts = [call.ending === "stop" ? null : `ended by ${call.ending}`, `${call.seconds.toFixed(2)} s`, call.attempts > 1 ? `${call.attempts} attempts` : null,
+    call.completion_tokens === null ? null : `${call.prompt_tokens} tokens in, ${call.completion_tokens} out`];
+  const line = el("p", { className: "feedback" }, facts.filter(Boolean).join(" · "));
+  if (!call.reasoning) return line;
+  return el("div", {}, line, el("details", {}, el("summary", {}, "Hidden reasoning"), el("pre", {}, call.reasoning)));
+}
+
+function states(turn) {
+  const [before, after] = turn.states, grids = [];
+  if (before.grid !== null && after.grid !== null) {
+    const marked = (text, other) => el("pre", {}, ...[...text].map((char, i) => (char === other[i] ? char : el("mark", {}, char))));
+    grids.push(el("div", { className: "states" }, marked(before.grid, after.grid), marked(after.grid, before.grid)));
+  }
+  const rows = Object.keys(after.fields).map((name) => {
+    const changed = before.fields[name] !== after.fields[name];
+    const cell = (text) => el("td", {}, el("div", {}, text));
+    return el("tr", { className: changed ? "changed" : "" }, el("th", {}, name.replaceAll("_", " ")), cell(before.fields[name]), cell(changed ? after.fields[name] : "same"));
+  });
+  const table = el("table", { className: "fields" }, ...rows);
+  return grids.length ? [...grids, el("details", {}, el("summary", {}, "Fields"), table)] : [table];
+}
+
+/* ---- keys and links --------------------------------------------------------------------------- */
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea") || !current) return;
+  const at = listed.indexOf(current);
+  const turns = { ArrowLeft: turnAt - 1, ArrowRight: turnAt + 1 }[event.key];
+  const rows = { ArrowUp: at - 1, ArrowDown: at + 1, PageUp: Math.max(0, at - 10), PageDown: Math.min(listed.length - 1, at + 10) }[event.key];
+  if (turns === undefined && rows === undefined) return;
+  event.preventDefault();
+  if (turns !== undefined) show(current, turns);
+  else if (listed[rows]) show(listed[rows]);
+});
+function fromLink() {
+  const wanted = new URLSearchParams(location.hash.slice(1)), episode = byKey.get(wanted.get("episode"));
+  if (!episode) return false;
+  show(episode, Number(wanted.get("turn") ?? 1) - 1);
+  return true;
+}
+window.addEventListener("hashchange", fromLink);
+$("#list").addEventListener("scroll", drawRows);
+window.addEventListener("resize", drawRows);
+drawTop();
+drawTable();
+drawFilters();
+filter();
+if (fromLink()) $("#browser").scrollIntoView();
+else show(listed[0]);

@@ -1,0 +1,278 @@
+"""A run on disk. Whatever moment a process is killed at, every finished episode is kept and none is half kept.
+
+protocol.json     what is run, with its hash (written once, by atomic rename)
+episodes.jsonl    a line an episode, appended and synced; a half-written last line is dropped when read
+journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
+pictures/         PNGs by SHA-256, each stored once
+report.html       made from the others
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from vagen_benchmarks.agents import Call
+from vagen_benchmarks.errors import FailureKind, ProtocolError, RunFolderError
+from vagen_benchmarks.protocol import Protocol, differences
+from vagen_envs.core import Turn
+from vagen_envs.pictures import Picture
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an episode has no score."""
+
+    kind: FailureKind
+    message: str
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode as stored. Failed episodes keep the turns they had.
+
+    Attributes:
+        key: unique in the run.
+        calls: for each turn what its reply cost; `None` for agents without a model.
+        failure: `None` if the episode was played to its end.
+    """
+
+    key: str
+    agent: str
+    task: str
+    split: str
+    seed: int
+    repeat: int
+    turns: list[dict[str, Any]]
+    calls: list[dict[str, Any] | None]
+    failure: Failure | None = None
+    schema: int = field(default=SCHEMA, kw_only=True)
+
+    @property
+    def score(self) -> float:
+        """The return: the sum of all reward terms."""
+        return math.fsum(term["value"] for turn in self.turns for term in turn["rewards"])
+
+    @property
+    def success(self) -> bool:
+        """Whether the last turn solved the task."""
+        return bool(self.turns and self.turns[-1]["metrics"]["success"])
+
+    @classmethod
+    def played(
+        cls,
+        key: tuple[str, str, str, str, int, int],
+        turns: Iterable[Turn],
+        calls: Iterable[Call | None],
+        failure: Failure | None = None,
+    ) -> Self:
+        """From what was played; `key` is key, agent, task, split, seed and repeat."""
+        costs = [None if call is None else asdict(call) for call in calls]
+        return cls(*key, [turn.to_json() for turn in turns], costs, failure)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read an episode back. Raises RunFolderError for another schema."""
+        if data.get("schema") != SCHEMA:
+            raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
+        failure = data["failure"] and Failure(**data["failure"])
+        return cls(**{**data, "failure": failure})
+
+    def picture_names(self) -> set[str]:
+        """The SHA-256 of every picture that the turns name."""
+        shown = (turn[side]["picture"] for turn in self.turns for side in ("observed", "result"))
+        return {picture["sha256"] for picture in shown if picture}
+
+
+class RunFolder:
+    """A run folder that is read. See `RunWriter` for one that is played into.
+
+    Raises:
+        RunFolderError: the folder isn't a run.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.pictures = path / "pictures"
+        self.episodes_file = path / "episodes.jsonl"
+        self.report = path / "report.html"
+        if not (path / "protocol.json").is_file():
+            raise RunFolderError(f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made")
+        try:
+            self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
+        except (ValueError, TypeError, KeyError, ProtocolError) as error:
+            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {error}") from error
+        self.damaged = 0
+        """Lines that weren't whole, known after `index`."""
+
+    def index(self) -> dict[str, tuple[int, int]]:
+        """Where each episode's last whole line stands: key to offset and length, in the order of the run."""
+        found: dict[str, tuple[int, int]] = {}
+        self.damaged = 0
+        for offset, line, data in self._lines():
+            if data is None:
+                self.damaged += 1
+            else:
+                found.pop(data["key"], None)
+                found[data["key"]] = (offset, len(line))
+        return found
+
+    def episodes(self) -> Iterator[Episode]:
+        """Every episode once, as it was played last. Reads one line at a time."""
+        index = self.index()
+        if not index:
+            return
+        with self.episodes_file.open("rb") as file:
+            for offset, length in index.values():
+                file.seek(offset)
+                yield Episode.from_json(json.loads(file.read(length)))
+
+    def picture(self, sha256: str) -> bytes:
+        """The PNG of that name. Raises RunFolderError if it isn't there."""
+        try:
+            return self._picture_path(sha256).read_bytes()
+        except OSError as error:
+            raise RunFolderError(f"picture {sha256} is missing from {self.pictures} ({error.strerror})") from error
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Each start and end of the runner, in order."""
+        path = self.path / "journal.jsonl"
+        if not path.is_file():
+            return []
+        entries = []
+        for line in path.read_bytes().splitlines():
+            with contextlib.suppress(ValueError):
+                entries.append(json.loads(line))
+        return entries
+
+    def _picture_path(self, sha256: str) -> Path:
+        return self.pictures / sha256[:2] / f"{sha256}.png"
+
+    def _lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+        """Offset, line and its data, `None` where the line isn't a whole episode."""
+        if not self.episodes_file.is_file():
+            return
+        offset = 0
+        with self.episodes_file.open("rb") as file:
+            for line in file:
+                data = None
+                if line.endswith(b"\n"):
+                    with contextlib.suppress(ValueError):
+                        data = json.loads(line)
+                whole = isinstance(data, dict) and isinstance(data.get("key"), str)
+                yield offset, line, data if whole else None
+                offset += len(line)
+
+
+class RunWriter(RunFolder):
+    """A run folder that episodes are played into, by one process at a time. Use as a context manager.
+
+    Args:
+        path: made if it doesn't exist; an existing run is resumed.
+        protocol: must be that of the existing run.
+
+    Raises:
+        RunFolderError: another process plays into the folder, or the folder holds another run or other files.
+    """
+
+    def __init__(self, path: Path, protocol: Protocol) -> None:
+        new = not (path / "protocol.json").exists()
+        if new and path.is_dir() and any(entry.name != ".lock" for entry in path.iterdir()):
+            raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
+        path.mkdir(parents=True, exist_ok=True)
+        self._lock_file = (path / ".lock").open("w")
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone when the process is, however it ends
+        except OSError as error:
+            self._lock_file.close()
+            raise RunFolderError(f"another process plays into {path}; wait for it or name another folder") from error
+        try:
+            if not (path / "protocol.json").exists():
+                _write_whole(path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode())
+            super().__init__(path)
+            differing = differences(self.protocol.to_json(), protocol.to_json())
+            if differing:
+                said = "\n  ".join(differing[:8])
+                raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
+                                     "Name another folder, or give the options of that run")  # fmt: skip
+            self._writing = threading.Lock()
+            self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
+            self.finished = self._finished()
+            self._file = self.episodes_file.open("ab")
+        except BaseException:
+            self._lock_file.close()
+            raise
+
+    def _finished(self) -> set[str]:
+        """Keys of the episodes that need not be played again; drops a half-written last line from the file."""
+        finished: set[str] = set()
+        end = 0
+        for offset, line, data in self._lines():
+            end = offset + len(line) if line.endswith(b"\n") else offset
+            if data is None:
+                continue
+            episode = Episode.from_json(data)
+            if episode.failure is None and episode.picture_names() <= self._stored:
+                finished.add(episode.key)
+            else:
+                finished.discard(episode.key)
+        if self.episodes_file.exists() and self.episodes_file.stat().st_size > end:
+            os.truncate(self.episodes_file, end)
+        return finished
+
+    def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
+        """Store an episode: its pictures first, then its line, synced to the disk."""
+        line = json.dumps(asdict(episode), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        with self._writing:
+            for picture in pictures:
+                self._store(picture)
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            if episode.failure is None:
+                self.finished.add(episode.key)
+
+    def note(self, event: str, **facts: Any) -> None:
+        """Append to the journal."""
+        with self._writing, (self.path / "journal.jsonl").open("ab") as file:
+            file.write(json.dumps({"event": event, **facts}).encode() + b"\n")
+
+    def _store(self, picture: Picture) -> None:
+        name = picture.sha256
+        if name in self._stored:
+            return
+        path = self._picture_path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_whole(path, picture.png)
+        self._stored.add(name)
+
+    def close(self) -> None:
+        """Free the folder for others."""
+        self._file.close()
+        self._lock_file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is never seen half written."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,258 @@
+"""Plays the episodes of a protocol: in threads, since agents that call a model mostly wait."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import gymnasium as gym
+
+from vagen_benchmarks.agents import Agent, Call, Game
+from vagen_benchmarks.errors import EndpointError, Stopped
+from vagen_benchmarks.protocol import Skipped, Task
+from vagen_benchmarks.run_folder import Episode, Failure, RunWriter
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import SimulatorError
+from vagen_envs.pictures import Picture
+
+log = logging.getLogger(__name__)
+
+Job = tuple[str, Task, int, int]
+"""Key, task, seed and repeat."""
+
+
+@dataclass
+class Outcome:
+    """What a call of `run` did.
+
+    Attributes:
+        played: episodes played to their end; failed: those that have no score.
+        left: episodes that weren't begun or not finished because the run stopped early.
+        reason: why it stopped early, or empty.
+    """
+
+    played: int = 0
+    failed: int = 0
+    left: int = 0
+    reason: str = ""
+
+
+@dataclass
+class Policy:
+    """How hard a run tries.
+
+    Attributes:
+        concurrency: episodes in flight of an agent that calls a model. Others play one at a time.
+        env_attempts: how often an episode is begun whose environment breaks.
+        give_up_after: stop when this many episodes in a row have failed.
+    """
+
+    concurrency: int = 16
+    env_attempts: int = 2
+    give_up_after: int = 20
+
+
+@dataclass
+class _Progress:
+    """What the threads share. `lock` guards all of it."""
+
+    outcome: Outcome
+    told: Callable[[Episode], None]
+    policy: Policy
+    stop: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    failed_in_row: int = 0
+
+    def add(self, episode: Episode) -> None:
+        with self.lock:
+            self.told(episode)
+            if episode.failure is None:
+                self.outcome.played += 1
+                self.failed_in_row = 0
+                return
+            self.outcome.failed += 1
+            self.failed_in_row += 1
+            if self.failed_in_row >= self.policy.give_up_after and not self.stop.is_set():
+                last = episode.failure.message
+                self.outcome.reason = f"{self.failed_in_row} episodes in a row failed, the last with: {last}"
+                self.stop.set()
+
+
+def run(
+    folder: RunWriter,
+    agents: Sequence[Agent],
+    *,
+    policy: Policy | None = None,
+    skipped: Sequence[Skipped] = (),
+    told: Callable[[Episode], None] = lambda _: None,
+) -> Outcome:
+    """Play what the folder's protocol still lacks. On KeyboardInterrupt the folder stays a valid run.
+
+    `told` is called with each episode once it is stored, one at a time. The agents are stopped in the end.
+    """
+    policy = policy or Policy()
+    outcome = Outcome()
+    folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
+    progress = _Progress(outcome, told, policy)
+    try:
+        for agent in agents:
+            jobs = [job for job in folder.protocol.keys(agent.name) if job[0] not in folder.finished]
+            _play_all(folder, agent, jobs, progress)
+    except KeyboardInterrupt:
+        progress.stop.set()
+        outcome.reason = "interrupted"
+        raise
+    finally:
+        for agent in agents:
+            agent.stop()
+        wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
+        outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
+        folder.note("end", at=_now(), **vars(outcome))
+    return outcome
+
+
+def _play_all(folder: RunWriter, agent: Agent, jobs: list[Job], progress: _Progress) -> None:
+    waiting = iter(jobs)
+    # Threads begin together but a list of tasks is played in order, so most keep their environment.
+    count = min(progress.policy.concurrency if agent.calls_a_model else 1, len(jobs))
+    threads = [
+        threading.Thread(target=_work, args=(folder, agent, waiting, progress), name=f"{agent.name} {i}", daemon=True)
+        for i in range(count)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)  # in steps, so that Ctrl-C is heard
+                if progress.stop.is_set():
+                    agent.stop()
+    except KeyboardInterrupt:
+        progress.stop.set()
+        agent.stop()
+        deadline = time.monotonic() + 5.0
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        raise
+
+
+def _work(folder: RunWriter, agent: Agent, jobs: Iterator[Job], progress: _Progress) -> None:
+    """A thread: take jobs until there are none. Its environment never leaves it (simulators mind)."""
+    seat = _Seat()
+    try:
+        while not progress.stop.is_set():
+            with progress.lock:
+                job = next(jobs, None)
+            if job is None:
+                break
+            try:
+                episode, pictures = _play(seat, agent, job, progress.policy)
+            except Stopped:
+                break
+            folder.add(episode, pictures)
+            progress.add(episode)
+    except BaseException as error:  # a full disk, a defect of ours: the run must not go on without this thread
+        with progress.lock:
+            progress.outcome.reason = progress.outcome.reason or f"{type(error).__name__}: {error}"
+        progress.stop.set()
+        raise
+    finally:
+        seat.leave()
+
+
+class _Seat:
+    """Keeps the environment of the last episode for the next one of the same task."""
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self._env: gym.Env[dict[str, Any], str] | None = None
+
+    def take(self, task: Task) -> gym.Env[dict[str, Any], str]:
+        if self._env is None or self._task != task:
+            self.leave()
+            self._env, self._task = task.make(), task
+        return self._env
+
+    def leave(self) -> None:
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
+
+
+def _play(seat: _Seat, agent: Agent, job: Job, policy: Policy) -> tuple[Episode, list[Picture]]:
+    """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
+    key, task, seed, repeat = job
+    for attempt in itertools.count(1):
+        turns: list[Turn] = []
+        calls: list[Call | None] = []
+        failure = None
+        try:
+            _play_turns(seat.take(task), agent, job, turns, calls)
+        except Stopped:
+            raise
+        except EndpointError as error:
+            failure = Failure(error.kind, str(error))
+        except _AgentBrokeError as error:
+            failure = Failure("agent", str(error))
+        except Exception as error:
+            _discard(seat)
+            if attempt < policy.env_attempts:
+                continue
+            failure = Failure("environment", f"{type(error).__name__}: {error}")
+        pictures = [picture for turn in turns for picture in turn.pictures]
+        return Episode.played((key, agent.name, task.label, task.split, seed, repeat), turns, calls, failure), pictures
+    raise AssertionError("unreachable")
+
+
+class _AgentBrokeError(Exception):
+    """An agent raised something that isn't an EndpointError."""
+
+
+def _play_turns(
+    env: gym.Env[dict[str, Any], str], agent: Agent, job: Job, turns: list[Turn], calls: list[Call | None]
+) -> None:
+    _, task, seed, repeat = job
+    shown, _ = env.reset(seed=seed)
+    inner = env.unwrapped
+    assert isinstance(inner, VagenEnv)
+    picture = Picture(shown["image"]) if "image" in shown else None
+    game = Game(inner, task.label, task.split, seed, repeat, Observation(shown["text"], picture), turns)
+    over = False
+    while not over:
+        try:
+            reply = agent.reply(game)
+        except (EndpointError, Stopped, SimulatorError):
+            raise
+        except Exception as error:
+            raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
+        _, _, terminated, truncated, info = env.step(reply.text)
+        over = terminated or truncated
+        turns.append(info["turn"])
+        calls.append(reply.call)
+        game.now = info["turn"].result
+
+
+def _discard(seat: _Seat) -> None:
+    try:
+        seat.leave()
+    except Exception as error:
+        log.warning("while closing a broken environment: %s: %s", type(error).__name__, error)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def _machine() -> dict[str, Any]:
+    """What a reader of the results may want to know, though they don't depend on it."""
+    versions = {name: metadata.version(name) for name in ("gymnasium", "numpy", "pillow", "openai")}
+    return {"python": platform.python_version(), "platform": platform.platform(), "cpus": os.cpu_count(),
+            "versions": versions}  # fmt: skip

@@ -1,0 +1,172 @@
+"""The conformance suite passes what is right and names what is wrong."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs.conformance import check
+from vagen_envs.core import Executed, RewardTerm
+from vagen_envs.errors import ConformanceError
+from vagen_envs.frozen_lake.env import FrozenLakeEnv
+from vagen_envs.pictures import Picture
+
+
+@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"observation": "text"},
+        {"observation": "both", "representation": "symbolic"},
+        {"strategy": "free_think", "representation": "structured"},
+        {"strategy": "no_think"},
+        {"layout": "flat", "parsing": "strict", "reasoning": "required"},
+        {"preset": "released"},
+    ],
+    ids=str,
+)
+def test_ours_conform(env_id, options):
+    check(env_id, **options)
+
+
+class Unseeded(FrozenLakeEnv):
+    def _load(self, stream, split):
+        super()._load(type(stream)(random.SystemRandom().random()), split)
+
+
+class ForgetsNothing(FrozenLakeEnv):
+    """Its levels depend on how many episodes were played before."""
+
+    played = 0
+
+    def _load(self, stream, split):
+        self.played += 1
+        super()._load(stream.child(self.played), split)
+
+
+class UsesGlobalGenerator(FrozenLakeEnv):
+    def _load(self, stream, split):
+        np.random.random()  # noqa: NPY002
+        super()._load(stream, split)
+
+
+class OneLevel(FrozenLakeEnv):
+    def _load(self, stream, split):
+        super()._load(type(stream)("always"), "train")
+
+
+class LeaksSplits(FrozenLakeEnv):
+    def _load(self, stream, split):
+        super()._load(stream, "train")
+
+    def _content(self):
+        return "the same content"
+
+
+class ReusesItsBuffer(FrozenLakeEnv):
+    def _as_dict(self, observation):
+        given = super()._as_dict(observation)
+        if not hasattr(self, "_buffer"):
+            self._buffer = given["image"]
+        self._buffer[:] = given["image"]
+        return {**given, "image": self._buffer}
+
+
+class WrongSpace(FrozenLakeEnv):
+    def _picture_shape(self):
+        height, width, depth = super()._picture_shape()
+        return height + 1, width, depth
+
+
+class RaisesOnNonsense(FrozenLakeEnv):
+    def step(self, action):
+        action.encode("utf-8")
+        return super().step(action)
+
+
+class LyingOracle(FrozenLakeEnv):
+    def imagine(self, actions):
+        return self._state
+
+
+class LostOracle(FrozenLakeEnv):
+    def plan(self):
+        return ["Up"]
+
+
+class NotJson(FrozenLakeEnv):
+    def _metrics(self):
+        return {"picture": Picture(np.zeros((1, 1, 3), np.uint8))}
+
+
+class InfiniteReward(FrozenLakeEnv):
+    def _execute(self, action):
+        done = super()._execute(action)
+        return Executed(done.text, done.effective, (RewardTerm("step", float("inf")),))
+
+
+class NeverEnds(FrozenLakeEnv):
+    def step(self, action):
+        *kept, _, info = super().step(action)
+        self._running = True
+        return (*kept, False, info)
+
+
+class SilentlyGoesOn(FrozenLakeEnv):
+    def step(self, action):
+        self._running = True
+        return super().step(action)
+
+
+class Hidden(gym.Env):
+    """Not of this contract at all."""
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (Unseeded, "levels_follow_from_seeds|passes_gymnasiums_check"),
+        (ForgetsNothing, "levels_follow_from_seeds|passes_gymnasiums_check"),
+        (UsesGlobalGenerator, "global_generators_are_left_alone: the global generator of `numpy.random`"),
+        (OneLevel, "levels_follow_from_seeds: all seeds give the same level"),
+        (LeaksSplits, "splits_share_no_level: train and val share"),
+        (ReusesItsBuffer, "passes_gymnasiums_check|observations_stay_in_their_space"),
+        (WrongSpace, "passes_gymnasiums_check|observations_stay_in_their_space"),
+        (RaisesOnNonsense, "hostile_replies_are_survived: UnicodeEncodeError"),
+        (LyingOracle, "the_oracle_succeeds: seed 0: imagined"),
+        (LostOracle, "the_oracle_succeeds: seed 0: the oracle did not solve"),
+        (NotJson, "Picture is not JSON serializable"),
+        (InfiniteReward, "the reward is inf"),
+        (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
+        (SilentlyGoesOn, "did not raise EpisodeOverError"),
+        (Hidden, "is_a_vagen_environment: Hidden is not a VagenEnv"),
+    ],
+)
+def test_broken_environments_fail_for_their_reason(broken, reason):
+    with pytest.raises(ConformanceError, match=reason):
+        check(broken)
+
+
+def test_it_means_the_same_without_asserts():
+    code = (
+        "import sys; sys.path.insert(0, 'tests/envs')\n"
+        "from vagen_envs.conformance import check\n"
+        "from vagen_envs.errors import ConformanceError\n"
+        "import test_conformance as t\n"
+        "check('vagen/FrozenLake-v0')\n"
+        "for broken in (t.ReusesItsBuffer, t.WrongSpace, t.LostOracle, t.SilentlyGoesOn, t.ForgetsNothing):\n"
+        "    try:\n"
+        "        check(broken)\n"
+        "    except ConformanceError:\n"
+        "        continue\n"
+        "    raise SystemExit(f'{broken} passed')\n"
+    )
+    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

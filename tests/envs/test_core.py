@@ -1,0 +1,341 @@
+"""The contract: turns, rewards, ends, options, errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vagen_envs  # noqa: F401
+from vagen_envs.conformance import HOSTILE_REPLIES
+from vagen_envs.core import SCHEMA_VERSION, State, Turn
+from vagen_envs.errors import (
+    ConfigError,
+    EpisodeOverError,
+    PromptPackError,
+    RecordError,
+    ReplyTypeError,
+    SimulatorError,
+)
+from vagen_envs.parsing import STRATEGIES
+from vagen_envs.spaces import MAX_TEXT_LENGTH
+
+GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
+
+
+def played(env_id="vagen/Sokoban-v0", seed=7, **options):
+    env = gym.make(env_id, **options)
+    env.reset(seed=seed)
+    return env
+
+
+def turn_of(env, reply) -> Turn:
+    return env.step(reply)[4]["turn"]
+
+
+def test_the_episode_of_the_readme():
+    env = gym.make("vagen/Sokoban-v0")
+    observation, info = env.reset(seed=7)
+    assert observation["image"].shape == (96, 96, 3)
+    assert observation["image"].dtype == np.uint8
+    assert "<image>" in observation["text"]
+    assert info["level"]["split"] == "train"
+    terminated = truncated = False
+    total = 0.0
+    while not (terminated or truncated):
+        observation, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
+        total += reward
+    assert info["turn"].success
+    assert terminated
+    assert not truncated
+    assert total > 10
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("representation", ["natural_language", "symbolic", "structured"])
+@pytest.mark.parametrize("layout", ["nested", "flat"])
+def test_prompt_examples_and_oracles_pass_their_own_strict_parser(env_id, strategy, representation, layout):
+    env = played(env_id, strategy=strategy, representation=representation, layout=layout, parsing="strict").unwrapped
+    example = env.grammar.parse(env.prompts.example)
+    assert example.format_correct, example.problems
+    assert env.prompts.example in env.system_prompt
+    assert env.grammar.template() in env.system_prompt
+    assert env.grammar.template() in env.reset(seed=7)[0]["text"]
+    assert env.prompts.example not in env.reset(seed=7)[0]["text"]
+    turn = turn_of(env, env.oracle_reply())
+    assert turn.parsed.format_correct
+    if turn.parsed.observation is not None:
+        assert turn.parsed.observation == turn.before.describe(representation)
+    if turn.parsed.prediction is not None:
+        assert turn.parsed.prediction == turn.after.describe(representation)
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_observation_modes(env_id):
+    image, text, both = (played(env_id, observation=mode) for mode in ("image", "text", "both"))
+    symbols = image.unwrapped._state.symbolic()
+    shown = {mode: env.reset(seed=7)[0] for mode, env in (("image", image), ("text", text), ("both", both))}
+    assert set(shown["text"]) == {"text"}
+    assert symbols in shown["text"]["text"]
+    assert "<image>" not in shown["text"]["text"]
+    assert symbols not in shown["image"]["text"]
+    assert symbols in shown["both"]["text"]
+    assert "<image>" in shown["both"]["text"]
+    assert np.array_equal(shown["both"]["image"], shown["image"]["image"])
+    for env, mode in ((image, "image"), (text, "text"), (both, "both")):
+        assert shown[mode] in env.observation_space
+
+
+def test_rewards_are_named_terms_and_add_up():
+    env = played()
+    turns = []
+    while not turns or not (turns[-1].terminated or turns[-1].truncated):
+        turns.append(turn_of(env, env.unwrapped.oracle_reply()))
+    names = {term.name for turn in turns for term in turn.rewards}
+    assert names == {"step", "format", "box_on_target", "success"}
+    steps = sum(len(turn.executed) for turn in turns)
+    assert sum(turn.reward for turn in turns) == pytest.approx(10 + 1 + 0.5 * len(turns) - 0.1 * (steps - 1))
+
+
+def test_a_malformed_reply_is_a_turn_without_format_reward():
+    env = played()
+    turn = turn_of(env, "no tags")
+    assert turn.index == 0
+    assert turn.reward == 0
+    assert turn.executed == ()
+    assert turn.before == turn.after
+    assert not turn.metrics["action_is_valid"]
+    assert "Nothing was executed" in turn.result.text
+    assert "there is no <answer>" in turn.result.text
+
+
+def test_feedback_tells_what_was_refused_and_what_was_blocked():
+    env = played(observation="both")
+    state = env.unwrapped._state
+    blocked = next(
+        name
+        for name, (rows, columns) in {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}.items()
+        if not state.floor >> (state.player[0] + rows) * state.width + state.player[1] + columns & 1
+    )
+    turn = turn_of(env, f"<answer>{blocked},Jump</answer>")
+    assert f"{blocked} was blocked" in turn.result.text
+    assert "'Jump' is not an action; use one of Up, Down, Left, Right" in turn.result.text
+    assert not turn.executed[0].effective
+    assert not turn.metrics["action_is_effective"]
+
+
+def test_the_turn_budget_truncates_and_the_step_budget_too():
+    env = played(max_turns=2)
+    assert not turn_of(env, "x").truncated
+    last = turn_of(env, "x")
+    assert last.truncated
+    assert not last.terminated
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        env.unwrapped.step("x")
+    env = played(max_steps=2, max_turns=9)
+    turn = turn_of(env, "<answer>Up,Up,Up</answer>")
+    assert len(turn.executed) == 2
+    assert turn.truncated
+
+
+def test_actions_after_the_end_are_not_executed():
+    env = played("vagen/FrozenLake-v0", desc=("SGF", "FFF", "FFF"))
+    turn = turn_of(env, "<answer>Right,Down,Down</answer>")
+    assert [each.text for each in turn.executed] == ["Right"]
+    assert turn.success
+    assert turn.terminated
+
+
+def test_a_hole_terminates_without_success():
+    env = played("vagen/FrozenLake-v0", desc=("SHF", "FFF", "FFG"))
+    turn = turn_of(env, "<answer>Right</answer>")
+    assert turn.terminated
+    assert not turn.success
+    assert "fell into a hole" in turn.result.text
+
+
+def test_step_before_reset_is_refused():
+    env = gym.make("vagen/Sokoban-v0").unwrapped
+    with pytest.raises(EpisodeOverError):
+        env.step("x")
+
+
+@pytest.mark.parametrize("reply", [None, 3, b"bytes", ["Up"]])
+def test_a_reply_that_is_not_text_is_refused(reply):
+    with pytest.raises(ReplyTypeError, match="not str"):
+        played().unwrapped.step(reply)
+
+
+@pytest.mark.parametrize("reply", HOSTILE_REPLIES)
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_hostile_replies(env_id, reply):
+    env = played(env_id)
+    observation, reward, _, _, info = env.step(reply)
+    assert observation in env.observation_space
+    assert reward == info["turn"].reward
+    assert info["turn"].parsed.problems
+
+
+@given(st.text(max_size=200))
+def test_any_reply_is_survived_and_recorded(text):
+    env = played()
+    turn = turn_of(env, text)
+    back = Turn.from_json(json.loads(json.dumps(turn.to_json())))
+    assert back.reply == text
+    assert back.to_json() == turn.to_json()
+
+
+def test_an_over_long_reply_is_cut_and_marked():
+    env = played()
+    good = env.unwrapped.oracle_reply()
+    turn = turn_of(env, good + " " * 10_000_000)
+    assert len(turn.reply) == MAX_TEXT_LENGTH
+    assert [problem.code for problem in turn.parsed.problems] == ["too_long"]
+    assert turn.executed
+    assert "format" not in {term.name for term in turn.rewards}
+
+
+def test_a_stored_turn_reads_back_with_and_without_its_pictures():
+    env = played()
+    turn = turn_of(env, env.unwrapped.oracle_reply())
+    data = json.loads(json.dumps(turn.to_json()))
+    assert data["schema"] == SCHEMA_VERSION
+    whole = Turn.from_json(data, {picture.sha256: picture for picture in turn.pictures})
+    assert whole == turn
+    names_only = Turn.from_json(data)
+    assert json.loads(json.dumps(names_only.to_json())) == data
+    with pytest.raises(RecordError, match="not loaded"):
+        names_only.observed.picture.pixels  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"schema": 99},
+        {"before": {"kind": "chess"}},
+        {"before": {"kind": "sokoban"}},
+        {"executed": None},
+        {"parsed": {}},
+    ],
+)
+def test_a_damaged_turn_is_refused(damage):
+    env = played()
+    data = turn_of(env, "x").to_json()
+    with pytest.raises(RecordError):
+        Turn.from_json({**data, **damage})
+
+
+def test_states_read_back_from_json():
+    for env_id in GRIDS:
+        state = played(env_id).unwrapped._state
+        assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_box": 2}, "unknown option 'num_box'. Did you mean 'num_boxes'?"),
+        ({"num_boxes": 9}, "num_boxes=9 is not valid: it must be from 1 to 4"),
+        ({"num_boxes": "two"}, "it must be an integer"),
+        ({"num_boxes": True}, "it must be an integer"),
+        ({"strategy": "groundin"}, "Did you mean 'grounding'?"),
+        ({"representation": "yaml"}, "representation='yaml'"),
+        ({"dim_room": (4, 4)}, "from 5 to 10"),
+        ({"dim_room": (6,)}, "dim_room"),
+        ({"format_reward": float("nan")}, "it must be a number"),
+        ({"max_turns": 0}, "max_turns=0 is not valid: it must be at least 1"),
+        ({"min_solution_length": 8, "max_solution_length": 7}, "max_solution_length=7"),
+        ({"separator": ""}, "separator"),
+        ({"preset": "papr"}, "Did you mean 'paper'?"),
+        ({"split": "dev"}, "split='dev'"),
+    ],
+)
+def test_wrong_options_are_refused_with_the_mend(options, message):
+    with pytest.raises(ConfigError) as caught:
+        gym.make("vagen/Sokoban-v0", **options)
+    assert message in str(caught.value)
+    assert "vagen/Sokoban-v0" in str(caught.value)
+
+
+def test_wrong_render_mode_reset_options_and_seed_are_refused():
+    with pytest.raises(ConfigError, match="unknown render_mode 'rgb'"), pytest.warns(UserWarning, match="render_mode"):
+        gym.make("vagen/Sokoban-v0", render_mode="rgb")
+    env = gym.make("vagen/Sokoban-v0").unwrapped
+    for options in ({"level": 3}, {"split": "tset"}):
+        with pytest.raises(ConfigError):
+            env.reset(seed=1, options=options)
+    for seed in (-1, 1.5, "7", True):
+        with pytest.raises(ConfigError, match="seed="):
+            env.reset(seed=seed)
+
+
+def test_lists_stand_for_tuples_as_in_json():
+    assert gym.make("vagen/Sokoban-v0", dim_room=[7, 8]).unwrapped.config.dim_room == (7, 8)
+
+
+def test_reset_can_ask_for_a_split():
+    env = gym.make("vagen/Sokoban-v0").unwrapped
+    test_level = env.reset(seed=3, options={"split": "test"})[1]
+    assert test_level == gym.make("vagen/Sokoban-v0", split="test").reset(seed=3)[1]
+
+
+def test_a_broken_simulator_names_the_environment_and_is_never_a_score():
+    env = played().unwrapped
+
+    def broken(action):
+        raise RuntimeError("the bridge is out")
+
+    env.simulator.step = broken
+    with pytest.raises(SimulatorError, match=r"vagen/Sokoban-v0 broke: RuntimeError: the bridge is out"):
+        env.step(env.oracle_reply())
+    with pytest.raises(EpisodeOverError):
+        env.step("x")
+    env.reset(seed=1)
+    assert env.step(env.oracle_reply())[1] > 0
+
+
+def test_render_modes():
+    array = played(render_mode="rgb_array")
+    assert np.array_equal(array.render(), array.reset(seed=7)[0]["image"])
+    text = played(render_mode="ansi")
+    assert text.render() == text.unwrapped._state.symbolic()
+    shown_by_text_observation = played(render_mode="rgb_array", observation="text")
+    assert shown_by_text_observation.render().shape == (96, 96, 3)
+
+
+def test_human_rendering_opens_a_window(monkeypatch):
+    pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = played(render_mode="human")
+    env.step(env.unwrapped.oracle_reply())
+    env.close()
+    env.close()
+
+
+def test_a_users_prompt_pack_overrides_files_and_its_faults_are_named(tmp_path):
+    (tmp_path / "sokoban").mkdir()
+    file = tmp_path / "sokoban" / "system.txt"
+    file.write_text("Push! It costs $$5. $reply\n$example")
+    prompt = gym.make("vagen/Sokoban-v0", prompt_pack=str(tmp_path)).unwrapped.system_prompt
+    assert prompt.startswith("Push! It costs $5. Each turn you may")
+    file.write_text("Push! $repply")
+    with pytest.raises(PromptPackError, match=r"repply.*\$reply"):
+        gym.make("vagen/Sokoban-v0", prompt_pack=str(tmp_path))
+    with pytest.raises(PromptPackError, match="neither a pack"):
+        gym.make("vagen/Sokoban-v0", prompt_pack="defualt")
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, vagen_envs; "
+        "print([name for name in ('torch', 'pygame', 'mujoco', 'sapien', 'cairosvg', 'openai', 'scipy') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

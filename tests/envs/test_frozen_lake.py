@@ -1,0 +1,143 @@
+"""FrozenLake against Gymnasium's own."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv as TheirLake
+
+import vagen_envs  # noqa: F401
+from vagen_envs.errors import ConfigError, LevelError
+from vagen_envs.frozen_lake.levels import ACTIONS
+from vagen_envs.frozen_lake.state import FrozenLakeState
+
+THEIRS = ("Left", "Down", "Right", "Up")
+
+
+def their_map(state: FrozenLakeState) -> list[str]:
+    letters = {"_": "F", "O": "H", "G": "G", "P": "S"}
+    return ["".join(letters[symbol] for symbol in row) for row in state.symbolic().splitlines()]
+
+
+@pytest.mark.parametrize("options", [{}, {"size": 8, "max_solution_length": 14}, {"preset": "released"}])
+def test_moves_and_ends_are_those_of_gymnasium(options):
+    env = gym.make("vagen/FrozenLake-v0", **options, max_turns=100)
+    chooser = random.Random(0)
+    ends = Counter()
+    for seed in range(60):
+        _, info = env.reset(seed=seed)
+        theirs = TheirLake(desc=their_map(info["state"]), is_slippery=False)
+        theirs.reset(seed=0)
+        for _ in range(40):
+            action = chooser.choice(ACTIONS)
+            _, _, terminated, _, info = env.step(f"<answer>{action}</answer>")
+            cell, reward, their_end, *_ = theirs.step(THEIRS.index(action))
+            assert divmod(int(cell), env.unwrapped.config.size) == info["state"].player
+            assert terminated == their_end
+            assert info["turn"].success == (reward == 1)
+            if terminated:
+                ends[info["turn"].success] += 1
+                break
+    assert min(ends.values()) > 3
+
+
+def test_slippery_steps_go_where_gymnasiums_go_a_third_each():
+    desc = ("FFFFF", "FFFFF", "FFSFF", "FFFFF", "FFFFG")
+    env = gym.make("vagen/FrozenLake-v0", desc=desc, is_slippery=True, min_solution_length=1)
+    for action in ACTIONS:
+        seen = Counter()
+        for seed in range(900):
+            env.reset(seed=seed)
+            seen[env.step(f"<answer>{action}</answer>")[4]["state"].player] += 1
+        theirs = TheirLake(desc=desc, is_slippery=True)
+        expected = {divmod(int(to), 5) for _, to, *_ in theirs.P[12][THEIRS.index(action)]}
+        assert set(seen) == expected
+        assert all(240 < count < 360 for count in seen.values())
+
+
+def test_slips_follow_from_the_seed_and_imagination_sees_them():
+    env = gym.make("vagen/FrozenLake-v0", is_slippery=True).unwrapped
+    for seed in range(30):
+        env.reset(seed=seed)
+        expected = env.imagine(["Up", "Left"])
+        turn = env.step("<answer>Up,Left</answer>")[4]["turn"]
+        assert turn.after == expected
+
+
+def test_the_prompt_tells_the_truth_about_the_ice():
+    assert "not slippery" in gym.make("vagen/FrozenLake-v0").unwrapped.system_prompt
+    assert "The ice is slippery" in gym.make("vagen/FrozenLake-v0", is_slippery=True).unwrapped.system_prompt
+
+
+def test_the_oracle_solves_every_test_level_within_the_window():
+    env = gym.make("vagen/FrozenLake-v0", split="test")
+    for seed in range(500):
+        env.reset(seed=seed)
+        assert 5 <= len(env.unwrapped.plan()) <= 9
+        terminated = truncated = False
+        while not (terminated or truncated):
+            *_, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
+        assert info["turn"].success, seed
+
+
+def test_starts_and_goals_are_anywhere():
+    env = gym.make("vagen/FrozenLake-v0")
+    states = [env.reset(seed=seed)[1]["state"] for seed in range(600)]
+    assert len({state.target for state in states}) >= 14  # the middle has few ways of five moves and more
+    assert len({state.player for state in states}) >= 14
+
+
+@pytest.mark.parametrize(
+    ("desc", "message"),
+    [
+        (("SFF", "FFG"), "square"),
+        (("SFX", "FFF", "FFG"), "letters"),
+        (("SFS", "FFF", "FFG"), "one S"),
+        (("SHF", "HHF", "FFG"), "no way"),
+    ],
+)
+def test_wrong_maps_are_refused(desc, message):
+    with pytest.raises(ConfigError, match=message):
+        gym.make("vagen/FrozenLake-v0", desc=desc)
+
+
+def test_an_impossible_window_is_refused_with_the_mend():
+    env = gym.make("vagen/FrozenLake-v0", size=3, min_solution_length=9, max_solution_length=9)
+    with pytest.raises(LevelError, match="widen the window"):
+        env.reset(seed=1)
+
+
+def test_states_read_as_in_the_paper():
+    state = FrozenLakeState(4, (3, 1), (0, 3), ((1, 0), (2, 2)))
+    assert state.symbolic() == "___G\nO___\n__O_\n_P__"
+    assert state.structured() == (
+        "{player_position: (3, 1), target_position: (0, 3), hole_positions: [(1, 0), (2, 2)], grid_size: (4, 4)}"
+    )
+    assert state.sentences() == (
+        "target is above and on the right side of the player",
+        "hole0 is above and on the left side of the player",
+        "hole1 is above and on the right side of the player",
+    )
+    assert FrozenLakeState(3, (0, 0), (2, 2), ((0, 0),)).symbolic() == "X__\n___\n__G"
+    assert FrozenLakeState(3, (2, 2), (2, 2), ()).symbolic() == "___\n___\n__*"
+
+
+def test_the_picture_shows_each_thing_where_it_is():
+    env = gym.make("vagen/FrozenLake-v0", desc=("SFH", "FFF", "FFG"))
+    image = env.reset()[0]["image"]
+    tiles = {
+        (row, column): image[32 * row : 32 * row + 32, 32 * column : 32 * column + 32].tobytes()
+        for row in range(3)
+        for column in range(3)
+    }
+    frozen = tiles[1, 1]
+    assert [at for at, tile in tiles.items() if tile != frozen] == [(0, 0), (0, 2), (2, 2)]
+    assert len(set(tiles.values())) == 4
+    moved = env.step("<answer>Down</answer>")[0]["image"]
+    assert moved[32:64, :32].tobytes() == tiles[0, 0]
+    assert moved[:32, :32].tobytes() == frozen
+    assert np.array_equal(moved[64:], image[64:])

@@ -1,0 +1,213 @@
+"""The parser: rendering and reading agree, and no text at all breaks it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vagen_envs.actions import Calls, FreeText, Names
+from vagen_envs.parsing import FORMAT_CODES, STRATEGIES, Grammar, ParsedTurn
+
+MOVES = Names("Up", "Down", "Left", "Right")
+TAGS = [
+    f"<{slash}{name}>" for name in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")
+]
+ACTION_CODES = {"no_action", "unknown_action", "bad_argument", "too_many_actions", "withheld"}
+
+words = st.text(st.characters(exclude_characters="<>"), min_size=1).filter(lambda text: text.strip())
+grammars = st.builds(
+    Grammar,
+    st.just(MOVES),
+    strategy=st.sampled_from(STRATEGIES),
+    max_actions=st.integers(1, 5),
+    separator=st.sampled_from([",", "|", " ; "]),
+    layout=st.sampled_from(["nested", "flat"]),
+    reasoning=st.sampled_from(["optional", "required"]),
+    parsing=st.sampled_from(["strict", "lenient"]),
+    native_thinking=st.sampled_from(["reject", "allow"]),
+)
+texts = st.lists(
+    st.one_of(st.sampled_from([*TAGS, "Up", "down", ",", "<image>", " ", "\n", "<THINK>"]), st.text())
+).map("".join)
+
+
+def codes(parsed: ParsedTurn) -> list[str]:
+    return [problem.code for problem in parsed.problems]
+
+
+@given(grammars, words, words, words, st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=5))
+def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, prediction, actions):
+    actions = actions[: grammar.max_actions]
+    reply = grammar.render(actions, observation=observation, reasoning=reasoning, prediction=prediction)
+    parsed = grammar.parse(reply)
+    assert parsed.format_correct
+    assert not parsed.problems
+    assert [action.text for action in parsed.actions] == actions
+    has = {"grounding": "or", "world_modeling": "rp", "grounding_world_modeling": "orp"}.get(grammar.strategy, "")
+    assert parsed.observation == (observation.strip() if "o" in has else None)
+    assert parsed.reasoning == (reasoning.strip() if "r" in has else None)
+    assert parsed.prediction == (prediction.strip() if "p" in has else None)
+    if grammar.strategy == "free_think":
+        assert parsed.think == f"{observation} {reasoning}".strip()
+
+
+@given(grammars, texts)
+def test_any_text_is_read(grammar, text):
+    parsed = grammar.parse(text)
+    assert set(codes(parsed)) <= FORMAT_CODES | ACTION_CODES
+    assert parsed.well_formed == (not FORMAT_CODES & set(codes(parsed)))
+    assert all(0 <= problem.start <= problem.end <= len(text) for problem in parsed.problems)
+    assert len(parsed.actions) <= grammar.max_actions
+    for action in parsed.actions:
+        assert text[action.start : action.end].replace("<image>", "").strip().lower() == action.text.lower()
+    if grammar.parsing == "strict" and not parsed.well_formed:
+        assert not parsed.actions
+
+
+@given(grammars.filter(lambda grammar: grammar.native_thinking == "reject"), st.data())
+def test_one_tag_amiss_breaks_the_format(grammar, data):
+    reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
+    assert grammar.parse(reply).well_formed
+    tag = data.draw(st.sampled_from(list(re.finditer("</?[a-z]+>", reply))))
+    amiss = data.draw(st.sampled_from(["", tag[0] * 2, tag[0].upper(), f"x{tag[0]}" if tag.start() == 0 else ""]))
+    assert not grammar.parse(reply[: tag.start()] + amiss + reply[tag.end() :]).well_formed
+
+
+@given(grammars, words)
+def test_json_gives_the_parse_back(grammar, word):
+    parsed = grammar.parse(grammar.render(["Up", word], observation=word, reasoning=word, prediction=word))
+    assert ParsedTurn.from_json(json.loads(json.dumps(asdict(parsed)))) == parsed
+
+
+@pytest.mark.parametrize(
+    "piece", ["<think>", "</think>", "<answer>", "<answer></answer>", "<think></think>", "</answer><answer>"]
+)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_time_is_linear_in_the_text(piece, strategy):
+    """Eight times the text takes far less than 64 times as long, which a quadratic parser would."""
+
+    def seconds(count: int) -> float:
+        text = piece * count + "<answer>" + "Up," * count
+        began = time.process_time()
+        Grammar(MOVES, strategy).parse(text)
+        return time.process_time() - began
+
+    small = min(seconds(2_000) for _ in range(3))
+    assert min(seconds(16_000) for _ in range(3)) < 32 * small + 0.05
+
+
+def test_two_blocks_are_not_well_formed():
+    grammar = Grammar(MOVES, "free_think", max_actions=3)
+    block = grammar.render(["Up"], think="x")
+    parsed = grammar.parse(block + block)
+    assert not parsed.well_formed
+    assert "repeated_tag" in codes(parsed)
+
+
+def test_a_malformed_reply_still_acts_when_lenient_but_never_under_free_think():
+    text = "I go up. <answer>Up</answer>"
+    lenient = Grammar(MOVES).parse(text)
+    assert [action.name for action in lenient.actions] == ["Up"]
+    assert not lenient.format_correct
+    assert Grammar(MOVES, parsing="strict").parse(text).actions == ()
+    assert Grammar(MOVES, "free_think").parse(text).actions == ()
+    assert codes(Grammar(MOVES, "free_think").parse(text))[-1] == "withheld"
+
+
+def test_an_unknown_action_stops_the_turn_and_costs_the_format():
+    parsed = Grammar(MOVES, "no_think", max_actions=5).parse("<answer>Up,Jump,Down</answer>")
+    assert [action.name for action in parsed.actions] == ["Up"]
+    assert codes(parsed) == ["unknown_action"]
+    assert parsed.well_formed
+    assert not parsed.format_correct
+    problem = parsed.problems[0]
+    assert "<answer>Up,Jump,Down</answer>"[problem.start : problem.end] == "Jump"
+
+
+def test_actions_beyond_the_maximum_are_cut_and_marked_but_cost_nothing():
+    parsed = Grammar(MOVES, "no_think", max_actions=2).parse("<answer>Up,Down,Left,Right</answer>")
+    assert [action.name for action in parsed.actions] == ["Up", "Down"]
+    assert parsed.cut
+    assert parsed.format_correct
+
+
+def test_names_ignore_case_blanks_empty_pieces_and_image_marks():
+    parsed = Grammar(MOVES, "no_think", max_actions=3).parse("<answer> up ,, DOWN\n,<image>left</answer>")
+    assert [action.name for action in parsed.actions] == ["Up", "Down", "Left"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>so I wonder</think><think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
+        "so I wonder</think>\n\n<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
+        "<think>so I wonder <think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>",
+    ],
+    ids=["closed", "opened by the chat template", "never closed"],
+)
+def test_a_thinking_models_own_text_is_set_aside(reply):
+    rejected, allowed = Grammar(MOVES).parse(reply), Grammar(MOVES, native_thinking="allow").parse(reply)
+    assert rejected.native_thinking == allowed.native_thinking == "so I wonder"
+    assert rejected.observation == allowed.observation == "o"
+    assert codes(rejected) == ["native_thinking"]
+    assert allowed.format_correct
+
+
+def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
+    grammar = Grammar(MOVES, parsing="lenient")
+    thought = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
+    later = "<answer>Up</answer> [Turn result] <answer>Left</answer>"
+    assert [action.name for action in grammar.parse(thought).actions] == ["Up"]
+    assert [action.name for action in grammar.parse(later).actions] == ["Up"]
+
+
+def test_reasoning_may_be_left_out_unless_it_is_required():
+    reply = "<think><observation>o</observation><prediction>p</prediction></think><answer>Up</answer>"
+    assert Grammar(MOVES).parse(reply).format_correct
+    assert codes(Grammar(MOVES, reasoning="required").parse(reply)) == ["missing_tag"]
+
+
+def test_an_empty_field_breaks_the_format():
+    reply = "<think><observation> </observation><prediction>p</prediction></think><answer>Up</answer>"
+    assert codes(Grammar(MOVES).parse(reply)) == ["empty_field"]
+
+
+def test_calls_read_numbers_and_say_what_is_wrong():
+    grammar = Grammar(Calls({"pick": 3, "push": 6}), "no_think", separator="|", max_actions=2)
+    parsed = grammar.parse("<answer>Pick(62, -55,20.0)|push(1,2,3,4,5,6)</answer>")
+    assert [(action.name, action.args) for action in parsed.actions] == [
+        ("pick", (62, -55, 20)),
+        ("push", (1, 2, 3, 4, 5, 6)),
+    ]
+    assert parsed.actions[0].text == "pick(62, -55, 20)"
+    for answer, code in {
+        "pick(1,2)": "bad_argument",
+        "pick(1,2,x)": "bad_argument",
+        "pick(1,2,3.5)": "bad_argument",
+        "pick(1,2,nan)": "bad_argument",
+        "pick(1,2,1e999)": "bad_argument",
+        "pick(1,2,٣)": "bad_argument",
+        "pik(1,2,3)": "unknown_action",
+        "pick 1 2 3": "unknown_action",
+        "pick(pick(1,2,3))": "unknown_action",
+    }.items():
+        assert codes(grammar.parse(f"<answer>{answer}</answer>")) == [code], answer
+    assert "Did you mean 'pick'" in grammar.parse("<answer>pik(1,2,3)</answer>").problems[0].message
+
+
+def test_free_text_is_one_action():
+    grammar = Grammar(FreeText(), "no_think", separator="~~")
+    parsed = grammar.parse("<answer>\n<svg><path d='M0,0'/></svg>\n</answer>")
+    assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
+
+
+@pytest.mark.parametrize("wrong", [{"strategy": "grond"}, {"separator": ""}, {"separator": "<"}, {"max_actions": 0}])
+def test_a_grammar_that_cannot_work_is_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Grammar(MOVES, **wrong)

@@ -1,0 +1,106 @@
+"""From turns to chat messages: OpenAI-style parts with text and pictures, and how much of the past they show.
+
+The history window is Verlog's (its section on memory): a prompt holds the latest `n` + 1 turns, each a
+state, a reply and so on, with the reasoning of the earlier replies or with their answers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn
+from vagen_envs.errors import ConfigError
+from vagen_envs.pictures import Picture
+
+PictureForm = Literal["data_url", "pil"]
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How much of an episode's past a prompt shows.
+
+    Attributes:
+        turns: how many of the latest earlier turns; `None` for all of them, 0 for none.
+        reasoning: whether earlier replies keep their reasoning or only `<answer>…</answer>`.
+    """
+
+    turns: int | None = None
+    reasoning: bool = True
+
+    def __post_init__(self) -> None:
+        if self.turns is not None and (isinstance(self.turns, bool) or self.turns < 0):
+            raise ConfigError(f"turns={self.turns!r} is not valid: it must be None (all) or at least 0")
+
+
+def chat_messages(
+    system_prompt: str,
+    turns: Sequence[Turn],
+    now: Observation | None = None,
+    *,
+    history: History | None = None,
+    pictures: PictureForm = "data_url",
+) -> list[Message]:
+    """An episode, or its latest part, as chat messages.
+
+    Args:
+        system_prompt: the environment's.
+        turns: the turns played so far, in order.
+        now: the observation that the model is to answer. Without it the messages end with the last
+            turn's reply, which is never shortened, as a training sample needs it.
+        history: how much of the past is shown; all of it by default.
+        pictures: `"data_url"` writes pictures as OpenAI's `image_url` parts (PNG), `"pil"` as
+            `{"type": "image", "image": PIL.Image}` parts, as transformers' chat templates take them.
+
+    Returns:
+        `{"role": …, "content": …}` messages: one `system`, then `user` (a list of parts) and
+        `assistant` (a string) in turn. Each picture stands where its `<image>` stood.
+    """
+    history = history or History()
+    shown, last = (turns, None) if now is not None else (turns[:-1], turns[-1] if turns else None)
+    if history.turns is not None:
+        shown = shown[len(shown) - min(history.turns, len(shown)) :]
+    messages: list[Message] = [{"role": "system", "content": system_prompt}]
+    for turn in shown:
+        messages.append({"role": "user", "content": observation_parts(turn.observed, pictures)})
+        messages.append({"role": "assistant", "content": turn.reply if history.reasoning else answer_only(turn)})
+    if now is not None:
+        messages.append({"role": "user", "content": observation_parts(now, pictures)})
+    elif last is not None:
+        messages.append({"role": "user", "content": observation_parts(last.observed, pictures)})
+        messages.append({"role": "assistant", "content": last.reply})
+    return messages
+
+
+def observation_parts(observation: Observation, pictures: PictureForm = "data_url") -> list[dict[str, Any]]:
+    """An observation as parts of a message, its picture where `<image>` stands.
+
+    A placeholder that got into the text otherwise (a reply quoted in the feedback) is taken out, so
+    that there are always as many pictures as placeholders. The picture takes the last one's place.
+    """
+    text, picture = observation.text, observation.picture
+    if picture is None:
+        return [{"type": "text", "text": text.replace(IMAGE_PLACEHOLDER, "")}]
+    before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
+    if not found:
+        before, after = text, ""
+    parts = [_text(before), _picture(picture, pictures), _text(after)]
+    return [part for part in parts if part is not None]
+
+
+def answer_only(turn: Turn) -> str:
+    """The turn's reply without its reasoning."""
+    return f"<answer>{turn.parsed.answer or ''}</answer>"
+
+
+def _text(text: str) -> dict[str, Any] | None:
+    text = text.replace(IMAGE_PLACEHOLDER, "").strip("\n")
+    return {"type": "text", "text": text} if text else None
+
+
+def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:
+    if form == "pil":
+        return {"type": "image", "image": picture.pil}
+    return {"type": "image_url", "image_url": {"url": picture.data_url}}
