@@ -102,7 +102,10 @@ class Codec:
         opening = [{"role": "system", "content": self._without_special(system)}] if system else []
         user = {"role": "user", "content": _content(text)}
         first = self._render([*opening, user])
-        earlier = [{"role": "user", "content": _content("")}, {"role": "assistant", "content": _REPLY}]
+        earlier: list[dict[str, Any]] = [
+            {"role": "user", "content": _content("")},
+            {"role": "assistant", "content": _REPLY},
+        ]
         _, found, following = self._render([*opening, *earlier, user]).partition(_REPLY)
         next_ids = self._encode(following, grids)
         if not found or next_ids[:1] != (self.tokenizer.eos_token_id,):

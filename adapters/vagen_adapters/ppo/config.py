@@ -128,10 +128,13 @@ class MultiTurnPPOConfig(_BaseConfig):
                       f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip
+        if not self.advantage_settings.get("mask_observations", True):
+            for name in ("ratio_level", "loss_level"):
+                self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
             self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                           "so that training resumes where a rollout begins")  # fmt: skip
-        super().__post_init__()
+        super().__post_init__()  # type: ignore[no-untyped-call]
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

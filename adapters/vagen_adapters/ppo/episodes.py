@@ -7,6 +7,7 @@ so that nothing is tokenised twice and what was sampled is what is trained on.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -148,3 +149,13 @@ def training_sequences(episode: Episode, window: int | None, *, with_end: bool) 
         lay_out(remembered(turns, now, window), [turn], end if now == last else None, now)
         for now, turn in enumerate(turns)
     ]
+
+
+def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
+    """The episodes of the `share` of groups whose returns vary most, in their order (RAGEN's filter)."""
+    returns: dict[int, list[float]] = {}
+    for episode in episodes:
+        returns.setdefault(episode.level.group, []).append(episode.rewards)
+    most_first = sorted(returns, key=lambda group: (-statistics.pvariance(returns[group]), group))
+    kept = set(most_first[: math.ceil(share * len(most_first))])
+    return [episode for episode in episodes if episode.level.group in kept]

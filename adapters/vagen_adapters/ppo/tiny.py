@@ -110,7 +110,8 @@ def load(folder: str | Path) -> tuple[Any, Codec]:
     """The model of a folder in evaluation mode, and its codec."""
     from transformers import AutoModelForImageTextToText
 
-    return AutoModelForImageTextToText.from_pretrained(folder).eval(), Codec.from_pretrained(str(folder))
+    model: Any = AutoModelForImageTextToText.from_pretrained(folder)
+    return model.eval(), Codec.from_pretrained(str(folder))
 
 
 def texts_of(env_ids: Iterable[str], *, levels: int = 20, **options: Any) -> Iterator[str]:
@@ -150,7 +151,7 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     )
     tokenizer.train_from_iterator((piece for text in texts for piece in _between_tags(text)), trainer)
     tokenizer.add_tokens([AddedToken(tag, normalized=False) for tag in TAGS])
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         eos_token=END,
         pad_token=PAD,

@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 from trl.trainer.base_trainer import _BaseTrainer
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo import losses
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic, score_tokens
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig
-from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, keep_by_variance, training_sequences
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
@@ -61,6 +62,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         TrainingConfigError: the model's family isn't known here, or more than one process runs.
     """
 
+    args: MultiTurnPPOConfig
+    model: ActorCritic
+
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
     _name = "Multi-turn PPO"
 
@@ -78,7 +82,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         actor_critic = ActorCritic.from_pretrained(model, critic)
         if args.freeze_vision:
             actor_critic.freeze_vision()
-        super().__init__(
+        super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
             data_collator=lambda steps: steps[0],
@@ -124,10 +128,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         episodes = self.rollout.play(self._levels(number), seed=self._seed(number, 0))
         played = time.perf_counter()
         kept = keep_by_variance([each for each in episodes if each.failure is None], self.args.keep_variance_share)
-        self._record_episodes(episodes, kept)
+        self._record(metrics.of_episodes(episodes, kept))
         scored = self._score(kept) if kept else None
-        self._metrics["time/rollout"].append(played - started)
-        self._metrics["time/score"].append(time.perf_counter() - played)
+        self._record({"time/rollout": played - started, "time/score": time.perf_counter() - played})
         return scored
 
     def _levels(self, number: int) -> list[Level]:
@@ -158,7 +161,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     reference[part, :width] = self._policy_scores(self.reference, inputs)[0]
         batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, values, logprobs, reference)
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
-        self._record_scores(batch, sequences, advantages, logprobs, reference)
+        sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
+        self._record(metrics.of_scores(batch, advantages, logprobs, sampled, reference))
         if args.whiten and args.advantage not in WITHOUT_CRITIC:
             advantages = advantages.whitened()
         return ScoredRollout(sequences, turn_ids, logprobs, reference, values, advantages)
@@ -220,9 +224,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             total += loss.detach()
             for name, entry in parts.items():
                 sums[name] += float(entry)
-        for name, entry in sums.items():
-            self._metrics[name].append(entry)
-        self._metrics["time/update"].append(time.perf_counter() - started)
+        self._record({**sums, "time/update": time.perf_counter() - started})
         return total
 
     def _loss(
@@ -276,62 +278,27 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return torch.where(first, self.args.first_token_value_weight, 1.0) * value_mask
 
     def _policy_scores(self, policy: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        return score_tokens(policy, inputs, temperature=self.args.temperature, forbidden_ids=self.codec.forbidden_ids)
+        # Vanilla PPO takes observations for the policy's own words, image tokens and all.
+        forbidden = self.codec.forbidden_ids if self._masks_observations else ()
+        return score_tokens(policy, inputs, temperature=self.args.temperature, forbidden_ids=forbidden)
 
     def _inputs(self, sequences: Sequence[TokenSequence], rows: Tensor) -> dict[str, Tensor]:
         return model_inputs([sequences[row].prompt for row in rows.tolist()], self.codec, self.args.device)
 
+    def _record(self, entries: dict[str, float]) -> None:
+        for name, entry in entries.items():
+            self._metrics[name].append(entry)
+
     def _seed(self, number: int, purpose: int) -> int:
         """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
         return (self.args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
-
-    def _record_episodes(self, episodes: Sequence[Episode], kept: Sequence[Episode]) -> None:
-        record = self._metrics
-        sound = [each for each in episodes if each.failure is None]
-        record["rollout/failed"].append(len(episodes) - len(sound))
-        record["rollout/filtered"].append(len(sound) - len(kept))
-        if not sound:
-            return
-        turns = [turn for episode in sound for turn in episode.turns]
-        record["rollout/success"].append(_mean([float(each.success) for each in sound]))
-        record["rollout/return"].append(_mean([each.rewards for each in sound]))
-        record["rollout/turns"].append(len(turns) / len(sound))
-        record["rollout/truncated"].append(_mean([float(each.truncated) for each in sound]))
-        record["rollout/reply_tokens"].append(_mean([float(len(turn.reply.ids)) for turn in turns]))
-        record["rollout/format"].append(_mean([float(turn.turn.parsed.format_correct) for turn in turns]))
-        sums: dict[str, float] = defaultdict(float)
-        for turn in turns:
-            for term in turn.rewards:
-                sums[term.name] += term.value
-        for name, total in sums.items():
-            record[f"reward/{name}"].append(total / len(sound))
-
-    def _record_scores(
-        self,
-        batch: Trajectories,
-        sequences: Sequence[TokenSequence],
-        advantages: Advantages,
-        logprobs: Tensor,
-        reference: Tensor | None,
-    ) -> None:
-        record, mask = self._metrics, batch.mask
-        sampled = _padded([each.logprobs for each in sequences], 0.0).to(logprobs.device)
-        record["policy/sampler_gap"].append(float((logprobs - sampled)[mask].abs().mean()))
-        if reference is not None:
-            record["policy/kl_to_reference"].append(float((logprobs - reference)[mask].mean()))
-        if batch.values is not None and self.args.advantage not in WITHOUT_CRITIC:
-            trained = advantages.value_mask
-            values, returns = batch.values[trained], advantages.returns[trained]
-            record["critic/explained_variance"].append(losses.explained_variance(values, returns))
-            record["critic/value"].append(float(values.mean()))
-        record["advantage/std"].append(float(advantages.advantages[advantages.mask].std()))
 
     # -- what Trainer asks for ---------------------------------------------------------------------
 
     def create_optimizer(self, model: Any = None) -> Any:
         """AdamW, or what `optim` says, with the critic's own learning rate."""
         if self.optimizer is None:
-            cls, options = self.get_optimizer_cls_and_kwargs(self.args, self.model)
+            cls, options = self.get_optimizer_cls_and_kwargs(self.args)
             policy, critic = _trainable(self.model.policy), _trainable(self.model.critic, self.model.value_head)
             groups = [
                 {"params": policy, "lr": self.args.learning_rate, "weight_decay": self.args.weight_decay},
@@ -341,15 +308,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return self.optimizer
 
     def _clip_grad_norm(self, model: Any) -> Any:
-        """Policy and critic each to `max_grad_norm`: clipped together, a critic's large errors would still the policy."""
+        """Policy and critic each to `max_grad_norm`: together, a critic's large errors would still the policy."""
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         critic = clip(_trainable(self.model.critic, self.model.value_head), most)
-        self._metrics["critic/grad_norm"].append(float(critic))
+        self._record({"critic/grad_norm": float(critic)})
         return clip(_trainable(self.model.policy), most)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means since the last log."""
-        means = {name: _mean(entries) for name, entries in self._metrics.items()}
+        means = {name: mean(entries) for name, entries in self._metrics.items()}
         self._metrics.clear()
         super().log({**logs, **means}, start_time)
 
@@ -358,17 +325,17 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
         episodes = self.rollout.play(levels, seed=self._seed(0, 99))
         sound = [each for each in episodes if each.failure is None]
-        metrics = {
-            f"{metric_key_prefix}_success": _mean([float(each.success) for each in sound]),
-            f"{metric_key_prefix}_return": _mean([each.rewards for each in sound]),
+        found = {
+            f"{metric_key_prefix}_success": mean([float(each.success) for each in sound]),
+            f"{metric_key_prefix}_return": mean([each.rewards for each in sound]),
             f"{metric_key_prefix}_failed": float(len(episodes) - len(sound)),
         }
-        self.log(dict(metrics))
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
+        self.log(dict(found))
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
+        return found
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        folder = Path(output_dir or self.args.output_dir)
+        folder = Path(output_dir or str(self.args.output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(folder)
         self.codec.save_pretrained(folder)
@@ -382,34 +349,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
 
 
-def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
-    """The episodes of the `share` of groups whose returns vary most, in their order (RAGEN's filter)."""
-    if share == 1:
-        return list(episodes)
-    groups: dict[int, list[float]] = defaultdict(list)
-    for episode in episodes:
-        groups[episode.level.group].append(episode.rewards)
-    spreads = {group: _variance(returns) for group, returns in groups.items()}
-    best = sorted(spreads, key=lambda group: (-spreads[group], group))[: math.ceil(share * len(spreads))]
-    return [episode for episode in episodes if episode.level.group in best]
-
-
-def _variance(numbers: Sequence[float]) -> float:
-    mean = _mean(numbers)
-    return _mean([(number - mean) ** 2 for number in numbers])
-
-
-def _mean(numbers: Sequence[float]) -> float:
-    return math.fsum(numbers) / len(numbers) if numbers else math.nan
-
-
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
     """(rows, longest), padded on the right."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
 
 
 def _parts(rows: Tensor, size: int) -> Iterator[Tensor]:
-    yield from rows.split(size)
+    yield from torch.split(rows, size)
 
 
 def _trainable(*modules: Any) -> list[Any]:
