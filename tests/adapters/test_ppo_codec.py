@@ -4,14 +4,14 @@ import gymnasium as gym
 import pytest
 
 pytest.importorskip("trl")
-import numpy as np  # noqa: E402
+import numpy as np
 
-import vagen_envs  # noqa: E402, F401
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.codec import Codec  # noqa: E402
-from vagen_adapters.ppo.episodes import PlayedTurn, lay_out  # noqa: E402
-from vagen_adapters.ppo.generation import Reply  # noqa: E402
+import vagen_envs  # noqa: F401
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo import tiny
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+from vagen_adapters.ppo.generation import Reply
 
 
 @pytest.fixture(scope="module")

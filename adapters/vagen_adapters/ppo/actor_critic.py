@@ -98,6 +98,6 @@ def score_tokens(
     from trl.trainer.utils import selective_log_softmax_and_entropy
 
     logits = policy(**inputs, use_cache=False).logits[:, :-1].float() / temperature
-    logits = logits.index_fill(2, torch.tensor(forbidden_ids, device=logits.device), _NEVER)
+    logits = logits.index_fill(2, torch.tensor(forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
     logprobs, entropies = selective_log_softmax_and_entropy(logits, inputs["input_ids"][:, 1:])
     return nn.functional.pad(logprobs, (1, 0)), nn.functional.pad(entropies, (1, 0))
