@@ -82,7 +82,7 @@ def observation_parts(observation: Observation, pictures: PictureForm = "data_ur
     """
     text, picture = observation.text, observation.picture
     if picture is None:
-        return [{"type": "text", "text": text.replace(IMAGE_PLACEHOLDER, "")}]
+        return [{"type": "text", "text": _without_placeholder(text)}]
     before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
     if not found:
         before, after = text, ""
@@ -96,8 +96,14 @@ def answer_only(turn: Turn) -> str:
 
 
 def _text(text: str) -> dict[str, Any] | None:
-    text = text.replace(IMAGE_PLACEHOLDER, "").strip("\n")
+    text = _without_placeholder(text).strip("\n")
     return {"type": "text", "text": text} if text else None
+
+
+def _without_placeholder(text: str) -> str:
+    while IMAGE_PLACEHOLDER in text:  # taking one out may put another together: "<ima<image>ge>"
+        text = text.replace(IMAGE_PLACEHOLDER, "")
+    return text
 
 
 def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:

@@ -256,13 +256,14 @@ def _one_line(error: Exception) -> str:
 
 @app.command()
 def play(
-    env: Annotated[str, typer.Argument(help="An environment, such as `sokoban`.")],
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
     seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "train",
     option: OptionPairs = None,
 ) -> None:
     """Play an episode yourself: by actions, or by whole replies as a model would write them."""
-    made = gym.make(resolve_id(env), disable_env_checker=True, **{"split": split, **parse_options(option or [])})
+    options: dict[str, Any] = {"split": split, **parse_options(option or [])}
+    made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
         play_episode(made, seed, out)
     finally:

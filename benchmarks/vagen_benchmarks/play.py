@@ -24,7 +24,7 @@ HELP = (
 def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) -> float:
     """Play one episode by what is read from standard input, and return its return.
 
-    Ends with the episode, at `q` or at the end of the input.
+    Needs an environment with `render_mode="ansi"`. Ends with the episode, at `q` or at the end of the input.
     """
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
@@ -49,10 +49,17 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
 
 
 def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
-    if "image" in shown:
-        console.print(HalfBlocks(Picture(shown["image"].copy()), min(console.width, 96)))
-    text = shown["text"].split(env.grammar.template())[0]  # the format is for models; a person has the help above
-    console.print(text.replace("<image>", "").strip(), style="dim", markup=False, highlight=False)
+    if "image" in shown and console.color_system:
+        columns = min(console.width, 2 * (console.height - 10), 96)
+        console.print(HalfBlocks(Picture(shown["image"].copy()), max(columns, 24)))
+    else:
+        console.print(env.render(), markup=False, highlight=False)
+    # From the limit on, the text says how a model must write; a person has the help above.
+    how = env.prompts.pack.fill(
+        "shared/limit.txt", {"max_actions": str(env.grammar.max_actions), "separator": env.grammar.separator}
+    )
+    text = shown["text"].split(how)[0].replace("<image>\n", "")
+    console.print(text.strip(), style="dim", markup=False, highlight=False)
 
 
 def _read(env: VagenEnv, console: Console) -> str | None:

@@ -97,9 +97,9 @@ def _sha256(data: Any) -> str:
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:
-    """In what two JSON values differ, a line each: `tasks.0.split: 'test' / 'val'`."""
+    """In what two JSON values differ, hashes aside, a line each: `tasks.0.split: 'test' / 'val'`."""
     if isinstance(one, dict) and isinstance(other, dict):
-        names = sorted({*one, *other})
+        names = sorted({*one, *other} - {"sha256"})
         return [
             line for name in names
             for line in differences(one.get(name), other.get(name), f"{path}.{name}" if path else name)
@@ -119,7 +119,8 @@ def resolve_id(name: str) -> str:
         short = env_id.partition("/")[2].lower()
         if wanted in (env_id.lower(), short, short.rpartition("-v")[0]):
             return env_id
-    raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(name, vagen_envs.ENV_IDS)}")
+    known = [env_id.partition("/")[2].rpartition("-v")[0].lower() for env_id in vagen_envs.ENV_IDS]
+    raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(wanted, known)}")
 
 
 def make_task(

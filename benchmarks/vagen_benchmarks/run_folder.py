@@ -16,7 +16,7 @@ import math
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -87,6 +87,11 @@ class Episode:
             raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
         failure = data["failure"] and Failure(**data["failure"])
         return cls(**{**data, "failure": failure})
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary with a schema version."""
+        data = {each.name: getattr(self, each.name) for each in fields(self)}  # not asdict, which copies every turn
+        return {**data, "failure": self.failure and asdict(self.failure)}
 
     def picture_names(self) -> set[str]:
         """The SHA-256 of every picture that the turns name."""
@@ -232,13 +237,14 @@ class RunWriter(RunFolder):
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
         """Store an episode: its pictures first, then its line, synced to the disk."""
-        line = json.dumps(asdict(episode), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        line = json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         with self._writing:
             for picture in pictures:
                 self._store(picture)
             self._file.write(line)
             self._file.flush()
-            os.fsync(self._file.fileno())
+        os.fsync(self._file.fileno())  # outside the lock, so that threads wait for the disk together
+        with self._writing:
             if episode.failure is None:
                 self.finished.add(episode.key)
 
@@ -253,7 +259,8 @@ class RunWriter(RunFolder):
             return
         path = self._picture_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_whole(path, picture.png)
+        # Not synced: an episode whose pictures a power cut took is noticed when the run is resumed.
+        _write_whole(path, picture.png, sync=False)
         self._stored.add(name)
 
     def close(self) -> None:
@@ -268,11 +275,12 @@ class RunWriter(RunFolder):
         self.close()
 
 
-def _write_whole(path: Path, data: bytes) -> None:
+def _write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Write a file so that it is never seen half written."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
     part.replace(path)

@@ -165,7 +165,7 @@ def draw_level(
     """A level of `split` whose shortest solution has between `shortest` and `longest` moves.
 
     The board is carved by a random walk, and dropped if its content belongs to another split. Then
-    a length is drawn among those that the board has, and a start among those of that length.
+    a length is drawn, the board dropped if it has no such solution, and a start of that length is drawn.
 
     Raises:
         LevelError: none was found; the message says what to change.
@@ -184,10 +184,10 @@ def draw_level(
             if split_of(board) != split:
                 continue
             solutions = Solutions(width, floor, targets)
-            solutions.extend(longest)
-            lengths = [d for d in range(shortest, len(solutions.layers)) if solutions.layers[d]]
-            if lengths:
-                boxes, player = _start(stream, solutions.layers[stream.choice(lengths)])
+            length = shortest + stream.below(longest - shortest + 1)
+            solutions.extend(length)
+            if length < len(solutions.layers) and solutions.layers[length]:
+                boxes, player = _start(stream, solutions.layers[length])
                 return Level(height, width, floor, targets, boxes, player, board), solutions
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "

@@ -254,7 +254,9 @@ function reply(turn) {
     const inTag = next < tags.length && tags[next].index <= start;
     const problem = spans.find(([from, to]) => from <= start && end <= to);
     const kind = inTag ? `tag ${tags[next][2].toLowerCase()}` : open.at(-1) ?? "outside";
-    out.append(el("span", { className: kind + (problem ? " problem" : ""), title: problem ? problem[2] : "" }, text.slice(start, end)));
+    const span = el("span", { className: kind + (problem ? " problem" : "") }, text.slice(start, end));
+    if (problem) span.title = problem[2];
+    out.append(span);
   }
   if (!text) out.append(el("span", { className: "outside" }, "(an empty reply)"));
   return out;

@@ -1,0 +1,25 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help bench test lint perf
+help:  ## Say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+bench:  ## Set up and play all environments with the oracle and a random agent; prints where the report is
+	@$(PYTHON) scripts/setup.py bench
+	$(BIN)/vagen bench
+
+test:  ## Set up and run the tests
+	@$(PYTHON) scripts/setup.py test
+	$(BIN)/python -m pytest -q
+
+lint:  ## Style, types and the direction of imports
+	@$(PYTHON) scripts/setup.py test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+perf:  ## Print speeds as ratios, side by side in one run
+	@$(PYTHON) scripts/setup.py test
+	$(BIN)/python -m pytest benchmarks/vagen_benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds

@@ -1,0 +1,101 @@
+"""Set up what `make bench` and `make test` need, in one virtual environment, and say what is done.
+
+    python3 scripts/setup.py bench|test
+
+Quick the second time: a stamp remembers what was installed. Debian packages are installed where that
+is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs them is
+skipped later with that reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+
+EXTRAS = "bench,human"
+GROUPS = {"bench": (), "test": ("test", "lint")}
+
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": (), "test": ()}
+
+# Installed without what they ask for: the old `gym` isn't needed to use them as test oracles.
+ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6",)}
+
+
+def main() -> int:
+    profile = sys.argv[1] if len(sys.argv) == 2 else ""
+    if profile not in GROUPS:
+        print(__doc__)
+        return 2
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older Python is just what a newcomer may have
+        print(f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11")
+        return 1
+    install_debian_packages(DEBIAN_PACKAGES[profile])
+    stamp = VENV / f".set-up-for-{profile}"
+    wanted = fingerprint()
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return 0
+    if not PYTHON.exists():
+        say(f"making the virtual environment {VENV.name}")
+        venv.create(VENV, with_pip=True)
+        pip("install", "--upgrade", "pip")
+    say(f"installing vagen-envs[{EXTRAS}]{' and what the tests need' if GROUPS[profile] else ''}")
+    groups = [word for group in GROUPS[profile] for word in ("--group", group)]
+    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS}]", *groups)
+    if ALONE[profile]:
+        pip("install", "--no-deps", *ALONE[profile])
+    stamp.write_text(wanted)
+    return 0
+
+
+def fingerprint() -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for file in ("pyproject.toml", "constraints.txt", "scripts/setup.py"):
+        digest.update((ROOT / file).read_bytes())
+    return digest.hexdigest()
+
+
+def install_debian_packages(packages: tuple[str, ...]) -> None:
+    missing = [name for name in packages if not has_debian_package(name)]
+    if not missing:
+        return
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        say(f"installing Debian packages: {' '.join(missing)}")
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        updated = subprocess.run(["apt-get", "update", "-qq"], env=quiet, check=False).returncode == 0
+        if updated and subprocess.run([*command, "-qq"], env=quiet, check=False).returncode == 0:
+            return
+    say(f"these system packages are missing: {' '.join(missing)}. What needs them is skipped. Install them with:")
+    print(f"    sudo apt-get update && sudo {' '.join(command)}", flush=True)
+
+
+def has_debian_package(name: str) -> bool:
+    if not shutil.which("dpkg-query"):
+        return False
+    done = subprocess.run(["dpkg-query", "-W", "-f", "${Status}", name], capture_output=True, text=True, check=False)
+    return "install ok installed" in done.stdout
+
+
+def pip(*words: str) -> None:
+    command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", *words]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        print(done.stdout)
+        raise SystemExit(f"pip {' '.join(words)} failed, see above; mend that and run make again")
+
+
+def say(what: str) -> None:
+    print(f"set-up: {what}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

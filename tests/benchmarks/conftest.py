@@ -1,0 +1,109 @@
+"""A real HTTP server on loopback that speaks chat completions, and any fault that is asked for."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+GOOD = (
+    "<think><observation>o</observation><reasoning>r</reasoning><prediction>p</prediction></think><answer>Up</answer>"
+)
+
+
+def completion(message):
+    finish = message.pop("finish", "stop")
+    return {
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }  # fmt: skip
+
+
+class Endpoint:
+    """The server. `script` maps the number of a request, from 0, to what is done with it.
+
+    A step is a str (the reply's text), a dict with `content` (the reply's message, with `finish` its reason), any
+    other dict (answered as JSON), bytes (sent raw, then closed), an int or (int, headers) (a status), or a number of
+    seconds as a float (waited before a good answer).
+    """
+
+    good = GOOD
+
+    def __init__(self):
+        self.script = lambda number, body: GOOD
+        self.requests = []
+        self.headers = []
+        lock = threading.Lock()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                with lock:
+                    number = len(endpoint.requests)
+                    endpoint.requests.append(body)
+                    endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
+                step = endpoint.script(number, body)
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = GOOD
+                if isinstance(step, str):
+                    step = {"content": step}
+                if isinstance(step, dict) and "content" in step:
+                    step = completion(dict(step))
+                if isinstance(step, bytes):
+                    self.wfile.write(step)
+                    self.close_connection = True
+                    return
+                status, headers = step if isinstance(step, tuple) else (step if isinstance(step, int) else 200, {})
+                data = step if isinstance(step, dict) else {"error": {"message": f"fault {status}"}}
+                payload = json.dumps(data).encode()
+                self.send_response(status)
+                for name, value in {"content-type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(payload)))
+                self.end_headers()
+                try:
+                    self.wfile.write(payload)
+                except OSError:  # the client gave up
+                    self.close_connection = True
+
+            def log_message(self, *args):
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, request, address):
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def endpoint():
+    made = Endpoint()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def closed_port():
+    """The URL of a port at which nothing listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{sock.getsockname()[1]}/v1"

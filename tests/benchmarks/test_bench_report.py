@@ -1,0 +1,165 @@
+"""The report: its numbers, its self-containment, and how it behaves in a real browser."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+import shutil
+import subprocess
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import run
+from vagen_benchmarks.stats import wilson
+
+HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
+
+
+class Hostile(Agent):
+    """Writes what could break a page, and fails on odd seeds."""
+
+    name = "hostile </script><b>"
+
+    def reply(self, game):
+        if game.seed % 2:
+            raise EndpointError("server_error", HOSTILE)
+        return Reply(HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "run <1>"
+    agents = [Oracle(), Random(), Hostile()]
+    tasks, _ = make_tasks(["sokoban"], episodes=30)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
+        run(folder, agents, skipped=[Skipped("vagen/Far-v0", "needs the moon <b>")])
+    return write_report(RunFolder(path))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium here; install Debian's package chromium")
+    return found
+
+
+def opened(chromium, report, tmp_path, where="", script=""):
+    """The page's HTML once its scripts have run in a browser that can reach no network."""
+    page = report
+    if script:
+        page = tmp_path / "page.html"
+        page.write_text(
+            report.read_text().replace(
+                "</body>", f"<script>addEventListener('load', async () => {{{script}}})</script></body>"
+            )
+        )
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update", "--window-size=1400,900",
+             "--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=5000", f"--user-data-dir={tmp_path}/profile"]  # fmt: skip
+    url = "file://" + quote(str(page)) + where
+    done = subprocess.run(
+        [chromium, *flags, "--dump-dom", url], capture_output=True, text=True, timeout=120, check=False
+    )
+    body = re.sub(r"<script\b.*?</script>", "", done.stdout, flags=re.DOTALL)
+    return html.unescape(re.sub(r"\s+", " ", body))
+
+
+def link(agent, seed, turn):
+    return f"#episode={quote(f'{agent} | vagen/Sokoban-v0 | test {seed}')}&turn={turn}"
+
+
+def test_page_names_nothing_outside_itself(report):
+    text = report.read_text()
+    assert not re.search(r"""(src|href)\s*=\s*["']?\s*(https?:|//)""", text)
+    assert "@import" not in text
+    assert "fetch(" not in text
+
+
+def test_rows_are_the_numbers_of_the_run(report):
+    data = json.loads(re.search(r'id="page">(.*?)</script>', report.read_text(), re.DOTALL)[1])
+    rows = {row["agent"]: row for row in data["rows"]}
+    oracle, hostile = rows["oracle"], rows[Hostile.name]
+    assert (oracle["played"], oracle["successes"], oracle["valid"], oracle["well_formed"]) == (30, 30, 1.0, 1.0)
+    assert (oracle["low"], oracle["high"]) == wilson(30, 30)
+    assert (hostile["played"], hostile["failed"], hostile["failures"]) == (15, 15, {"server_error": 15})
+    assert (hostile["success"], hostile["valid"]) == (0.0, 0.0)
+    episodes = list(RunFolder(report.parent).episodes())
+    scores = [episode.score for episode in episodes if episode.agent == "random"]
+    assert rows["random"]["return"] == pytest.approx(sum(scores) / 30)
+
+
+def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
+    page = opened(chromium, report, tmp_path)
+    for said in ("100 %", "89 – 100", "15 episode(s) failed", "Far-v0 skipped:", "needs the moon <b>", "90 episodes"):
+        assert said in page
+    assert page.count("data:image/png;base64,") == 2
+    assert "<title>run <1> · vagen bench</title>" in page
+
+
+def test_link_leads_to_a_turn(chromium, report, tmp_path):
+    last = next(e for e in RunFolder(report.parent).episodes() if e.agent == "random" and e.seed == 7).turns[-1]
+    page = opened(chromium, report, tmp_path, link("random", 7, 3))
+    assert "Sokoban-v0, seed 7" in page
+    assert f'<span class="answer">{last["parsed"]["answer"]}</span>' in page
+    for term in last["rewards"]:
+        assert f"<td>{term['name'].replace('_', ' ')}</td>" in page
+
+
+def test_nothing_a_model_writes_becomes_markup(chromium, report, tmp_path):
+    page = opened(chromium, report, tmp_path, link(Hostile.name, 0, 1))
+    assert "owned</title>" not in page
+    assert "unknown_action" in page
+    assert '<span class="chip refused"' in page
+    page = opened(chromium, report, tmp_path, link(Hostile.name, 1, 1))
+    assert "owned</title>" not in page
+    assert "server_error:" in page
+
+
+def test_keys_filters_and_comparison(chromium, report, tmp_path):
+    script = """
+      const wait = () => new Promise((done) => setTimeout(done, 150));
+      const press = async (key) => { document.body.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true})); await wait(); };
+      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
+      await wait();
+      await press('ArrowRight'); say(location.hash);
+      await press('ArrowDown'); say(location.hash);
+      const form = document.querySelector('#filters');
+      form.agent.value = 'random'; form.oninput({target: form.agent}); await wait();
+      say(document.querySelector('#count').textContent);
+      form.beside.value = 'oracle'; form.oninput({target: form.beside}); await wait();
+      say([...document.querySelectorAll('.panel .meta b')].map((node) => node.textContent).join(' and '));
+    """
+    page = opened(chromium, report, tmp_path, "", script)
+    assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=2]" in page
+    assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%201&turn=1]" in page
+    assert "[30 episodes, " in page
+    assert "[random and oracle]" in page
+
+
+@given(trials=st.integers(1, 5000), data=st.data())
+def test_wilson_bounds_are_where_the_score_test_turns(trials, data):
+    """At each bound p, the observed rate is exactly 1.96 standard errors of p away (Wilson 1927)."""
+    successes = data.draw(st.integers(0, trials))
+    rate = successes / trials
+    low, high = wilson(successes, trials)
+    assert 0 <= low <= rate <= high <= 1
+    for bound, at_edge in ((low, successes == 0), (high, successes == trials)):
+        if not at_edge:
+            assert abs(rate - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5)
+        else:
+            assert bound == rate
+
+
+def test_wilson_of_nothing_says_nothing():
+    assert wilson(0, 0) == (0.0, 1.0)

@@ -1,0 +1,222 @@
+"""The run folder under kill -9, half-written files and second writers; and the command that uses it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.protocol import Protocol, differences, make_tasks, resolve_id
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import run
+from vagen_envs.core import Turn
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import HashStream
+
+
+def protocol(agents, episodes=6, **options):
+    tasks, _ = make_tasks(["sokoban"], episodes=episodes, **options)
+    return Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))
+
+
+def play(path, agents, **options):
+    with RunWriter(path, protocol(agents, **options)) as folder:
+        return run(folder, agents)
+
+
+def vagen(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "vagen_benchmarks.cli", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+
+
+def test_every_turn_can_be_read_back(tmp_path):
+    play(tmp_path / "run", [Oracle(), Random()])
+    folder = RunFolder(tmp_path / "run")
+    episodes = list(folder.episodes())
+    assert len({episode.key for episode in episodes}) == 12
+    for episode in episodes:
+        pictures = {name: Picture.from_png(folder.picture(name)) for name in episode.picture_names()}
+        assert all(picture.sha256 == name for name, picture in pictures.items())
+        turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
+        assert sum(turn.reward for turn in turns) == pytest.approx(episode.score)
+        assert turns[-1].success == episode.success
+        assert turns[-1].terminated or turns[-1].truncated
+
+
+def test_pictures_are_stored_once(tmp_path):
+    play(tmp_path / "run", [Oracle(), Random()])
+    named = set().union(*(episode.picture_names() for episode in RunFolder(tmp_path / "run").episodes()))
+    stored = [path.stem for path in (tmp_path / "run" / "pictures").rglob("*") if path.is_file()]
+    assert sorted(stored) == sorted(named)
+
+
+@pytest.mark.parametrize("cut", [1, 40, 2000])
+def test_half_written_last_line_is_dropped_and_played_again(tmp_path, cut):
+    path = tmp_path / "run"
+    play(path, [Random()])
+    file = path / "episodes.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-cut])
+    assert len(list(RunFolder(path).episodes())) == 5
+    assert play(path, [Random()]).played == 1
+    assert file.read_bytes() == whole
+
+
+def test_damaged_line_in_the_middle_is_played_again(tmp_path):
+    path = tmp_path / "run"
+    play(path, [Random()])
+    lines = (path / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (path / "episodes.jsonl").write_bytes(b"".join([*lines[:2], b"\0" * 50 + b"\n", *lines[3:]]))
+    folder = RunFolder(path)
+    assert len(list(folder.episodes())) == 5
+    assert folder.damaged == 1
+    assert play(path, [Random()]).played == 1
+    assert {episode.seed for episode in RunFolder(path).episodes()} == set(range(6))
+
+
+def test_episode_whose_picture_is_lost_is_played_again(tmp_path):
+    path = tmp_path / "run"
+    play(path, [Oracle()])
+    lost = next((path / "pictures").glob("*/*.png"))
+    lost.write_bytes(b"")
+    assert play(path, [Oracle()]).played >= 1
+    assert lost.stat().st_size
+
+
+def test_second_writer_is_refused_while_the_first_lives(tmp_path):
+    path, asked = tmp_path / "run", protocol([Oracle()])
+    with RunWriter(path, asked), pytest.raises(RunFolderError, match="another process"):
+        RunWriter(path, asked)
+    RunWriter(path, asked).close()
+
+
+def test_other_protocol_is_refused_with_the_difference(tmp_path):
+    path = tmp_path / "run"
+    play(path, [Oracle()])
+    with pytest.raises(RunFolderError, match=r"tasks\.0\.episodes: 6 / 7"):
+        RunWriter(path, protocol([Oracle()], episodes=7))
+
+
+def test_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(RunFolderError, match="no run"):
+        RunWriter(tmp_path, protocol([Oracle()]))
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        RunFolder(tmp_path)
+
+
+def test_protocol_changed_by_hand_is_noticed(tmp_path):
+    path = tmp_path / "run"
+    play(path, [Oracle()])
+    text = (path / "protocol.json").read_text()
+    (path / "protocol.json").write_text(text.replace('"episodes": 6', '"episodes": 5'))
+    with pytest.raises(RunFolderError, match="hash"):
+        RunFolder(path)
+
+
+def test_protocol_round_trip():
+    asked = protocol([Oracle()], options={"dim_room": (7, 7)})
+    again = Protocol.from_json(json.loads(json.dumps(asked.to_json())))
+    assert again.to_json() == asked.to_json()
+    assert differences(asked.to_json(), protocol([Oracle()]).to_json()) != []
+
+
+@pytest.mark.parametrize("name", ["sokoban", "Sokoban-v0", "vagen/Sokoban-v0", "SOKOBAN"])
+def test_short_names_of_environments(name):
+    assert resolve_id(name) == "vagen/Sokoban-v0"
+
+
+def test_unknown_environment_has_a_hint():
+    with pytest.raises(ProtocolError, match="Did you mean 'sokoban'"):
+        resolve_id("sokobn")
+
+
+def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
+    """kill -9 a real process again and again; in the end the file equals that of a run nobody killed."""
+    arguments = ["bench", "-e", "sokoban", "-a", "random", "-n", 300]
+    calm = vagen(*arguments, "--out", tmp_path / "calm")
+    assert calm.wait() == 0
+    file = tmp_path / "killed" / "episodes.jsonl"
+    stream = HashStream("when to kill")
+    kills = 0
+    for _ in range(8):
+        size = file.stat().st_size if file.exists() else 0
+        process = vagen(*arguments, "--out", tmp_path / "killed")
+        while process.poll() is None and (not file.exists() or file.stat().st_size <= size):
+            time.sleep(0.002)
+        time.sleep(stream.random() * 0.05)
+        process.kill()
+        ended = process.wait()
+        process.communicate()
+        kills += ended == -signal.SIGKILL
+        if ended == 0:
+            break
+    last = vagen(*arguments, "--out", tmp_path / "killed")
+    output, _ = last.communicate()
+    assert last.returncode == 0, output
+    assert kills >= 3
+    lines = file.read_bytes().splitlines()
+    assert sorted(lines) == sorted((tmp_path / "calm" / "episodes.jsonl").read_bytes().splitlines())
+
+
+def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):
+    endpoint.script = lambda number, body: 0.3
+    path = tmp_path / "run"
+    arguments = ["bench", "-e", "sokoban", "-a", "openai:m", "-n", 40, "--base-url", endpoint.url,
+                 "--concurrency", 4, "--out", path]  # fmt: skip
+    process = vagen(*arguments)
+    while not (path / "episodes.jsonl").exists() or not (path / "episodes.jsonl").stat().st_size:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, output + errors
+    assert "interrupted" in errors
+    before = {episode.key for episode in RunFolder(path).episodes()}
+    assert 0 < len(before) < 40
+    assert all(episode.failure is None for episode in RunFolder(path).episodes())
+    assert (path / "report.html").exists()
+    endpoint.script = lambda number, body: endpoint.good
+    process = vagen(*arguments)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, output + errors
+    assert f"{len(before)} of 40 episodes are there already" in output
+
+
+def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
+    process = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 2, "--base-url", closed_port, "--attempts", 1,
+                    "--out", tmp_path / "run")  # fmt: skip
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "2 episode(s) failed and have no score" in errors
+    assert "report: " in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bench", "-e", "sokobn"], "Did you mean 'sokoban'"),
+        (["bench", "-e", "sokoban", "-o", "max_trns=3"], "Did you mean 'max_turns'"),
+        (["bench", "-e", "sokoban", "-o", "max_turns"], "NAME=VALUE"),
+        (["bench", "-e", "sokoban", "--split", "tset"], "Did you mean 'test'"),
+        (["bench", "-e", "sokoban", "-a", "orcale"], "Did you mean 'oracle'"),
+        (["bench", "-e", "sokoban", "--strategy", "think"], "strategy='think'"),
+        (["view", "/nowhere"], "not a run folder"),
+        (["play", "sokoban", "-o", "num_boxes=9"], "num_boxes=9"),
+    ],
+)
+def test_bad_input_is_one_clear_error(tmp_path, arguments, said):
+    process = vagen(*arguments, cwd=tmp_path)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said in " ".join(errors.split())
+    assert "Traceback" not in errors
+    assert list(tmp_path.iterdir()) == []
