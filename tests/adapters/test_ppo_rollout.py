@@ -30,8 +30,9 @@ class Scripted:
 
     def __init__(self, codec, text="<answer>Up</answer>"):
         self.prompts = []
-        ids = [codec.tokenizer(letter, add_special_tokens=False)["input_ids"] for letter in text]
-        self.reply = Reply((*sum(ids, []), codec.tokenizer.eos_token_id), (-1.0,) * (sum(map(len, ids)) + 1))
+        ids = [i for letter in text for i in codec.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+        ids.append(codec.tokenizer.eos_token_id)
+        self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
 
     def sample(self, prompts, sampling, seed):
         self.prompts.append(prompts)
