@@ -10,11 +10,11 @@ skipped later with that reason.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,14 +38,17 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - an older Python is just what a newcomer may have
         print(f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11")
         return 1
-    install_debian_packages(DEBIAN_PACKAGES[profile])
+    without_venv = importlib.util.find_spec("ensurepip") is None  # Debian keeps it in a package of its own
+    install_debian_packages((*DEBIAN_PACKAGES[profile], *(("python3-venv",) if without_venv else ())))
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
     if stamp.is_file() and stamp.read_text() == wanted:
         return 0
-    if not PYTHON.exists():
+    if not (VENV / "bin" / "pip").exists():  # none yet, or one whose making was cut short
         say(f"making the virtual environment {VENV.name}")
-        venv.create(VENV, with_pip=True)
+        if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
+            print("no virtual environment can be made; install Python's venv module, see above, and run make again")
+            return 1
         pip("install", "--upgrade", "pip")
     say(f"installing vagen-envs[{EXTRAS}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.core import State
 from vagen_envs.grid import Position, relation
+from vagen_envs.turn import State
 
 
 @dataclass(frozen=True, slots=True)
