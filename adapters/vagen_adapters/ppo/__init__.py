@@ -15,4 +15,5 @@ In the order of a rollout's way through it:
     config         the trainer's settings
     trainer        all of it, on transformers' Trainer
     tiny           a model of a million parameters to try it on
+    imitation      its start: imitation of noisy play
 """

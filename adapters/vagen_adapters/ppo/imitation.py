@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -38,10 +39,8 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
     while not (episode.terminated or episode.truncated):
         actions = [stream.choice(names)]
         if stream.random() < oracle_share:
-            try:
+            with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
                 actions = list(core.plan())[: core.config.max_actions_per_turn] or actions
-            except VagenError:  # the oracle sees no way from here any more
-                pass
         text = _truthful(core, actions)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.tokenizer.eos_token_id)
         shown = episode.last_shown
@@ -87,7 +86,7 @@ def imitate(
         optimizer.step()
         schedule.step()
         if report is not None:
-            report(number, float(loss))
+            report(number, float(loss.detach()))
     model.eval()
 
 
@@ -112,11 +111,11 @@ def demonstrations(
 
 def _truthful(core: Any, actions: Sequence[str]) -> str:
     representation = core.config.representation
-    state = core._state  # noqa: SLF001 - the environment's own truth, as its oracle reads it
+    state = core._state
     reply: str = core.grammar.render(
         actions,
         observation=state.describe(representation),
-        reasoning=core._reason(actions),  # noqa: SLF001
+        reasoning=core._reason(actions),
         prediction=core.imagine(actions).describe(representation),
     )
     return reply

@@ -64,6 +64,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     args: MultiTurnPPOConfig
     model: ActorCritic
+    optimizer: Any
+    control: Any
 
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
     _name = "Multi-turn PPO"
