@@ -1,0 +1,77 @@
+"""What a reply says, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vagen_envs.actions import Action
+
+FORMAT_CODES = frozenset({
+    "no_answer", "missing_tag", "unclosed_tag", "repeated_tag", "unexpected_tag", "tag_order", "tag_case",
+    "text_outside", "empty_field", "native_thinking", "too_long",
+})  # fmt: skip
+"""Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
+`bad_argument`, `too_many_actions`, `withheld`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with a reply.
+
+    Attributes:
+        code: one of `FORMAT_CODES` or of the action codes.
+        message: what is wrong, in words a model can act on.
+        start, end: half-open span of code points in the reply.
+    """
+
+    code: str
+    message: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTurn:
+    """What a reply says.
+
+    Attributes:
+        observation, reasoning, prediction, think: stripped text of the fields, `None` where absent.
+            `think` is the free text of `free_think`.
+        answer: stripped text of the answer that was read, `None` where there is none.
+        native_thinking: what a thinking model wrote before its reply proper, else `None`.
+        actions: what will be executed, at most the maximum; ends before the first refused piece.
+        well_formed: the tags are exactly those of the format, in order, with nothing outside.
+        problems: everything found wrong, in the order of the reply.
+    """
+
+    observation: str | None
+    reasoning: str | None
+    prediction: str | None
+    think: str | None
+    answer: str | None
+    native_thinking: str | None
+    actions: tuple[Action, ...]
+    well_formed: bool
+    problems: tuple[Problem, ...]
+
+    @property
+    def cut(self) -> bool:
+        """Whether actions beyond the maximum were dropped."""
+        return any(problem.code == "too_many_actions" for problem in self.problems)
+
+    @property
+    def format_correct(self) -> bool:
+        """What earns the format reward: well formed, at least one action, every action valid."""
+        return (
+            self.well_formed
+            and bool(self.actions)
+            and not any(problem.code in ("unknown_action", "bad_argument") for problem in self.problems)
+        )
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ParsedTurn:
+        """Read back what `dataclasses.asdict` gave."""
+        actions = tuple(Action(**{**action, "args": tuple(action["args"])}) for action in data["actions"])
+        problems = tuple(Problem(**problem) for problem in data["problems"])
+        return cls(**{**data, "actions": actions, "problems": problems})

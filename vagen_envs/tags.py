@@ -1,0 +1,148 @@
+"""The tags of a reply: where they stand, what is amiss with them, what stands between them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vagen_envs.parsed import Problem
+
+_TAG = re.compile(r"<(/?)(think|observation|reasoning|prediction|answer)>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One tag. `name` is in lower case, `text` as written, `start:end` its place in the reply."""
+
+    name: str
+    closes: bool
+    start: int
+    end: int
+    text: str
+
+
+def find_tags(text: str) -> list[Tag]:
+    """All tags of any strategy, in order."""
+    return [Tag(m[2].lower(), m[1] == "/", m.start(), m.end(), m[0]) for m in _TAG.finditer(text)]
+
+
+def without_tags(text: str) -> str:
+    """The text with every tag taken out."""
+    return _TAG.sub("", text)
+
+
+def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int:
+    """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
+
+    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think>
+    reply"; others write "<think>thought</think> reply" or never close it. `think_first` says that the
+    reply proper begins with `<think>` too.
+    """
+    thinks = [tag for tag in tags if tag.name == "think"][:3]
+    if not thinks:
+        return 0
+    if thinks[0].closes:
+        return thinks[0].end
+    if text[: thinks[0].start].strip():
+        return 0
+    if think_first:
+        if len(thinks) > 1 and not thinks[1].closes:  # opened twice: the first was never closed
+            return thinks[1].start
+        if len(thinks) > 2 and not thinks[2].closes and not text[thinks[1].end : thinks[2].start].strip():
+            return thinks[1].end
+        return 0
+    return thinks[1].end if len(thinks) > 1 and thinks[1].closes else 0
+
+
+def format_problems(
+    text: str, tags: list[Tag], begin: int, sequences: Sequence[tuple[str, ...]], template: str
+) -> list[Problem]:
+    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the innermost."""
+    names = tuple(tag.text for tag in tags)
+    if names in sequences:
+        return [*_stray_text(text, tags, begin), *_empty_fields(text, tags)]
+    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags[:1], begin, only_before=True)]
+    if not problems and tags:
+        problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
+    return problems
+
+
+def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]]) -> Iterator[Problem]:
+    wanted = [tag[1:-1] for tag in sequences[-1] if not tag.startswith("</")]
+    known = {tag[1:-1] for tag in sequences[0]}
+    for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
+        opened = [tag for tag in tags if tag.name == name and not tag.closes]
+        closed = [tag for tag in tags if tag.name == name and tag.closes]
+        span = next(((tag.start, tag.end) for tag in (*opened, *closed)), (0, 0))
+        if name not in known:
+            yield Problem("unexpected_tag", f"<{name}> doesn't belong to this format", *span)
+        elif not opened and not closed:
+            if name != "answer":  # its absence has a code of its own
+                yield Problem("missing_tag", f"<{name}> is missing", *span)
+        elif len(opened) > len(closed):
+            yield Problem("unclosed_tag", f"<{name}> is not closed", opened[-1].start, opened[-1].end)
+        elif len(opened) < len(closed):
+            yield Problem("missing_tag", f"</{name}> closes what was never opened", closed[0].start, closed[0].end)
+        elif len(opened) > 1:
+            yield Problem("repeated_tag", f"<{name}> stands {len(opened)} times", opened[1].start, opened[1].end)
+        elif any(tag.text != tag.text.lower() for tag in (*opened, *closed)):
+            yield Problem("tag_case", f"<{name}> must be written in lower case", *span)
+
+
+def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
+    """Text between tags that isn't the text of a field. Only the first such place is named."""
+    edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
+    gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
+    for i, (start, end) in enumerate(gaps[:1] if only_before else gaps):
+        leaf = 0 < i < len(gaps) - 1 and not tags[i - 1].closes and tags[i].closes
+        if not leaf and not text[start:end].isspace() and start < end:
+            yield Problem("text_outside", "text stands outside the tags", start, end)
+            return
+
+
+def _empty_fields(text: str, tags: list[Tag]) -> Iterator[Problem]:
+    for left, right in itertools.pairwise(tags):
+        if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
+            yield Problem("empty_field", f"<{left.name}> is empty", left.start, right.end)
+
+
+def field_text(text: str, tags: list[Tag], name: str) -> str | None:
+    """The text of the first `<name>` up to the `</name>` that follows it."""
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == name:
+            if opened is None and not tag.closes:
+                opened = tag
+            elif opened is not None and tag.closes:
+                return text[opened.end : tag.start].strip()
+    return None
+
+
+def answer_span(tags: list[Tag]) -> tuple[int, int] | None:
+    """The answer to execute: the first complete one outside a closed `<think>`, else the first complete one.
+
+    A thought may mention an answer, and text after the answer may be a hallucinated next turn.
+    """
+    first: tuple[int, int] | None = None
+    inside: list[tuple[int, int]] = []
+    opened: Tag | None = None
+    depth_start: int | None = None
+    for tag in tags:
+        if tag.name == "think":
+            if not tag.closes:
+                depth_start = tag.start if depth_start is None else depth_start
+            elif depth_start is not None:
+                inside, depth_start = [], None  # all answers since the opening were part of the thought
+        elif tag.name == "answer":
+            if not tag.closes:
+                opened = tag
+            elif opened is not None:
+                span = (opened.end, tag.start)
+                opened = None
+                if depth_start is None:
+                    return span
+                inside.append(span)
+                first = first or span
+    return inside[0] if inside else first
