@@ -124,7 +124,7 @@ def bilevel_gae_released(
     return tokens.spread(advantages, targets=advantages + tokens.values)
 
 
-def turn_gae(batch: Trajectories, *, gamma: float = 0.99, lam: float = 0.9) -> Advantages:
+def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Advantages:
     """GAE from turn to turn; every token of a turn gets the turn's advantage. Paper 002, section 2.4.
 
     The whole reply is the action, so a turn's value is the one before its first token, at the end of the
