@@ -18,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import vagen_envs
+from vagen_benchmarks import training
 from vagen_benchmarks.agents import SCRIPTED, Agent
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.play import play as play_episode
@@ -281,6 +282,8 @@ def view(
     if browser and not webbrowser.open(report.as_uri()):
         err.print("no browser was found; copy the file to where one is", highlight=False)
 
+
+training.register(app, parse_options)
 
 if __name__ == "__main__":
     main()
