@@ -115,6 +115,25 @@ def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_
         same(found[0], other, rtol=1e-4, atol=1e-5)
 
 
+def test_recomputed_activations_change_nothing(tiny_folder, tmp_path):
+    plain, recomputed = (
+        weights(trained(tiny_folder, tmp_path / str(on), gradient_checkpointing=on, optim="sgd", learning_rate=0.1))
+        for on in (False, True)
+    )
+    same(plain, recomputed, rtol=1e-5, atol=1e-6)
+
+
+def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_folder, tmp_path):
+    full, mixed = (trained(tiny_folder, tmp_path / str(bf16), bf16=bf16) for bf16 in (False, True))
+    assert all(tensor.dtype == torch.float32 and tensor.isfinite().all() for tensor in weights(mixed).values())
+    assert not torch.equal(weights(full)["policy.lm_head.weight"], weights(mixed)["policy.lm_head.weight"])
+    entropies = [history(trainer, "policy/entropy")[0] for trainer in (full, mixed)]
+    assert entropies[0] != entropies[1]
+    assert entropies[0] == pytest.approx(entropies[1], rel=0.01)
+    # Scores are computed as the updates are: in the first one nothing has moved.
+    assert history(mixed, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
+
+
 def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
     run = {"rollouts": 2, "epochs_per_rollout": 2, "save_strategy": "steps", "save_steps": 4, "save_total_limit": 5}
     whole = trained(tiny_folder, tmp_path, **run)

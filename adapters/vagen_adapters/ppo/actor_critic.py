@@ -50,10 +50,10 @@ class ActorCritic(nn.Module):
         """The policy's configuration, which Trainer looks for."""
         return self.policy.config
 
-    def gradient_checkpointing_enable(self, **options: Any) -> None:
-        """Trade compute for memory in both models."""
-        self.policy.gradient_checkpointing_enable(**options)
-        self.critic.gradient_checkpointing_enable(**options)
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """Trade compute for memory in both models, by computing activations again when gradients need them."""
+        self.policy.activation_checkpointing_enable(**options)
+        self.critic.activation_checkpointing_enable(**options)
 
     def freeze_vision(self) -> None:
         """Keep both vision towers as they are."""
@@ -78,10 +78,6 @@ class ActorCritic(nn.Module):
         hidden = self.critic(**inputs, use_cache=False).last_hidden_state
         after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
         return nn.functional.pad(after, (1, 0))
-
-    def forward(self, inputs: dict[str, Tensor], **scoring: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, L) log-probabilities and entropies of the policy and (B, L + 1) values. See `score_tokens`."""
-        return *score_tokens(self.policy, inputs, **scoring), self.values(inputs)
 
     def _critic_state(self) -> dict[str, Tensor]:
         return {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("policy.")}

@@ -127,7 +127,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _collect(self, number: int) -> ScoredRollout | None:
         """Play, score and estimate: everything that is constant during the updates of a rollout."""
         started = time.perf_counter()
-        episodes = self.rollout.play(self._levels(number), seed=self._seed(number, 0))
+        with self.accelerator.autocast():
+            episodes = self.rollout.play(self._levels(number), seed=self._seed(number, 0))
         played = time.perf_counter()
         kept = keep_by_variance([each for each in episodes if each.failure is None], self.args.keep_variance_share)
         self._record(metrics.of_episodes(episodes, kept))
@@ -155,7 +156,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         for part in _parts(torch.arange(rows), args.sequences_per_forward):
             inputs = self._inputs(sequences, part)
             width = inputs["input_ids"].shape[1]
-            with self.compute_loss_context_manager():
+            with self.accelerator.autocast():
                 logprobs[part, :width] = self._policy_scores(self.model.policy, inputs)[0]
                 if args.advantage not in WITHOUT_CRITIC:
                     values[part, : width + 1] = self.model.values(inputs)
@@ -218,7 +219,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         total = torch.zeros((), device=self.args.device)
         sums: dict[str, float] = defaultdict(float)
         for part in _parts(torch.arange(len(rows)), self.args.sequences_per_forward):
-            with self.compute_loss_context_manager():
+            with self.accelerator.autocast():
                 loss, parts = self._loss(
                     scored, rows[part], weights[part] / units["policy"], value_weights[part] / units["value"], number
                 )
@@ -325,7 +326,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the validation split's first levels and log the success rate and return."""
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.rollout.play(levels, seed=self._seed(0, 99))
+        with self.accelerator.autocast():
+            episodes = self.rollout.play(levels, seed=self._seed(0, 99))
         sound = [each for each in episodes if each.failure is None]
         found = {
             f"{metric_key_prefix}_success": mean([float(each.success) for each in sound]),
