@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = "bench,human"
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
 GROUPS = {"bench": (), "test": ("test", "lint")}
 
 DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": (), "test": ("chromium",)}  # looks at the report
@@ -50,9 +50,9 @@ def main() -> int:
             print("no virtual environment can be made; install Python's venv module, see above, and run make again")
             return 1
         pip("install", "--upgrade", "pip")
-    say(f"installing vagen-envs[{EXTRAS}]{' and what the tests need' if GROUPS[profile] else ''}")
+    say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
-    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS}]", *groups)
+    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS[profile]}]", *groups)
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
     stamp.write_text(wanted)

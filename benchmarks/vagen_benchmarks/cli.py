@@ -23,6 +23,8 @@ from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
 from vagen_benchmarks.compare import read_side
 from vagen_benchmarks.doctor import examine
+from vagen_benchmarks import training
+from vagen_benchmarks.agents import SCRIPTED, Agent
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.export import export
 from vagen_benchmarks.lineup import Asked, make_agents
@@ -406,6 +408,8 @@ def view(
     if browser and not webbrowser.open(report.as_uri()):
         err.print("no browser was found; copy the file to where one is", highlight=False)
 
+
+training.register(app, parse_options)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,21 @@
+"""A tiny model for the tests of the trainer, made once."""
+
+import os
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+SHORT = {"strategy": "no_think", "max_turns": 2}
+"""Options under which FrozenLake's prompts are shortest."""
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """The folder of an untrained tiny model that knows FrozenLake's words."""
+    pytest.importorskip("trl")
+    from vagen_adapters.ppo import tiny
+
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.save_tiny(folder, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, **SHORT), vocabulary=512, layers=2)
+    return str(folder)
