@@ -56,7 +56,10 @@ class Breaking(gym.Wrapper):
 
 
 def environments(number=2, **options):
-    return [gym.make("vagen/FrozenLake-v0", strategy="no_think", **{"max_turns": 3, **options}) for _ in range(number)]
+    return [
+        gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, **{"max_turns": 3, **options})
+        for _ in range(number)
+    ]
 
 
 def ids_of(episodes):
@@ -172,7 +175,7 @@ def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
     (whole,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING).play(LEVELS[:1], 0)
     assert len(whole.turns) == 3
     (sequence,) = training_sequences(whole, None, with_end=True)
-    for missing in (1, 40, 200, 400):
+    for missing in (1, 30, 60, 100):
         limit = len(sequence.prompt.ids) - missing
         rollout = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_length=limit)
         (cut,) = rollout.play(LEVELS[:1], 0)

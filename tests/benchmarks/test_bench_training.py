@@ -12,7 +12,7 @@ import vagen_adapters.ppo
 from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.cli import app
 
-TERSE = f"prompt_pack={Path(vagen_adapters.ppo.__file__).parent / 'tiny_prompts'}"
+TERSE = f"prompt_pack={Path(vagen_adapters.ppo.__file__).parent / 'tiny_prompts'}"  # as tiny.PROMPTS, without torch
 LAKE = ["-e", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2", "-o", TERSE]
 QUICK = [
     "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "critic_warmup_rollouts=0",
