@@ -8,11 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.generation import TransformersSampler  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -177,6 +177,19 @@ def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folde
     trainer = trained(tiny_folder, tmp_path, score=down)
     same(before, weights(trainer))
     assert history(trainer, "rollout/failed") == [8]
+
+
+def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path):
+    class Says(TransformersSampler):
+        def sample(self, prompts, sampling, seed):
+            end = self.codec.tokenizer.eos_token_id
+            return [Reply((end,), (0.0,)) for _ in prompts]
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words, make_sampler=Says)
+    with torch.no_grad():
+        trainer.model.policy.lm_head.weight[0, 0] = torch.nan
+    with pytest.raises(TrainingDataError, match="no numbers"):
+        trainer.train()
 
 
 def test_failed_episodes_are_as_if_they_had_not_been_played(tiny_folder, tmp_path):
