@@ -7,7 +7,7 @@ import pytest
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 SHORT = {"strategy": "no_think", "max_turns": 2}
-"""Options under which FrozenLake's prompts are shortest."""
+"""Options under which FrozenLake's replies and episodes are shortest."""
 
 
 @pytest.fixture(scope="session")
@@ -17,5 +17,6 @@ def tiny_folder(tmp_path_factory):
     from vagen_adapters.ppo import tiny
 
     folder = tmp_path_factory.mktemp("tiny")
-    tiny.save_tiny(folder, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, **SHORT), vocabulary=512, layers=2)
+    texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack=tiny.PROMPTS, **SHORT)
+    tiny.save_tiny(folder, texts, vocabulary=320, layers=2)
     return str(folder)

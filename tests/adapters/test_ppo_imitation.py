@@ -40,7 +40,7 @@ def test_noisy_play_is_well_formed_and_the_same_for_the_same_level(env, tiny_fol
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     """It starts from noise; after a few updates its own play, on levels it has not seen, has the format."""
     model, codec = tiny.load(tiny_folder)
-    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, **SHORT)
+    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     sequences = list(demonstrations(env, codec, LEVELS))
     with torch.no_grad():
         before = float(imitation_loss(model, codec, sequences[:8]))

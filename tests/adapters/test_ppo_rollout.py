@@ -56,7 +56,10 @@ class Breaking(gym.Wrapper):
 
 
 def environments(number=2, **options):
-    return [gym.make("vagen/FrozenLake-v0", strategy="no_think", **{"max_turns": 3, **options}) for _ in range(number)]
+    return [
+        gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, **{"max_turns": 3, **options})
+        for _ in range(number)
+    ]
 
 
 def ids_of(episodes):
@@ -167,12 +170,20 @@ def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, fail
     assert failure in episode.failure
 
 
+def test_a_reply_without_a_token_costs_the_episode(loaded):
+    codec = loaded[1]
+    sampler = Scripted(codec)
+    sampler.reply = Reply((), ())
+    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING).play(LEVELS[:1], 0)
+    assert episode.failure == "the sampler gave no token in turn 0"
+
+
 def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
     codec = loaded[1]
     (whole,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING).play(LEVELS[:1], 0)
     assert len(whole.turns) == 3
     (sequence,) = training_sequences(whole, None, with_end=True)
-    for missing in (1, 40, 200, 400):
+    for missing in (1, 30, 60, 100):
         limit = len(sequence.prompt.ids) - missing
         rollout = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_length=limit)
         (cut,) = rollout.play(LEVELS[:1], 0)

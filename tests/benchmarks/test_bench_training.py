@@ -1,19 +1,16 @@
 """`vagen warmstart` and `vagen train`, from nothing to a trained folder."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
-import vagen_adapters.ppo
 from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.cli import app
 
-TERSE = f"prompt_pack={Path(vagen_adapters.ppo.__file__).parent / 'tiny_prompts'}"
-LAKE = ["-e", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2", "-o", TERSE]
+LAKE = ["-e", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2", "-o", "prompt_pack=terse"]
 QUICK = [
     "rollouts=2", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "critic_warmup_rollouts=0",
     "use_cpu=true", "report_to=none", "save_steps=1", "disable_tqdm=true", "entropy_coef=0.01",  # moves the weights even where no episode earns a reward

@@ -93,6 +93,9 @@ class Rollout:
 
     def _advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> bool:
         """Play a reply. True if the episode is over."""
+        if not reply.ids:
+            episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
+            return True
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         try:

@@ -18,6 +18,8 @@ from vagen_envs import VagenError
 TAGS = tuple(
     f"<{slash}{tag}>" for tag in ("think", "observation", "reasoning", "prediction", "answer") for slash in ("", "/")
 )
+PROMPTS = "terse"
+"""The prompt pack of a few words, for a model that would learn nothing from more."""
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 VISION_START, VISION_END, IMAGE, VIDEO = "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from trl.trainer.base_trainer import _BaseTrainer
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic, score_tokens
 from vagen_adapters.ppo.codec import Codec
@@ -60,6 +60,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     Raises:
         TrainingConfigError: the model's family isn't known here, or more than one process runs.
+        TrainingDataError: in training, when log-probabilities or values are NaN.
     """
 
     args: MultiTurnPPOConfig
@@ -162,6 +163,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     values[part, : width + 1] = self.model.values(inputs)
                 if reference is not None:
                     reference[part, :width] = self._policy_scores(self.reference, inputs)[0]
+        broken = ~logprobs.isfinite().all(1)
+        if broken.any():
+            raise TrainingDataError(
+                f"{int(broken.sum())} of {rows} sequences have log-probabilities that are no numbers, so the weights "
+                "must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
+            )
         batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, values, logprobs, reference)
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
         sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
