@@ -142,6 +142,8 @@ def make_task(
         env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     except gym.error.Error as error:
         raise ProtocolError(f"{env_id} can't be made: {error}") from error
+    except TypeError as error:
+        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
     inner = env.unwrapped
     try:
         if not isinstance(inner, VagenEnv):
