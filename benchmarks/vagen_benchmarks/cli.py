@@ -92,7 +92,10 @@ def bench(
         Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Seeds a task.")] = 50,
+    episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Seeds a task; each environment's own number by default."),
+    ] = None,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 0,
     repeats: Annotated[int, typer.Option(min=1, help="How often each agent plays each seed.")] = 1,
     strategy: Annotated[Names, typer.Option(help="A reasoning strategy; may be repeated.")] = None,

@@ -129,6 +129,16 @@ def test_environment_of_another_kind_is_refused():
         make_tasks(["CartPole-v1"])
 
 
+def test_environment_says_how_many_episodes_are_sensible(breaking):
+    assert make_tasks([BROKEN])[0][0].episodes == 50
+    breaking.test_episodes = 8
+    try:
+        assert make_tasks([BROKEN])[0][0].episodes == 8
+        assert make_tasks([BROKEN], episodes=3)[0][0].episodes == 3
+    finally:
+        del breaking.test_episodes
+
+
 @pytest.mark.parametrize("agent", [Oracle, Random])
 def test_runs_without_a_model_are_the_same_bytes(tmp_path, agent):
     lines = []
