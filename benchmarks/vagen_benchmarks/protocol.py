@@ -137,7 +137,9 @@ def make_task(
     """A task whose environment was made and reset once, so that what is missing shows before the run.
 
     Without `episodes`, the environment's own `test_episodes` are meant, or 50 if it has none (a simulator's episode
-    takes seconds, a board game's less than a millisecond). `shown` names those options that tell the run's tasks of one environment apart.
+    takes seconds, a board game's less than a millisecond).
+
+    `shown` names those options that tell the run's tasks of one environment apart.
 
     Raises:
         VagenError: the environment can't be made or reset here, or refuses an option.
@@ -163,7 +165,7 @@ def make_task(
             options=dict(options),
             split=split,
             first_seed=first_seed,
-            episodes=episodes or getattr(inner, "test_episodes", DEFAULT_EPISODES),
+            episodes=episodes or int(getattr(inner, "test_episodes", DEFAULT_EPISODES)),
             config=dataclasses.asdict(inner.config),
             system_prompt=inner.system_prompt,
             prompts_sha256=inner.prompts.pack.sha256(),

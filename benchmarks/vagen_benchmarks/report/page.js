@@ -63,7 +63,7 @@ function interval(row) {
 function drawTable() {
   const extra = [...new Set(page.rows.flatMap((row) => Object.keys(row.metrics)))];
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra, ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra.map((name) => name.replaceAll("_", " ")), ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
