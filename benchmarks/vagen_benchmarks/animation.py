@@ -18,7 +18,7 @@ CAPTION = 44
 
 
 def find_episode(run: RunFolder, agent: str | None, task: str | None, seed: int) -> Episode:
-    """The first episode of that agent, task (its label or a part of it) and seed. Raises ProtocolError if there is none."""
+    """The first episode of that agent, task (a part of its label) and seed. Raises ProtocolError if there is none."""
     for episode in run.episodes():
         fits = (agent in (None, episode.agent), (task or "").lower() in episode.task.lower(), seed == episode.seed)
         if all(fits):

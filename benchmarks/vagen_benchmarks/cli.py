@@ -7,14 +7,12 @@ import os
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import vagen_envs
@@ -29,7 +27,8 @@ from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.export import export
 from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.models import Registry
-from vagen_benchmarks.plans import Plan, load_plan, plan_table
+from vagen_benchmarks.output import Bar, err, out, print_plan, print_table
+from vagen_benchmarks.plans import load_plan
 from vagen_benchmarks.play import play as play_episode
 from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks, resolve_id
 from vagen_benchmarks.report import write_report
@@ -45,8 +44,6 @@ EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
 )
-out = Console(width=None if sys.stdout.isatty() else 140)  # a file or a pipe has no width; 80 breaks the table
-err = Console(stderr=True)
 
 
 def main() -> None:
@@ -94,7 +91,10 @@ def bench(
         Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
-    episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="Seeds a task.")] = 50,
+    episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Seeds a task; each environment's own number by default."),
+    ] = None,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 0,
     repeats: Annotated[int, typer.Option(min=1, help="How often each agent plays each seed.")] = 1,
     strategy: Annotated[Names, typer.Option(help="A reasoning strategy; may be repeated.")] = None,
@@ -168,7 +168,7 @@ def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Seq
             out.print(f"{path}: {done} of {total} episodes are there already", highlight=False)
         outcome = Outcome()
         interrupted = False
-        with _progress(total, done) as told:
+        with Bar(total, done) as told:
             try:
                 outcome = run(folder, agents, policy=policy, skipped=skipped, told=told)
             except KeyboardInterrupt:
@@ -177,9 +177,9 @@ def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Seq
         summary = Summary()
         for episode in folder.episodes():
             summary.add(episode)
-    _print_table(summary)
+    print_table(summary)
     if protocol.plan:
-        _print_plan(protocol.plan, summary)
+        print_plan(protocol.plan, summary)
     if outcome.failed:
         err.print(f"[red]{outcome.failed} episode(s) failed and have no score[/]; the same command with "
                   f"--out {path} plays them again", highlight=False)  # fmt: skip
@@ -189,76 +189,6 @@ def _bench(path: Path, protocol: Protocol, agents: Sequence[Agent], skipped: Seq
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
-
-
-class _progress:  # noqa: N801  (used as a function)
-    """A progress bar that is told of each episode."""
-
-    def __init__(self, total: int, done: int) -> None:
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
-        )  # fmt: skip
-        self._task = self._bar.add_task("episodes", total=total, completed=done, note="")
-        self._solved = self._played = self._failed = 0
-
-    def __enter__(self) -> Callable[[Episode], None]:
-        self._bar.start()
-        return self._told
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    def _told(self, episode: Episode) -> None:
-        self._played += 1
-        self._solved += episode.success
-        self._failed += episode.failure is not None
-        failed = f", [red]{self._failed} failed[/]" if self._failed else ""
-        self._bar.update(
-            self._task, advance=1, description=episode.agent, note=f"{self._solved} of {self._played} solved{failed}"
-        )
-
-
-def _print_table(summary: Summary) -> None:
-    rows = summary.rows()
-    own = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
-    table = Table(box=None, header_style="bold")
-    table.add_column("environment")
-    table.add_column("agent")
-    for name in ("success", "95 %", "return", "turns", "valid", "effective", *own, "failed", "episodes"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        cells = [_percent(row[name]) for name in ("valid", "effective")]
-        table.add_row(
-            row["task"], row["agent"], _percent(row["success"]),
-            f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
-            _number(row["return"]), _number(row["turns"], 1), *cells,
-            *(_number(row["metrics"].get(name)) for name in own), str(row["failed"]), str(row["played"]),
-        )  # fmt: skip
-    out.print(table)
-
-
-def _print_plan(said: Mapping[str, Any], summary: Summary) -> None:
-    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
-    made = plan_table(plan, summary.rows())
-    title = f"protocol {plan.name}; † as published"
-    table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
-    table.add_column("", no_wrap=True)
-    for group, name in made.columns:
-        table.add_column(f"{group[:8]}\n{name}", justify="right", no_wrap=True)
-    for row in made.rows:
-        style = "dim" if row.published else ""
-        name = f"{row.name} †" if row.published else row.name
-        table.add_row(name, *(_number(value) for value in row.values), style=style)
-    out.print(table)
-
-
-def _percent(rate: float | None) -> str:
-    return "–" if rate is None else f"{100 * rate:.0f} %"
-
-
-def _number(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 @app.command()

@@ -16,7 +16,7 @@ import vagen_envs
 from vagen_benchmarks.models import CLIENTS, Registry
 from vagen_envs.core import VagenEnv
 
-SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai"}
+SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai", "transformers": "transformers"}
 """The module that each client needs."""
 
 
@@ -76,4 +76,4 @@ def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:
         return Finding(f"models of {name}", False, f"no {SDK[client]}", f'pip install "vagen-envs[{extra}]"')
     if required and not os.environ.get(key):
         return Finding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
-    return Finding(f"models of {name}", True, f"{key} is set" if required else "a server of your own")
+    return Finding(f"models of {name}", True, f"{key} is set" if required else "needs no key")

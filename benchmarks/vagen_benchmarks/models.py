@@ -18,6 +18,7 @@ from vagen_envs.errors import did_you_mean
 CLIENTS = {
     "openai": ("vagen_benchmarks.clients.openai_client", "OpenAIClient", "bench"),
     "anthropic": ("vagen_benchmarks.clients.anthropic_client", "AnthropicClient", "anthropic"),
+    "transformers": ("vagen_benchmarks.clients.transformers_client", "TransformersClient", "transformers"),
     "gemini": ("vagen_benchmarks.clients.gemini_client", "GeminiClient", "gemini"),
 }
 """Module, class and extra of each client, imported when one is made."""
@@ -35,7 +36,7 @@ class Provider:
 
     name: str
     client: str
-    key: str
+    key: str = ""
     key_required: bool = False
     base_url: str | None = None
     token_field: str | None = None

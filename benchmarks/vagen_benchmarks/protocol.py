@@ -18,6 +18,7 @@ from vagen_envs.errors import VagenError, did_you_mean
 from vagen_envs.seeding import SPLITS
 
 SCHEMA = 1
+DEFAULT_EPISODES = 50
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,17 @@ def resolve_id(name: str) -> str:
 
 
 def make_task(
-    env_id: str, options: Mapping[str, Any], split: str, first_seed: int, episodes: int, shown: Sequence[str] = ()
+    env_id: str,
+    options: Mapping[str, Any],
+    split: str,
+    first_seed: int,
+    episodes: int | None,
+    shown: Sequence[str] = (),
 ) -> Task:
     """A task whose environment was made and reset once, so that what is missing shows before the run.
+
+    Without `episodes`, the environment's own `test_episodes` are meant, or 50 if it has none (a simulator's episode
+    takes seconds, a board game's less than a millisecond).
 
     `shown` names those options that tell the run's tasks of one environment apart.
 
@@ -142,6 +151,8 @@ def make_task(
         env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     except gym.error.Error as error:
         raise ProtocolError(f"{env_id} can't be made: {error}") from error
+    except TypeError as error:
+        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
     inner = env.unwrapped
     try:
         if not isinstance(inner, VagenEnv):
@@ -154,7 +165,7 @@ def make_task(
             options=dict(options),
             split=split,
             first_seed=first_seed,
-            episodes=episodes,
+            episodes=episodes or int(getattr(inner, "test_episodes", DEFAULT_EPISODES)),
             config=dataclasses.asdict(inner.config),
             system_prompt=inner.system_prompt,
             prompts_sha256=inner.prompts.pack.sha256(),
@@ -178,7 +189,7 @@ def make_tasks(
     options: Mapping[str, Any] | None = None,
     split: str = "test",
     first_seed: int = 0,
-    episodes: int = 50,
+    episodes: int | None = None,
 ) -> tuple[list[Task], list[Skipped]]:
     """A task for each environment and strategy.
 

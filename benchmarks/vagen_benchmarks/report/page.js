@@ -63,7 +63,7 @@ function interval(row) {
 function drawTable() {
   const extra = [...new Set(page.rows.flatMap((row) => Object.keys(row.metrics)))];
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra, ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra.map((name) => name.replaceAll("_", " ")), ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -75,7 +75,7 @@ function drawTable() {
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...extra.map((name) => el("td", {}, number(row.metrics[name], 3))),
-      ...(spent ? [el("td", {}, `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}`), el("td", {}, number(row.seconds_per_reply))] : []),
+      ...(spent ? [el("td", {}, row.completion_tokens ? `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", {}, String(row.played)));
     tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
@@ -193,7 +193,8 @@ async function show(episode, turn = 0) {
   $("#viewer").replaceChildren(...shown.map((each, i) => panel(each, loaded[i])));
   reveal();
   drawRows();
-  history.replaceState(null, "", `#episode=${encodeURIComponent(current.key)}&turn=${turnAt + 1}`);
+  const beside = form.beside.value ? `&beside=${encodeURIComponent(form.beside.value)}` : "";
+  history.replaceState(null, "", `#episode=${encodeURIComponent(current.key)}&turn=${turnAt + 1}${beside}`);
 }
 
 function panel(episode, data) {
@@ -221,7 +222,7 @@ function drawTurn(turn, task) {
   const asked = el("details", {}, el("summary", {}, "What the agent was shown"), el("pre", {}, turn.observed.text));
   const told = el("details", {}, el("summary", {}, "What it is shown next"), el("pre", {}, turn.result.text));
   const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
-  left.append(asked, told, system);
+  right.append(asked, told, system);
   return el("div", { className: "turn" }, left, right);
 }
 
@@ -334,6 +335,7 @@ document.addEventListener("keydown", (event) => {
 function fromLink() {
   const wanted = new URLSearchParams(location.hash.slice(1)), episode = byKey.get(wanted.get("episode"));
   if (!episode) return false;
+  form.beside.value = wanted.get("beside") ?? "";
   show(episode, Number(wanted.get("turn") ?? 1) - 1);
   return true;
 }
