@@ -319,7 +319,11 @@ try:
 except vagen_envs.VagenError as error:
     print(type(error).__name__, error)
 """
-    nowhere = {**os.environ, "VK_DRIVER_FILES": str(tmp_path / "none.json"), "VK_ICD_FILENAMES": str(tmp_path / "none.json")}
+    nowhere = {
+        **os.environ,
+        "VK_DRIVER_FILES": str(tmp_path / "none.json"),
+        "VK_ICD_FILENAMES": str(tmp_path / "none.json"),
+    }
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=nowhere)
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
