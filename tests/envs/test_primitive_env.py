@@ -70,7 +70,7 @@ def blind():
 
 
 def test_conforms():
-    check(IDS["place"], seeds=(0, 1))
+    check(IDS["place"], seeds=(0, 1), observation="text")
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_the_oracle_solves_the_test_split_and_foresees_it(task):
 @pytest.mark.parametrize("task", TASKS)
 def test_the_oracle_solves_it_and_foresees_it(blind, task):
     env = blind[task]
-    for seed in (11, 12, 13):
+    for seed in (11, 12):
         env.reset(seed=seed)
         over = False
         while not over:
@@ -319,7 +319,11 @@ try:
 except vagen_envs.VagenError as error:
     print(type(error).__name__, error)
 """
-    nowhere = {**os.environ, "VK_DRIVER_FILES": str(tmp_path / "none.json"), "VK_ICD_FILENAMES": str(tmp_path / "none.json")}
+    nowhere = {
+        **os.environ,
+        "VK_DRIVER_FILES": str(tmp_path / "none.json"),
+        "VK_ICD_FILENAMES": str(tmp_path / "none.json"),
+    }
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=nowhere)
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout

@@ -90,7 +90,7 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
 
 def test_the_vector_form_goes_on_when_a_worker_is_killed():
     envs = gym.make_vec(PLACE, num_envs=3, vectorization_mode="vector_entry_point",
-                        workers=3, observation="text")  # fmt: skip
+                        workers=2, observation="text")  # fmt: skip
     inner = envs.unwrapped
     texts = envs.reset(seed=0)[0]["text"]
     assert len(texts) == 3

@@ -54,8 +54,9 @@ class Simulator:
         elif len(levels) != 1:
             raise ValueError(f"{len(levels)} levels at once need device='gpu'; a CPU simulates one")
         self._device = device
-        self._scene = scene.Scene(levels, picture_size or 1, sim_backend=device,
-                                  render_backend=device if picture_size else "none")
+        self._scene = scene.Scene(
+            levels, picture_size or 1, sim_backend=device, render_backend=device if picture_size else "none"
+        )
         self._begin()
         self._settle(range(len(levels)))
 

@@ -7,7 +7,7 @@ all went well, else what failed. Each begins and ends with the hand drawn back (
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 Point = tuple[float, float, float]
@@ -116,7 +116,7 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
     return f"{stopped} during the push." if stopped else ""
 
 
-SKILLS = {"pick": pick, "place": place, "push": push}
+SKILLS: Mapping[str, Callable[..., Skill]] = {"pick": pick, "place": place, "push": push}
 ARITY = {"pick": 3, "place": 3, "push": 6}
 
 

@@ -1,8 +1,7 @@
-"""Many environments that step beside each other: `gym.make_vec(id, num_envs=8, vectorization_mode="vector_entry_point")`."""
+"""Many environments that step beside each other: `gym.make_vec("vagen/PrimitiveSkill-v0", num_envs=8)`."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -48,7 +47,7 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin `num_envs` episodes. A single seed becomes `seed`, `seed + 1`, …"""
+        """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
         if seed is None or isinstance(seed, int):
             seeds: Sequence[int | None] = [None if seed is None else seed + i for i in range(self.num_envs)]
         else:
@@ -91,8 +90,9 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             return self._last[i], 0.0, False, True, {"simulator_error": error.cause}
 
     def _batch(self) -> dict[str, Any]:
-        empty = create_empty_array(self.single_observation_space, self.num_envs)
-        return copy.deepcopy(concatenate(self.single_observation_space, self._last, empty))
+        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
+        batch: Any = concatenate(self.single_observation_space, self._last, empty)
+        return dict(batch)
 
     def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
         batched: dict[str, Any] = {}

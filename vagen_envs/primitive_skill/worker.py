@@ -6,6 +6,7 @@ and ends when the socket is closed or the process that started it is gone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from multiprocessing.connection import Connection
@@ -56,7 +57,5 @@ def _warm_up(picture_size: int) -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with contextlib.suppress(EOFError, OSError):  # the other end is gone, and with it the need for this process
         main(Connection(int(sys.argv[1])), int(sys.argv[2]))
-    except (EOFError, OSError):
-        pass  # the other end is gone, and with it the need for this process

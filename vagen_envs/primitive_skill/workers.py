@@ -8,6 +8,7 @@ why. Other sessions of that worker are played again on the replacement, which is
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import os
 import signal
@@ -43,7 +44,7 @@ class Worker:
     def __init__(self, picture_size: int) -> None:
         ours, theirs = socket.socketpair()
         # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "vagen_envs.primitive_skill.worker", str(theirs.fileno()), str(picture_size)],
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
@@ -167,10 +168,8 @@ class PooledSession:
         worker, self._worker = self._worker, None
         if worker is not None:
             self._pool.give_back(worker)
-            try:
+            with contextlib.suppress(WorkerDied, SimulatorError):  # gone already
                 worker.call(self._number, "close")
-            except (WorkerDied, SimulatorError):
-                pass  # gone already
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         try:
