@@ -232,7 +232,7 @@ def rewarded_sentences(
     """
     table: dict[str, RewardedSentence] = {}
     for turn, scored in zip(turns, scores, strict=True):
-        for part, score in scored.items():
+        for part, score in scored.by_part():
             text = turn.parsed.observation if part == "grounding" else turn.parsed.prediction
             for sentence in dict.fromkeys(sentences(text or "")):
                 row = table.setdefault(sentence, RewardedSentence(sentence))

@@ -68,8 +68,8 @@ class TurnScores:
     grounding: Score | None = None
     world_modeling: Score | None = None
 
-    def items(self) -> tuple[tuple[Part, Score], ...]:
-        """The scores there are, by part."""
+    def by_part(self) -> tuple[tuple[Part, Score], ...]:
+        """The scores there are."""
         both: tuple[tuple[Part, Score | None], ...] = (
             ("grounding", self.grounding),
             ("world_modeling", self.world_modeling),
@@ -129,7 +129,7 @@ async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: floa
     scored = [TurnScores(**{statement.part: next(scores) for statement in each}) for each in made]
     tally = Tally(max_unscored)
     for each in scored:
-        for _, score in each.items():
+        for _, score in each.by_part():
             tally.add(score)
     tally.check()
     return scored

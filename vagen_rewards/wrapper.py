@@ -64,7 +64,7 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         observation, _, terminated, truncated, info = self.env.step(action)
         turn: Turn = info["turn"]
         scores = score_turn(turn, self.judge)
-        for _, score in scores.items():
+        for _, score in scores.by_part():
             self.tally.add(score)
         self.tally.check()
         turn = with_scores(turn, scores, self.betas, self.penalty)
@@ -80,7 +80,7 @@ def with_scores(
     terms = []
     metrics: dict[str, bool | float | str] = {}
     fine = 0.0
-    for part, score in scores.items():
+    for part, score in scores.by_part():
         metrics[f"{part}_reason"] = score.reason
         if score.value is None:
             metrics[f"{part}_unscored"] = True

@@ -175,10 +175,14 @@ def test_too_many_unscored_stop_a_batch():
         score_turns_sync([turn] * 50, Flaky(0.9), max_unscored=0.5)
     assert len(score_turns_sync([turn] * 50, Flaky(0.1), max_unscored=0.5)) == 50
     wrapped = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=0.2)
-    with pytest.raises(TooManyUnscoredError):
+
+    def play():
         for seed in range(100):
             wrapped.reset(seed=seed)
             wrapped.step(wrapped.unwrapped.oracle_reply())
+
+    with pytest.raises(TooManyUnscoredError):
+        play()
 
 
 def test_in_vector_environments():

@@ -1,5 +1,7 @@
 """Statements about Sokoban and FrozenLake."""
 
+# ruff: noqa: E501  # tables of templates, one a line
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -83,72 +85,6 @@ _DEVELOPMENT = {
         "First, {s} is {p} {o}.",
         "Both things considered, {s} is {p} {o}.",
         "{s} is {p} {o} - that is what matters.",
-    ),
-    "words": {
-        "player": (
-            "the player",
-            "me",
-            "the character",
-            "the agent",
-            "the worker",
-            "the robot",
-            "the player character",
-            "the little man",
-            "myself",
-            "the person",
-        ),
-        "box": (
-            "the box",
-            "the yellow box",
-            "the crate",
-            "the wooden crate",
-            "the brown box",
-            "the only box",
-            "the movable box",
-            "this crate",
-            "the box in question",
-        ),
-        "target": (
-            "the target",
-            "the goal",
-            "the target spot",
-            "the destination",
-            "the goal position",
-            "the target location",
-            "the target cell",
-            "the target square",
-            "the goal tile",
-        ),
-        "hole": (
-            "a hole",
-            "a dangerous hole",
-            "one hole",
-            "an ice hole",
-            "a single hole",
-            "another hole",
-            "some hole",
-            "a nasty pit",
-            "a hole in the ice",
-        ),
-    },
-    "prediction": (
-        "{x}",
-        "After this action, {x}",
-        "In the next state {x}",
-        "Then {x}",
-        "If I do this, {x}",
-        "Next, {x}",
-        "Once that is done, {x}",
-        "As a result, {x}",
-        "Having moved, I expect this: {x}",
-        "Afterwards {x}",
-        "After moving, {x}",
-        "I expect that {x}",
-        "My prediction: {x}",
-    ),
-}
-_HELD_OUT = {
-    "sentences": (
         "{s} is visible {p} {o}.",
         "From the image, {s} is {p} {o}.",
         "I can see that {s} is {p} {o}.",
@@ -173,18 +109,109 @@ _HELD_OUT = {
         "{s} is now located {p} {o}.",
     ),
     "words": {
-        "player": ("the player", "the agent", "the character", "the avatar"),
-        "box": ("the box", "the crate", "the pushable box", "that box"),
-        "target": ("the target", "the goal", "the goal location", "the red target"),
-        "hole": ("a hole", "a visible hole", "one of the holes", "a hole"),
+        "player": (
+            "the player",
+            "me",
+            "the character",
+            "the agent",
+            "the worker",
+            "the robot",
+            "the player character",
+            "the little man",
+            "myself",
+            "the person",
+            "the avatar",
+        ),
+        "box": (
+            "the box",
+            "the yellow box",
+            "the crate",
+            "the wooden crate",
+            "the brown box",
+            "the only box",
+            "the movable box",
+            "this crate",
+            "the box in question",
+            "the pushable box",
+            "that box",
+        ),
+        "target": (
+            "the target",
+            "the goal",
+            "the target spot",
+            "the destination",
+            "the goal position",
+            "the target location",
+            "the target cell",
+            "the target square",
+            "the goal tile",
+            "the goal location",
+            "the red target",
+        ),
+        "hole": (
+            "a hole",
+            "a dangerous hole",
+            "one hole",
+            "an ice hole",
+            "a single hole",
+            "another hole",
+            "some hole",
+            "a nasty pit",
+            "a hole in the ice",
+            "a visible hole",
+            "one of the holes",
+        ),
     },
     "prediction": (
         "{x}",
+        "After this action, {x}",
+        "In the next state {x}",
+        "Then {x}",
+        "If I do this, {x}",
+        "Next, {x}",
+        "Once that is done, {x}",
+        "As a result, {x}",
+        "Having moved, I expect this: {x}",
+        "Afterwards {x}",
+        "After moving, {x}",
+        "I expect that {x}",
+        "My prediction: {x}",
         "After the actions, {x}",
         "Following this move, {x}",
         "The next state: {x}",
         "As predicted, {x}",
     ),
+}
+_HELD_OUT = {
+    "sentences": (
+        "{s} is to be found {p} {o}.",
+        "Here, {s} is {p} {o}.",
+        "{s} is displayed {p} {o}.",
+        "The screenshot has {s} {p} {o}.",
+        "{s} is at a spot {p} {o}.",
+        "I believe {s} is {p} {o}.",
+        "From what I see, {s} is {p} {o}.",
+        "{s} is a few cells {p} {o}.",
+        "{P} {o} is {s}, and the rest is empty.",
+        "{s} lies some distance {p} {o}.",
+        "{s} is {p} {o}, so the way is free.",
+        "Viewed from {o}, {s} is {b}.",
+        "{o} is on the floor and {s} is {p} {o}.",
+        "In relation to {o}, {s} is {b}.",
+        "State: {s} is {p} {o}",
+        "Note that {s} is located {p} {o}.",
+        "{s} is, of course, {p} {o}.",
+        "{s} appears to be {p} {o}.",
+        "What matters: {s} is {p} {o}.",
+        "{s} is drawn {p} {o} in the picture.",
+    ),
+    "words": {
+        "player": ("the player", "the agent", "the character", "the human"),
+        "box": ("the box", "the crate", "the heavy box"),
+        "target": ("the target", "the goal", "the target point", "the goal square"),
+        "hole": ("a hole", "a deep hole", "a hole"),
+    },
+    "prediction": ("{x}", "In the next step, {x}", "When I have moved, {x}", "Result: {x}", "The outcome is that {x}"),
 }
 _SETS: dict[str, Any] = {"development": _DEVELOPMENT, "held_out": _HELD_OUT}
 
@@ -243,7 +270,7 @@ _FOREIGN = {
     "de": {-1: "oberhalb von", 1: "unterhalb von"}, "es": {-1: "encima de", 1: "debajo de"},
     "zh": {-1: "上方", 1: "下方"}, "fr": {-1: "au-dessus de", 1: "en dessous de"},
 }  # fmt: skip
-_APPENDIX = {
+_APPENDIX: dict[str, tuple[tuple[str, Any], ...]] = {
     "sokoban": (
         ("The player goes left and afterwards shoves the box left towards the target.", None),
         ("The player moves down and then right, which brings the box to the target.", None),
@@ -294,16 +321,16 @@ def makers(kind: str, name: str) -> Callable[[str, State, State, Part, HashStrea
                 return None
             foreign = {language: words[rows] for language, words in _FOREIGN.items()}
             return stream.choice(_LANGUAGES).format(**foreign), True
-        text, truth = stream.choice(_APPENDIX[kind])
+        said_so, truth = stream.choice(_APPENDIX[kind])  # `None`: never true
         if truth is None:
-            return text, False
-        player, target = things["player"][0], things["target"][0]
+            return said_so, False
+        me, goal = things["player"][0], things["target"][0]
         if truth == "at":
-            return text, player == target
+            return said_so, me == goal
         if len(things["box"]) > 1:
             return None
         box = things["box"][0]
-        return text, player[0] > box[0] > target[0]
+        return said_so, me[0] > box[0] > goal[0]
 
     return make
 

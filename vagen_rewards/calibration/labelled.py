@@ -2,8 +2,8 @@
 
 The label says whether VAGEN's appendix D.1 would accept the statement: it states a relation that
 matters, and none that is wrong. Labels come from positions, never from a judge. The templates of
-`set="held_out"` were written after `RuleJudge` was finished and were not used to mend it; those of
-`set="development"` were.
+`templates="held_out"` were written after `RuleJudge` was finished and were not used to mend it; those of
+`templates="development"` were.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CATEGORIES = (
     "true", "equivalent", "negated", "off_by_one", "stale", "catch_all", "empty", "other_language", "appendix_e",
 )  # fmt: skip
 
-Set = Literal["held_out", "development"]
+Templates = Literal["held_out", "development"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ ENVS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
 def labelled_set(
     per_kind: int = 300,
     seed: int = 0,
-    set: Set = "held_out",
-    kinds: Sequence[str] = tuple(ENVS),  # noqa: A002
+    templates: Templates = "held_out",
+    kinds: Sequence[str] = tuple(ENVS),
 ) -> tuple[list[Labelled], dict[str, str]]:
     """Make the set. The same arguments give the same set.
 
     Args:
         per_kind: statements a kind of state.
         seed: of levels and templates.
-        set: which templates.
+        templates: which.
         kinds: of states.
 
     Returns:
@@ -76,8 +76,8 @@ def labelled_set(
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
-        stream = HashStream("calibration", set, kind, seed)
-        makers_of = makers.makers(kind, set)
+        stream = HashStream("calibration", templates, kind, seed)
+        makers_of = makers.makers(kind, templates)
         made: list[Labelled] = []
         while len(made) < per_kind:
             category = CATEGORIES[len(made) % len(CATEGORIES)]

@@ -93,9 +93,9 @@ def calibrate(judge: Judge, items: Sequence[Labelled], threshold: float = 0.5) -
             report.by_kind.setdefault(item.statement.state.kind, Counts()).add(item.label, score, threshold)
             if score.value is not None and (score.value >= threshold) != item.label:
                 report.misses.append((item, score))
-    report.requests, report.tokens, report.dollars = (
-        now - before for now, before in zip(_spent(judge), spent, strict=True)
-    )  # type: ignore[assignment]
+    after = _spent(judge)
+    report.requests, report.tokens = after[0] - spent[0], after[1] - spent[1]
+    report.dollars = after[2] - spent[2]
     return report
 
 

@@ -90,7 +90,12 @@ class LLMJudge(Judge):
             raise JudgeConfigError("concurrency must be at least 1, retries at least 0, timeouts above 0")
         self.model, self.mode = model, mode
         self.name = f"llm:{model}:{mode}"
-        self._client_options = {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": 0}
+        self._client_options: dict[str, Any] = {
+            "base_url": base_url,
+            "api_key": api_key,
+            "timeout": timeout,
+            "max_retries": 0,
+        }
         self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
         self.structured_output = structured_output
         self.concurrency, self.retries, self.item_timeout = concurrency, retries, item_timeout

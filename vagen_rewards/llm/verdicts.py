@@ -24,8 +24,10 @@ _PROMPTS = Path(__file__).parent / "prompts"
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
 _VERDICT = re.compile(r"<answer>\s*(yes|no)\s*</answer>", re.IGNORECASE)
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-_SIDES = {"vertical": {"above": "above", "below": "below", "same": "in the same row as"},
-          "horizontal": {"left": "to the left of", "right": "to the right of", "same": "in the same column as"}}  # fmt: skip
+_SIDES = {
+    "vertical": {"above": "above", "below": "below", "same": "in the same row as"},
+    "horizontal": {"left": "to the left of", "right": "to the right of", "same": "in the same column as"},
+}
 _BOARD_THINGS = {"sokoban": ("player", "box", "target"), "frozen_lake": ("player", "target", "hole")}
 
 

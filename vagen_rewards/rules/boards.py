@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.reading import Absence, Claim, Mention, Reading
+from vagen_rewards.rules.reading import Absence, Claim, Mention, Reading, read
 
 Things = Mapping[str, Sequence[Position]]
 """Positions by kind; the player is the one of its kind."""
 
 MAX_ASSIGNMENTS = 5000
+
+MAX_CACHED = 1000
+"""Characters of a text whose marks are kept."""
 
 
 def sign(x: int) -> int:
@@ -22,24 +25,71 @@ def sign(x: int) -> int:
     return (x > 0) - (x < 0)
 
 
-def compare_claims(things: Things, reading: Reading, wanted: Sequence[tuple[str, str]]) -> Marks:
-    """Hold a reading against positions.
+def compare_sentences(board: str, text: str, things: Things, wanted: Sequence[tuple[str, str]]) -> Marks:
+    """Hold sentences against positions.
 
     Args:
+        board: whose vocabulary the sentences use.
+        text: the sentences.
         things: where things are.
-        reading: what is claimed.
         wanted: the pairs of kinds (subject, other) whose relations a full description has.
+
+    Returns:
+        Marks that others may hold as well: not to be written to.
     """
+    reading = read(board, text)
+    kinds = tuple(things)
+    if all("player" in (claim.subject.kind, claim.other.kind) for claim in reading.claims) and all(
+        "player" in pair for pair in wanted
+    ):
+        places = _around_player(things)
+    else:
+        places = _ranked(things)
+    if len(text) > MAX_CACHED:
+        return _compare(kinds, places, reading, wanted)
+    return _compare_cached(board, text, kinds, places, tuple(wanted))
+
+
+Places = tuple[tuple[Position, ...], ...]
+
+
+def _around_player(things: Things) -> Places:
+    """The smallest board on which everything stands as it did to the player."""
+    row, column = things["player"][0]
+    return tuple(
+        [tuple(sorted([(sign(at[0] - row), sign(at[1] - column)) for at in each])) for each in things.values()]
+    )
+
+
+def _ranked(things: Things) -> Places:
+    """The smallest board on which everything stands as it did to everything else."""
+    every = [at for each in things.values() for at in each]
+    rows = {row: i for i, row in enumerate(sorted({at[0] for at in every}))}
+    columns = {column: i for i, column in enumerate(sorted({at[1] for at in every}))}
+    return tuple([tuple([(rows[row], columns[column]) for row, column in each]) for each in things.values()])
+
+
+@functools.lru_cache(maxsize=65536)
+def _compare_cached(
+    board: str, text: str, kinds: tuple[str, ...], places: Places, wanted: tuple[tuple[str, str], ...]
+) -> Marks:
+    """Agents converge on few sentences (VAGEN, section 5.5), and few of these small boards are different."""
+    return _compare(kinds, places, read(board, text), wanted)
+
+
+def _compare(kinds: tuple[str, ...], places: Places, reading: Reading, wanted: Sequence[tuple[str, str]]) -> Marks:
+    things = dict(zip(kinds, places, strict=True))
     claims = [claim for claim in reading.claims if claim.subject.kind in things and claim.other.kind in things]
     mentions = _mentions(things, claims)
     best: Marks | None = None
-    for places in _assignments(things, mentions, claims):
-        marks = _mark(things, claims, places, wanted)
+    for meant in _assignments(things, mentions, claims):
+        marks = _mark(things, claims, meant, wanted)
         if best is None or (marks.right - marks.wrong, marks.found) > (best.right - best.wrong, best.found):
             best = marks
         if not marks.wrong and marks.found == marks.wanted:
             break
     marks = best if best is not None else _mark(things, [], {}, wanted)
+    marks.unread = reading.unread
     for absence in reading.absences:
         if absence.kind in things and _present(things, absence):
             marks.fault(f"there is a {absence.kind} where none is said to be")
@@ -75,9 +125,9 @@ def _assignments(
         count = len(things[kind])
         ways = _ways(len(names), count)
         size *= ways
-        if size > MAX_ASSIGNMENTS:
+        if size > MAX_ASSIGNMENTS or kind == "hole":
             choices.append([_matched(things, kind, names, mentions, claims)])
-            size //= ways
+            size //= max(ways, 1)
         else:
             slots = [*range(count), *[-1] * max(0, len(names) - count)]
             choices.append([dict(zip(names, each, strict=True)) for each in _permutations(slots, len(names))])
@@ -217,6 +267,7 @@ def _mark(
         else:
             marks.wrong += len(sides_said)  # of sides that exclude one another none counts
     for subject, other_kind in wanted:
+        found, sought = marks.found, marks.wanted
         for i, at in enumerate(things[subject]):
             for j, other in enumerate(things[other_kind]):
                 same_place = at == other
@@ -225,6 +276,7 @@ def _mark(
                     if said or same_place or at[axis] != other[axis]:
                         marks.wanted += 1
                         marks.found += said
+        marks.parts.append((marks.found - found, marks.wanted - sought))
     return marks
 
 
@@ -254,6 +306,8 @@ def _present(things: Things, absence: Absence) -> bool:
 
 def grid_of(text: str, symbols: str) -> list[str] | None:
     """The rows of a grid of symbols, or `None` if the text isn't one. Blank lines and fences are ignored."""
+    if "\n" not in text:
+        return None
     rows = [line.strip().replace(" ", "") for line in text.splitlines()]
     rows = [row for row in rows if row and not row.startswith("```")]
     allowed = set(symbols)
@@ -272,7 +326,11 @@ def read_grid(rows: Sequence[str], meaning: Mapping[str, tuple[str, ...]]) -> di
     return found
 
 
-_ENTRY = re.compile(r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*((?:[\[\](),\s]|-?\d{1,6})*)", re.IGNORECASE)  # fmt: skip
+_ENTRY = re.compile(
+    r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*"
+    r"((?:[\[\](),\s]|-?\d{1,6})*)",
+    re.IGNORECASE,
+)
 _PAIR = re.compile(r"[\[(]\s*(-?\d{1,6})\s*,\s*(-?\d{1,6})\s*[\])]")
 _SIZE = re.compile(r"[\"']?grid_size[\"']?\s*[:=]\s*[\[(]\s*(\d{1,4})\s*,\s*(\d{1,4})\s*[\])]", re.IGNORECASE)
 _NAMES = {"boxes": "box", "targets": "target", "goal": "target", "holes": "hole"}

@@ -6,9 +6,8 @@ from typing import cast
 
 from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_rewards.rules.boards import compare_claims, compare_places, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.boards import compare_places, compare_sentences, grid_of, read_dictionary, read_grid
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.reading import read
 from vagen_rewards.scores import Part
 
 _MEANING = {"P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"), "*": ("player", "target")}
@@ -36,12 +35,8 @@ def compare(state: State, text: str, part: Part) -> Marks:
         if (len(rows), len(rows[0])) != (truth.size, truth.size):
             marks.fault(f"grid of {(len(rows), len(rows[0]))}")
         return marks
-    reading = read("frozen_lake", text)
-    marks = compare_claims(things, reading, (("target", "player"),))
-    marks.essential = marks.found > 0
-    if truth.holes:
-        holes = compare_claims(things, reading, (("hole", "player"),))
-        most = min(holes.wanted, marks.wanted)
-        marks.found += min(holes.found, most)
-        marks.wanted += most
-    return marks
+    marks = compare_sentences("frozen_lake", text, things, (("target", "player"), ("hole", "player")))
+    (found, wanted), (holes_found, holes_wanted) = marks.parts
+    most = min(holes_wanted, wanted)
+    found_in_all, wanted_in_all = found + min(holes_found, most), wanted + most
+    return Marks(marks.right, marks.wrong, found_in_all, wanted_in_all, found > 0, marks.unread, marks.notes)

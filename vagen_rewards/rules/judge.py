@@ -46,5 +46,5 @@ class RuleJudge(Judge):
         if not marks.essential:
             return Score(0.0, f"what matters most is not said rightly ({reason})")
         if self.grading == "direct":
-            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason)
+            return Score(1.0 if marks.right and not marks.wrong and not marks.unread else 0.0, reason)
         return Score(marks.f1, reason)

@@ -21,7 +21,9 @@ class Marks:
         found: of the facts a full description has, how many the text states.
         wanted: how many facts a full description has.
         essential: whether the text truly says what it must (the goal, in FrozenLake and Navigation).
+        unread: sentences that say something of things which wasn't understood; `"direct"` doesn't accept them.
         notes: the wrong claims in words, a few of them.
+        parts: found and wanted, for each pair of kinds that was asked for.
     """
 
     right: int = 0
@@ -29,7 +31,9 @@ class Marks:
     found: int = 0
     wanted: int = 0
     essential: bool = True
+    unread: int = 0
     notes: list[str] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def f1(self) -> float:
@@ -64,7 +68,8 @@ def comparison_for(kind: str) -> Comparison:
     if comparison is None:
         if kind not in _BUILT_IN:
             raise JudgeConfigError(
-                f"RuleJudge can't compare states of kind {kind!r}; teach it with vagen_rewards.rules.register_comparison"
+                f"RuleJudge can't compare states of kind {kind!r}; "
+                "teach it with vagen_rewards.rules.register_comparison"
             )
         comparison = importlib.import_module(f"vagen_rewards.rules.{kind}").compare
         _COMPARISONS[kind] = comparison

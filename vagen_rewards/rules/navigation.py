@@ -34,14 +34,19 @@ _SYNONYMS = {
 }
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _VIEW = r"(?:me|(?:the )?(?:agent|robot|player|view|image|picture|frame|scene|screen|camera)|my (?:view|position))"
-_CLAUSE = re.compile(r"[.;!?\n]+|,(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))")  # fmt: skip
+_SENTENCE = re.compile(r"[.;!?\n]+")
+_CLAUSE = re.compile(
+    r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))"
+    r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
+)
 _DIRECTION = re.compile(
-    rf"(?P<not>\b(?:not|never|neither|nor|no longer)\b[a-z ]{{0,24}}?)?\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
+    rf"(?P<not>\b(?:not|never|neither|nor|no longer)\b[a-z ]{{0,24}}?)?"
+    rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|(?P<right>right(?:ward|wards)?)"
     rf"|(?P<back>behind|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
 _SIDE_OF_ME = re.compile(rf"\b{_AGENT} (?:am|is|will be) (?:now )?(?:to|on|at) the (?:left|right)")
-_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|somewhere|anywhere|wherever|whichever)\b")
+_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|anywhere|wherever|whichever)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")
 _FACT = re.compile(r"[\"']?target_direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
 _TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
@@ -81,25 +86,25 @@ def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
     said: dict[str, list[set[str]]] = {}
     denied: dict[str, list[set[str]]] = {}
     spoken = ""
-    for clause in _CLAUSE.split(text)[:200]:
-        if clause is None or not clause.strip():
-            continue
-        target = _names(truth.target_type).search(clause) is not None
-        named = [truth.target_type] if target else [kind for kind in others if _names(kind).search(clause)]
-        if not named and spoken and _MOVE.search(clause):
-            named = [spoken]
-        elif named:
-            spoken = named[0]
-        yes, no = _directions(clause, part)
-        if not named or not (yes or no):
-            continue
-        kind = named[0]
-        if _HEDGE.search(clause) and yes:
-            yes = {"ahead", "left", "right", "back"}
-        if yes:
-            said.setdefault(kind, []).append(yes)
-        if no:
-            denied.setdefault(kind, []).append(no)
+    for sentence in _SENTENCE.split(text)[:100]:
+        named_here = bool(re.match(r"\s*(?:it|which)\b", sentence))
+        waiting: set[str] = set()
+        for clause in filter(None, _CLAUSE.split(sentence)):
+            named = _named(clause, truth.target_type, others)
+            if named:
+                spoken, named_here = named, True
+            yes, no = _directions(clause, part)
+            if not named and not (spoken and (named_here or _MOVE.search(clause))):
+                waiting |= yes if _MOVE.search(clause) else set()  # "going left, I get to the …"
+                continue
+            if not yes and not no and waiting:
+                yes, waiting = waiting, set()
+            if yes and _HEDGE.search(sentence):
+                yes = {"ahead", "left", "right", "back"}
+            if yes:
+                said.setdefault(spoken, []).append(yes)
+            if no:
+                denied.setdefault(spoken, []).append(no)
     for kind in {*said, *denied}:
         if kind == truth.target_type:
             _judge(marks, kind, said.get(kind, []), truth.target_direction, denied.get(kind, ()))
@@ -110,6 +115,11 @@ def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
                     marks.right += 1
                 else:
                     marks.fault(f"{kind} {'-'.join(sorted(each))}")
+
+
+def _named(clause: str, target: str, others: set[str]) -> str:
+    """The type of object that a clause speaks of, the target first; empty if none."""
+    return next((kind for kind in (target, *sorted(others)) if _names(kind).search(clause)), "")
 
 
 def _directions(clause: str, part: Part) -> tuple[set[str], set[str]]:
@@ -123,10 +133,8 @@ def _directions(clause: str, part: Part) -> tuple[set[str], set[str]]:
             continue  # "left of the table" is no direction from the agent
         if match["ahead"] == "front":
             rest = clause[match.end("ahead") :]
-            if (
-                part == "world_modeling"
-                or (match["of"] or rest.startswith(" of "))
-                and not re.match(rf" of {_VIEW}\b", rest)
+            if part == "world_modeling" or (
+                (match["of"] or rest.startswith(" of ")) and not re.match(rf" of {_VIEW}\b", rest)
             ):
                 continue
         (no if match["not"] else yes).add(way)

@@ -21,9 +21,12 @@ _POINT = re.compile(
 )
 _HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|somewhere)\b")
 _NOT = re.compile(r"\b(?:not|never|no longer)\b")
-_FROM = re.compile(r"\b(?:from|was|were|above|over|near|towards?|left of|right of)\b")
+_FROM = re.compile(r"\b(?:from|was|were|above|over|towards?|left of|right of)\b")
 _OPEN = re.compile(rf"drawer(?:_open_value| is)?[\"']?\s*[:=]?\s*({_NUMBER})\s*(?:mm)?")
-_ON = r"(?:is|will be|now|lies|sits|rests|placed|stacked|put|be|,|_| )*\b(?:on top of|onto|stacked on|on)\b(?: the| top| of)* "
+_ON = (
+    r"(?:is|will be|now|lies|sits|rests|placed|stacked|put|be|,|_| ){0,12}"
+    r"\b(?:on top of|onto|stacked on|on)\b(?: the| top| of)* "
+)
 
 
 @functools.lru_cache(maxsize=4096)

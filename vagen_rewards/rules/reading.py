@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
 
 class Absence(NamedTuple):
-    """ "There is no hole …": none of this kind at this side of the player, or at all."""
+    """In "There is no hole …": none of this kind at this side of the player, or at all."""
 
     kind: str
     vertical: int | None
@@ -60,10 +60,11 @@ class Absence(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a text claims, in its order."""
+    """What a text claims, in its order; `unread` sentences name a direction of things, but in ways not known here."""
 
     claims: tuple[Claim, ...]
     absences: tuple[Absence, ...]
+    unread: int = 0
 
 
 _SENTENCE = re.compile(r"[.;!?\n\r•]+")
@@ -82,17 +83,18 @@ def _read(board: str, text: str) -> Reading:
     text = _PARENTHESIS.sub(" ", text.lower().replace("’", "'")).replace("n't", " not")
     claims: list[Claim] = []
     absences: list[Absence] = []
+    unread = 0
     past = (_NOTHING, _NOTHING)
     for number, sentence in enumerate(_SENTENCE.split(text)):
         if not sentence or sentence.isspace():
             continue
-        found, none, past = _read_sentence(board, " ".join(sentence[:MAX_SENTENCE].split()), past)
-        for claim in found:
-            claims.append(_numbered(claim, number))
+        found, none, clear, past = _read_sentence(board, " ".join(sentence[:MAX_SENTENCE].split()), past)
+        claims.extend(_numbered(claim, number) for claim in found)
         absences += none
+        unread += not clear
         if len(claims) > MAX_CLAIMS:
             break
-    return Reading(tuple(claims), tuple(absences))
+    return Reading(tuple(claims), tuple(absences), unread)
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
@@ -112,10 +114,15 @@ def _numbered(claim: Claim, sentence: int) -> Claim:
 @functools.lru_cache(maxsize=65536)
 def _read_sentence(
     board: str, sentence: str, past: tuple[tuple[Mention, ...], tuple[Mention, ...]]
-) -> tuple[tuple[Claim, ...], tuple[Absence, ...], tuple[tuple[Mention, ...], tuple[Mention, ...]]]:
+) -> tuple[tuple[Claim, ...], tuple[Absence, ...], bool, tuple[tuple[Mention, ...], tuple[Mention, ...]]]:
     reader = _Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
-    return tuple(reader.claims), tuple(reader.absences), (reader.subjects or past[0], reader.objects or past[1])
+    named = {token.value[0] for token in reader.words if token.kind == "thing"}
+    directed = any(
+        token.kind == "direction" and token.relational and token.value != (None, None) for token in reader.words
+    )
+    clear = bool(reader.claims or reader.absences) or len(named) < 2 or not directed
+    return tuple(reader.claims), tuple(reader.absences), clear, (reader.subjects or past[0], reader.objects or past[1])
 
 
 def _without_places(words: list[Token]) -> list[Token]:
@@ -160,7 +167,8 @@ class _Reader:
         self.existing = False
 
     def run(self) -> None:
-        for self.index, token in enumerate(self.words):
+        for index, token in enumerate(self.words):
+            self.index = index
             if token.kind != "word":
                 self._settle_noun(token)
             handler = getattr(self, f"on_{token.kind}", None)
@@ -211,7 +219,9 @@ class _Reader:
         self.everyone = True
 
     def on_thing(self, token: Token) -> None:
-        if token.value[3:] == ("i",) and self._next().kind == "word":
+        if token.value[3:] == ("i",) and (
+            self._next().kind == "word" or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
+        ):
             return  # "I see", "if I do this"
         self._thing(self._mentions(token))
 
@@ -331,7 +341,7 @@ class _Reader:
         self.pending.append(token)
 
     def on_loose(self, token: Token) -> None:
-        """ "Left to the target": a place after "is", a way after "push"."""
+        """In "left to the target": a place after "is", a way after "push"."""
         if not self.moving:
             self.on_direction(token)
 
@@ -433,7 +443,7 @@ class _Reader:
         self.claims[self.clause :] = [claim._replace(hedged=True) for claim in self.claims[self.clause :]]
 
     def on_or(self, token: Token) -> None:
-        """ "Above or below" is a doubt; "one or two cells above" isn't."""
+        """In "above or below" there is a doubt; "one or two cells above" isn't."""
         if self._previous_but("the", "a").kind not in ("ordinal", "number", "end"):
             self.on_hedge(token)
 
@@ -456,13 +466,9 @@ class _Reader:
             self.moving = False
 
     def _end_clause(self, keep: bool = False) -> None:
-        if (
-            self.absent
-            and not any(True for _ in self.absences)
-            and self.subjects[:1] == (Mention(self.absent, "none"),)
-        ):
-            if not self.pending and not self.related:
-                self.absences.append(Absence(self.absent, None, None))
+        alone = self.subjects[:1] == (Mention(self.absent, "none"),) and not self.pending and not self.related
+        if self.absent and alone and not self.absences:
+            self.absences.append(Absence(self.absent, None, None))
         self._elide()
         subjects, hedged = self.subjects, self.hedged
         self._reset_clause()

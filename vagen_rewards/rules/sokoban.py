@@ -6,9 +6,8 @@ from typing import cast
 
 from vagen_envs.core import State
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards.rules.boards import compare_claims, compare_places, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.boards import compare_places, compare_sentences, grid_of, read_dictionary, read_grid
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.reading import read
 from vagen_rewards.scores import Part
 
 _MEANING = {"P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"), "O": ("target",)}
@@ -32,4 +31,4 @@ def compare(state: State, text: str, part: Part) -> Marks:
         if (len(rows), len(rows[0])) != (truth.height, truth.width):
             marks.fault(f"grid of {(len(rows), len(rows[0]))}")
         return marks
-    return compare_claims(things, read("sokoban", text), _WANTED)
+    return compare_sentences("sokoban", text, things, _WANTED)

@@ -3,6 +3,8 @@
 A board's vocabulary says which nouns are things. Everything else is the same for every board.
 """
 
+# ruff: noqa: E501  # a table of patterns, one a line
+
 from __future__ import annotations
 
 import functools
@@ -23,17 +25,17 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-_PEOPLE = "(?:player|agent|character|worker|person|man|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
+_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
         "player": _PEOPLE,
         "box": r"box(?:es)?|crates?|cubes?",
-        "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|cells?|squares?|tiles?))?",
+        "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|points?|cells?|squares?|tiles?))?",
     },
     "frozen_lake": {
         "player": _PEOPLE,
-        "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|cell|square|tile))?",
+        "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|point|cell|square|tile))?",
         "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
@@ -60,16 +62,16 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
+    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
     ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
     ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?)(?:ward|wards|ern)?(?: (?:side|part))?(?P<v_of> (?:of|from|than))?"),
     ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
-    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
     ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|any|whichever|wherever|depending|anywhere|unsure|unclear|whether"),
     ("or", r"or|and/or"),
     ("not", r"not|n't|isn't|aren't|won't|never|no longer|neither|nor|no|cannot|without"),
@@ -91,7 +93,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("a", r"a|an|some"),
     ("comma", r","),
     ("colon", r":"),
-    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area)"),
+    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction)"),
     ("unit", r"rows?|columns?|steps?|units?|moves?|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
@@ -140,7 +142,7 @@ def _token(board: str, match: re.Match[str]) -> Token | None:
         what = groups["same_what"]
         if what == "row" or what.startswith("horizontal"):
             return Token("direction", (0, None), True)
-        if what.startswith("col") or what.startswith("vertical"):
+        if what.startswith(("col", "vertical")):
             return Token("direction", (None, 0), True)
         return Token("direction", (0, 0), True)
     if outer == "aligned":
