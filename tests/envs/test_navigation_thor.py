@@ -188,7 +188,7 @@ def test_a_killed_player_is_replaced(made):
     env = made()
     before, _ = env.reset(seed=0)
     os.kill(env._levels_of._player._controller.server.unity_proc.pid, signal.SIGKILL)
-    with pytest.raises(SimulatorError, match="exit code -9|RuntimeError"):
+    with pytest.raises(SimulatorError, match=r"exit code -9|RuntimeError"):
         env.step("<think><reasoning>b</reasoning></think><answer>rotateleft</answer>")
     assert no_thread_is_left()
     after, _ = env.reset(seed=0)

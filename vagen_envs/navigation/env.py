@@ -75,7 +75,7 @@ class NavigationConfig(EnvConfig):
     step_reward: float = -0.1
     """For each action after which it isn't (table 18)."""
     cast_shadows: bool = False
-    """Have lamps cast shadows in `house`: two times the time of a frame on a CPU, next to none on a GPU. Without,
+    """Have lamps cast shadows in `house`: four times the time of a frame on a CPU, little on a GPU. Without,
     things still have a shadow where they touch the floor."""
     episodes: str | None = None
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""

@@ -44,7 +44,7 @@ class HouseSimulator:
         camera: where pictures are made; `None` if none will be asked for.
         step_length: metres of a move.
         field_of_view: of the camera, vertically and horizontally, in degrees.
-        cast_shadows: have the lamp throw shadows, which costs a CPU twice the time of a frame.
+        cast_shadows: have the lamp throw shadows, which takes a CPU four times as long.
     """
 
     def __init__(
