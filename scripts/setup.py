@@ -21,10 +21,14 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = "bench,human"
+EXTRAS = "bench,human,navigation"
 GROUPS = {"bench": (), "test": ("test", "lint")}
 
-DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": (), "test": ("chromium",)}  # looks at the report
+OPENGL = ("libegl1", "libgl1-mesa-dri")  # without a screen, for MuJoCo
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
+    "bench": OPENGL,
+    "test": (*OPENGL, "libgl1", "libglib2.0-0", "chromium"),  # for ai2thor's OpenCV; looks at the report
+}
 
 # Installed without what they ask for: the old `gym` isn't needed to use them as test oracles.
 ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6",)}
