@@ -75,19 +75,11 @@ def desk_lamp(color: Color) -> list[Part]:
 def pillow(color: Color) -> list[Part]:
     stripe = shade(color, 0.6) if sum(color) > 1.5 else WHITE
     lean = (-18.0, 0.0, 0.0)
-    corners = [
-        ball((x, 0.30 * (z - 0.20), z), color, 0.075, 0.035, 0.030, (-18, turn, 0))
-        for x, z, turn in ((-0.23, 0.05, -40), (0.23, 0.05, 40), (-0.23, 0.35, 40), (0.23, 0.35, -40))
-    ]
     stripes = [
-        ball((x, 0, 0.20), stripe, 0.022, 0.097 - 0.10 * abs(x), 0.185 - 0.1 * abs(x), lean) for x in (-0.12, 0, 0.12)
+        ball((x, 0, 0.20), stripe, 0.022, 0.112 - 0.12 * abs(x), 0.185 - 0.12 * abs(x), lean) for x in (-0.13, 0, 0.13)
     ]
-    return [
-        ball((0, 0, 0.20), color, 0.29, 0.095, 0.19, lean),
-        box(0.44, 0.09, 0.28, (0, 0, 0.06), color, lean),
-        *corners,
-        *stripes,
-    ]
+    seam = box(0.56, 0.05, 0.36, (0, 0, 0.02), shade(color, 0.9), lean)
+    return [seam, ball((0, 0, 0.20), color, 0.29, 0.11, 0.19, lean), *stripes]
 
 
 def floor_lamp(color: Color) -> list[Part]:

@@ -38,15 +38,15 @@ def scene(
 <compiler angle="degree" autolimits="true"/>
 <option gravity="0 0 0"/>
 <size memory="4M"/>
-<statistic center="{middle} 1" extent="{max(wide, deep) * 0.75}"/>
+<statistic center="{middle} 1" extent="4"/>
 <visual>
   <global fovy="{field_of_view}" offwidth="{largest}" offheight="{largest}"/>
   <quality shadowsize="1024" offsamples="4" numslices="18" numstacks="10"/>
-  <headlight ambient="0.46 0.46 0.46" diffuse="0.20 0.20 0.20" specular="0.1 0.1 0.1"/>
-  <map znear="0.01" zfar="8" shadowclip="1" />
+  <headlight ambient="0.52 0.52 0.52" diffuse="0.20 0.20 0.20" specular="0.1 0.1 0.1"/>
+  <map znear="0.01" zfar="8" shadowclip="1"/>
 </visual>
 <asset>
-  <texture name="sky" type="skybox" builtin="flat" rgb1="0.95 0.95 0.94" width="8" height="48"/>
+  <texture name="sky" type="skybox" builtin="flat" rgb1="0.95 0.95 0.94" rgb2="0.95 0.95 0.94" width="8" height="48"/>
   <texture name="floor" type="2d" file="floor.png"/>
   <material name="floor" texture="floor" texrepeat="{wide / 1.6} {deep / 1.6}" specular="0.05"/>
   <material name="shiny" specular="0.9" shininess="0.7"/>

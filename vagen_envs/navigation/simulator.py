@@ -31,6 +31,10 @@ from vagen_envs.pictures import Pixels
 AGENT_Y = 0.9
 EYE_Y = 1.576
 """Metres; AI2-THOR's default agent."""
+_CEILING = 2
+"""Its group of geoms in `mjcf.scene`."""
+_MAP_DISTANCE = 20.0
+"""Metres from which the map is seen, so that walls hardly lean."""
 _PARTS = 4
 """Largest parts of a thing that are looked for: each at its middle and near its ends."""
 
@@ -213,15 +217,18 @@ class HouseSimulator:
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
-        mj = self._mj
+        mj, shown = self._mj, self._model.vis.global_
         wide, deep = self.house.width / 100, self.house.depth / 100
         view, option = mj.MjvCamera(), mj.MjvOption()
-        option.geomgroup[2] = 0
+        option.geomgroup[_CEILING] = 0
         view.lookat[:] = (wide / 2, deep / 2, 0.0)
-        reach = max(wide, deep) / 2 + 0.3
-        view.distance = WALL_HEIGHT * 0.5 + reach / math.tan(math.radians(self.field_of_view / 2)) + 1.0
-        view.azimuth, view.elevation = 90.0, -90.0
-        return self._render(view, option)
+        view.distance, view.azimuth, view.elevation = _MAP_DISTANCE, 90.0, -90.0
+        reach = max(wide, deep) / 2 + 0.15
+        shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
+        try:
+            return self._render(view, option)
+        finally:
+            shown.fovy = self.field_of_view
 
     def segmentation(self) -> NDArray[np.intp]:
         """For each pixel the index of the thing in `house.things`, or -1: an independent look at what is visible."""
