@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import ROOM_KINDS, House, Thing, draw_house
+from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
 from vagen_envs.navigation.objects import COLORS, TARGETS
 from vagen_envs.navigation.scene import Pose
-from vagen_envs.navigation.simulator import Camera, HouseSimulator
+from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import words
 from vagen_envs.seeding import HashStream
 

@@ -37,7 +37,10 @@ fi
 # libgl1 and libglib2.0-0: what OpenCV, which ManiSkill imports, links to.
 install="apt-get install -y --no-install-recommends $release mesa-vulkan-drivers libgl1 libglib2.0-0"
 list=/etc/apt/sources.list.d/vagen-backports.list
-source="deb http://deb.debian.org/debian bookworm-backports main"
+# The mirror that this system's packages come from has the backports too.
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+    sed -nE 's/^(URIs:|deb) .*(https?:[^ ]*\/debian\/?)( .*|$)/\2/p' | head -n 1)
+source="deb $mirror bookworm-backports main"
 
 if [ "$(id -u)" != 0 ]; then
     echo "Vulkan: SAPIEN needs Mesa's Vulkan drivers, $oldest or newer. As root, run:" >&2

@@ -14,12 +14,14 @@ import re
 import struct
 import sys
 import time
+from pathlib import Path
 
 import msgpack
 
+from vagen_envs.navigation.camera import Camera
 from vagen_envs.navigation.levels import HouseLevels, Level
 from vagen_envs.navigation.scene import MOVES, Pose
-from vagen_envs.navigation.simulator import Camera, HouseSimulator, free_pose
+from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 
 METADATA, ACTION, RGB, THIRD_PARTY, END = 1, 2, 4, 10, 255
@@ -84,10 +86,17 @@ class Stage:
         cameras = [{"thirdPartyCameraId": 0}] if self.above else []
         agent = {
             **self.simulator.metadata(),
-            "lastAction": order["action"], "lastActionSuccess": success, "errorMessage": error, "errorCode": "",
-            "actionReturn": value, "screenWidth": side, "screenHeight": side, "sceneName": self.scene,
-            "thirdPartyCameras": cameras, "colors": [],
-        }  # fmt: skip
+            "lastAction": order["action"],
+            "lastActionSuccess": success,
+            "errorMessage": error,
+            "errorCode": "",
+            "actionReturn": value,
+            "screenWidth": side,
+            "screenHeight": side,
+            "sceneName": self.scene,
+            "thirdPartyCameras": cameras,
+            "colors": [],
+        }
         body = {"agents": [agent], "thirdPartyCameras": cameras, "activeAgentId": 0, "sequenceId": order["sequenceId"]}
         message = _field(METADATA, msgpack.packb(body))
         if order.get("renderImage", True):
@@ -120,12 +129,12 @@ def main() -> None:
     if fault == "hangs at start":
         time.sleep(600)
     stage = Stage(width)
-    with open(os.environ["AI2THOR_FIFO_SERVER_PIPE_PATH"], "wb", buffering=0) as out:
+    with Path(os.environ["AI2THOR_FIFO_SERVER_PIPE_PATH"]).open("wb", buffering=0) as out:
         if fault == "rubbish at start":
             out.write(b"\x07garbage" * 40)
             time.sleep(600)
         out.write(stage.reply({"action": "hello", "sequenceId": 0}, (True, "", None)))
-        with open(os.environ["AI2THOR_FIFO_CLIENT_PIPE_PATH"], "rb") as orders:
+        with Path(os.environ["AI2THOR_FIFO_CLIENT_PIPE_PATH"]).open("rb") as orders:
             for count, order in enumerate(_orders(orders), 1):
                 if when.isdigit() and count == int(when):
                     if what == "dies":

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import ROOM_KINDS, draw_house, overlap
+from vagen_envs.navigation.house import ROOM_KINDS, overlap
 from vagen_envs.navigation.instructions import EVAL_SETS, book, candidates
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, scene
 from vagen_envs.navigation.objects import COLORS, TARGETS
@@ -24,15 +25,39 @@ from vagen_envs.seeding import HashStream
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.sim
 
+from vagen_envs.navigation.camera import Camera  # noqa: E402
 from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
-from vagen_envs.navigation.simulator import Camera, HouseSimulator, free_pose  # noqa: E402
+from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E402
 
 seeds = st.integers(0, 10**6)
 EB_NAV_TYPES = {
-    "AlarmClock", "Book", "Bowl", "Box", "Bread", "CellPhone", "CoffeeMachine", "Cup", "DeskLamp", "FloorLamp",
-    "GarbageCan", "Kettle", "Laptop", "LaundryHamper", "Lettuce", "Mug", "Pillow", "Plate", "Pot", "Safe", "Statue",
-    "StoveBurner", "TissueBox", "Toaster", "Tomato", "Vase",
-}  # fmt: skip
+    "AlarmClock",
+    "Book",
+    "Bowl",
+    "Box",
+    "Bread",
+    "CellPhone",
+    "CoffeeMachine",
+    "Cup",
+    "DeskLamp",
+    "FloorLamp",
+    "GarbageCan",
+    "Kettle",
+    "Laptop",
+    "LaundryHamper",
+    "Lettuce",
+    "Mug",
+    "Pillow",
+    "Plate",
+    "Pot",
+    "Safe",
+    "Statue",
+    "StoveBurner",
+    "TissueBox",
+    "Toaster",
+    "Tomato",
+    "Vase",
+}
 
 
 def house_of(seed, kind=None):
@@ -63,8 +88,14 @@ def test_small_things_stand_on_something_apart_from_each_other(seed):
     for i, thing in enumerate(targets):
         if thing.z > 0:
             x, y = thing.x, thing.y
-            holders = [h for h in house.things if h.kind in FURNITURE and h.rect[0] <= x <= h.rect[2] and h.rect[1] <= y <= h.rect[3]
-                       and any(round(100 * s.z) + h.z == thing.z for s in FURNITURE[h.kind].surfaces)]  # fmt: skip
+            holders = [
+                h
+                for h in house.things
+                if h.kind in FURNITURE
+                and h.rect[0] <= x <= h.rect[2]
+                and h.rect[1] <= y <= h.rect[3]
+                and any(round(100 * s.z) + h.z == thing.z for s in FURNITURE[h.kind].surfaces)
+            ]
             assert holders, thing
         for other in targets[i + 1 :]:
             assert thing.z != other.z or not overlap(thing.rect, other.rect), (thing, other)
@@ -85,7 +116,7 @@ def test_rooms_are_golden():
         house = house_of(seed)
         digest.update(house.content() + repr((house.wall, house.floor, house.rug)).encode())
         digest.update(repr([(t.color, t.main) for t in house.things]).encode())
-    assert digest.hexdigest()[:16] == "GOLDEN_ROOMS"
+    assert digest.hexdigest()[:16] == "0c61bdceb5d8ff9d"
 
 
 @given(st.sampled_from(sorted(TARGETS)), st.data())
@@ -94,10 +125,7 @@ def test_things_keep_to_their_room(kind, data):
     target = TARGETS[kind]
     color = COLORS[data.draw(st.sampled_from(target.colors))]
     for part in target.build(color):
-        if part.shape == "capsule":
-            points = [part.at, part.turn]
-        else:
-            points = [part.at]
+        points = [part.at, part.turn] if part.shape == "capsule" else [part.at]
         for x, y, z in points:
             assert abs(x) <= target.width / 2 + 0.03, (kind, part)
             assert abs(y) <= target.depth / 2 + 0.03, (kind, part)
@@ -182,7 +210,12 @@ def test_actions_are_ai2thors():
     assert all(simulator.step("LookDown") for _ in range(3))
     assert not simulator.step("LookDown")
     assert simulator.pose == Pose(start.x, start.z, 0, 60)
-    for action, (dx, dz) in {"MoveAhead": (0, 0.25), "MoveRight": (0.25, 0), "MoveBack": (0, -0.25), "MoveLeft": (-0.25, 0)}.items():
+    for action, (dx, dz) in {
+        "MoveAhead": (0, 0.25),
+        "MoveRight": (0.25, 0),
+        "MoveBack": (0, -0.25),
+        "MoveLeft": (-0.25, 0),
+    }.items():
         before = simulator.pose
         moved = simulator.step(action)
         assert moved == (simulator.pose != before)

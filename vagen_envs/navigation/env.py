@@ -13,12 +13,12 @@ from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
+from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import HouseLevels
 from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
-from vagen_envs.navigation.simulator import Camera, mujoco
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.seeding import HashStream, Split, content_hash
@@ -29,8 +29,15 @@ class NavigationConfig(EnvConfig):
     """Options of `vagen/Navigation-v0`; the defaults are VAGEN's tables 11 and 18."""
 
     level_fields: ClassVar[tuple[str, ...]] = (
-        "backend", "eval_set", "room", "step_length", "success_threshold", "fov", "max_solution_length", "episodes",
-    )  # fmt: skip
+        "backend",
+        "eval_set",
+        "room",
+        "step_length",
+        "success_threshold",
+        "fov",
+        "max_solution_length",
+        "episodes",
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {"step_length": 0.5, "success_threshold": 1.5, "max_turns": 5, "max_steps": 30},
@@ -58,7 +65,7 @@ class NavigationConfig(EnvConfig):
     multiview: bool = False
     """Show the scene from above as well, to the right of what the agent sees: the picture is twice as wide."""
     success_threshold: float = 1.0
-    """Metres: the task is done when the horizontal distance to the target is at most this. The released code has 1.5."""
+    """Metres: the task is done when the target is horizontally at most this far. The released code has 1.5."""
     step_length: float = 0.25
     """Metres of a move. The released code has 0.5."""
     max_solution_length: int = 16
@@ -68,7 +75,7 @@ class NavigationConfig(EnvConfig):
     step_reward: float = -0.1
     """For each action after which it isn't (table 18)."""
     cast_shadows: bool = False
-    """Have lamps cast shadows in `house`: two times the time of a frame on a CPU, next to none on a GPU. Without,
+    """Have lamps cast shadows in `house`: four times the time of a frame on a CPU, little on a GPU. Without,
     things still have a shadow where they touch the floor."""
     episodes: str | None = None
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
@@ -94,9 +101,7 @@ class NavigationConfig(EnvConfig):
         self.require(self.max_solution_length >= 1, "max_solution_length", "at least 1")
         self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
         self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
-        self.require(
-            self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"'
-        )
+        self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
 
     @property
     def shown_pixels(self) -> int:
@@ -153,8 +158,16 @@ class NavigationEnv(VagenEnv):
         mujoco()
         room: RoomKind | None = None if config.room == "any" else config.room
         camera = Camera(config.resolution)
-        self._levels_of = HouseLevels(camera, config.eval_set, room, config.step_length, config.fov, config.success_threshold,
-                                      config.max_solution_length, config.cast_shadows)  # fmt: skip
+        self._levels_of = HouseLevels(
+            camera,
+            config.eval_set,
+            room,
+            config.step_length,
+            config.fov,
+            config.success_threshold,
+            config.max_solution_length,
+            config.cast_shadows,
+        )
 
     def _load(self, stream: HashStream, split: Split) -> None:
         level = self._levels_of.draw(stream, split)
@@ -203,9 +216,13 @@ class NavigationEnv(VagenEnv):
         """A shortest way; the robot first turns to face the target where the actions left allow that."""
         config, pose, target = self.config, self.simulator.pose, self.episode.target_position
         path = shortest_path(
-            pose, target, self.simulator.blocked, step=config.step_length, threshold=config.success_threshold,
+            pose,
+            target,
+            self.simulator.blocked,
+            step=config.step_length,
+            threshold=config.success_threshold,
             longest=max(config.max_steps, config.max_solution_length),
-        )  # fmt: skip
+        )
         if path is None:
             raise LevelError("there is no way to the target from here; reset for another level")
         left = min(config.max_steps - self._steps, (config.max_turns - self._turns) * config.max_actions_per_turn)
@@ -229,7 +246,8 @@ class NavigationEnv(VagenEnv):
         state: Any = self._state
         where = {"ahead": "in front of me", "back": "behind me", "left": "on my left", "right": "on my right"}
         way = "I turn towards it first" if actions[0].startswith("rotate") else "I follow the free way to it"
-        return f"I need the {words(state.target_type)}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
+        what = words(state.target_type)
+        return f"I need the {what}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
 
     def close(self) -> None:
         super().close()

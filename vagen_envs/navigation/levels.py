@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.house import RoomKind, Thing, draw_house
+from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.furnishing import draw_house
+from vagen_envs.navigation.house import RoomKind, Thing
 from vagen_envs.navigation.instructions import EvalSet, say
 from vagen_envs.navigation.scene import Episode, Pose, bearing, distance
 from vagen_envs.navigation.search import shortest_path
-from vagen_envs.navigation.simulator import Camera, HouseSimulator, free_pose, mujoco
+from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
 
 NEAREST_START, FARTHEST_START = 2.5, 3.0
@@ -72,9 +74,13 @@ class HouseLevels:
             if split_of(house.content()) != split:
                 continue
             simulator = HouseSimulator(
-                house, Pose(house.width / 200, house.depth / 200, 0), self.camera, step_length=self.step_length,
-                field_of_view=self.field_of_view, cast_shadows=self.cast_shadows,
-            )  # fmt: skip
+                house,
+                Pose(house.width / 200, house.depth / 200, 0),
+                self.camera,
+                step_length=self.step_length,
+                field_of_view=self.field_of_view,
+                cast_shadows=self.cast_shadows,
+            )
             targets = house.targets
             stream.shuffle(targets)
             for target in targets:
@@ -100,14 +106,16 @@ class HouseLevels:
             simulator.teleport(start)
             if not simulator.visible()[simulator.house.things.index(target)]:
                 continue
-            path = shortest_path(start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest)  # fmt: skip
+            path = shortest_path(
+                start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest
+            )
             if not path:
                 continue
-            if self.eval_set == "long_horizon":
-                start = Pose(start.x, start.z, (start.rotation + 180) % 360)
-                simulator.teleport(start)
+            turned = (start.rotation + 180) % 360 if self.eval_set == "long_horizon" else start.rotation
+            first = Pose(start.x, start.z, turned)
+            simulator.teleport(first)
             content = simulator.house.content() + pose
-            return Level(simulator, Episode(instruction, target.kind, at, start), content)
+            return Level(simulator, Episode(instruction, target.kind, at, first), content)
         return None
 
     def _starts(self, stream: HashStream, target: Thing) -> Iterator[Pose]:

@@ -28,20 +28,22 @@ def scene(
     """MJCF of a room with an agent that sweeps `step` metres, and the files it names.
 
     Shadows where things touch the floor are part of the scene; `cast_shadows` has lamps throw them as well.
-    Group 2 is the ceiling, group 5 the agent. Body `i + 1` is `house.things[i]`; the last body is the agent, with two slides and a hinge.
+    Group 2 is the ceiling, group 5 the agent. Body `i + 1` is `house.things[i]`; the last body is the agent, with two
+    slides and a hinge.
     """
     wide, deep = house.width / 100, house.depth / 100
+    middle = f"{wide / 2} {deep / 2}"
     bodies = "".join(_thing(i, thing) for i, thing in enumerate(house.things))
     text = f"""<mujoco model="{house.kind}">
 <compiler angle="degree" autolimits="true"/>
 <option gravity="0 0 0"/>
 <size memory="4M"/>
-<statistic center="{wide / 2} {deep / 2} 1" extent="{max(wide, deep) * 0.75}"/>
+<statistic center="{middle} 1" extent="4"/>
 <visual>
   <global fovy="{field_of_view}" offwidth="{largest}" offheight="{largest}"/>
   <quality shadowsize="1024" offsamples="4" numslices="18" numstacks="10"/>
-  <headlight ambient="0.46 0.46 0.46" diffuse="0.20 0.20 0.20" specular="0.1 0.1 0.1"/>
-  <map znear="0.01" zfar="8" shadowclip="1" />
+  <headlight ambient="0.52 0.52 0.52" diffuse="0.20 0.20 0.20" specular="0.1 0.1 0.1"/>
+  <map znear="0.01" zfar="8" shadowclip="1"/>
 </visual>
 <asset>
   <texture name="sky" type="skybox" builtin="flat" rgb1="0.95 0.95 0.94" rgb2="0.95 0.95 0.94" width="8" height="48"/>
@@ -53,10 +55,12 @@ def scene(
   <mesh name="sweep" vertex="{_sweep(step)}"/>
 </asset>
 <worldbody>
-  <light directional="true" pos="{wide / 2} {deep / 2} 4" dir="-0.28 0.36 -1" diffuse="0.40 0.39 0.37" castshadow="{str(cast_shadows).lower()}"/>
-  <light directional="true" pos="{wide / 2} {deep / 2} 4" dir="0.62 -0.55 -0.55" diffuse="0.24 0.24 0.25" castshadow="false"/>
-  <geom type="box" group="2" size="{wide / 2} {deep / 2} 0.02" pos="{wide / 2} {deep / 2} {WALL_HEIGHT + 0.02}" rgba="0.97 0.97 0.96 0.99" material="lit" contype="0" conaffinity="0"/>
-  <geom type="box" size="{wide / 2} {deep / 2} 0.05" pos="{wide / 2} {deep / 2} -0.05" material="floor" contype="0" conaffinity="0"/>
+  <light directional="true" pos="{middle} 4" dir="-0.28 0.36 -1" diffuse="0.40 0.39 0.37"
+    castshadow="{str(cast_shadows).lower()}"/>
+  <light directional="true" pos="{middle} 4" dir="0.62 -0.55 -0.55" diffuse="0.24 0.24 0.25" castshadow="false"/>
+  <geom type="box" group="2" size="{middle} 0.02" pos="{middle} {WALL_HEIGHT + 0.02}" rgba="0.97 0.97 0.96 0.99"
+    material="lit" contype="0" conaffinity="0"/>
+  <geom type="box" size="{middle} 0.05" pos="{middle} -0.05" material="floor" contype="0" conaffinity="0"/>
 {_walls(house)}{_rug(house)}{_contact_shadows(house)}{bodies}<body name="agent">
   <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/><joint type="hinge" axis="0 0 1"/>
   <geom type="mesh" mesh="sweep" contype="1" conaffinity="0" group="5" mass="1"/>
@@ -90,8 +94,12 @@ def _box(name: str, x0: float, y0: float, x1: float, y1: float, z0: float, z1: f
 
 def _walls(house: House) -> str:
     wide, deep, thick = house.width / 100, house.depth / 100, 0.1
-    sides = [(-thick, deep, wide + thick, deep + thick), (-thick, -thick, wide + thick, 0),
-             (-thick, 0, 0, deep), (wide, 0, wide + thick, deep)]  # fmt: skip
+    sides = [
+        (-thick, deep, wide + thick, deep + thick),
+        (-thick, -thick, wide + thick, 0),
+        (-thick, 0, 0, deep),
+        (wide, 0, wide + thick, deep),
+    ]
     if house.notch:
         x0, y0, x1, y1 = (side / 100 for side in house.notch)
         sides.append((x0, y0, x1, y1))

@@ -101,7 +101,7 @@ class Simulator(Protocol):
 
 
 def heading(rotation: int) -> tuple[float, float]:
-    """x and z of a step of 1 m; exact for quarter turns."""
+    """X and z of a step of 1 m; exact for quarter turns."""
     exact = {0: (0.0, 1.0), 90: (1.0, 0.0), 180: (0.0, -1.0), 270: (-1.0, 0.0)}
     turned = rotation % 360
     return exact.get(turned) or (math.sin(math.radians(turned)), math.cos(math.radians(turned)))

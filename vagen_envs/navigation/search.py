@@ -47,7 +47,9 @@ def shortest_path(
 
     def at(cell: tuple[int, int]) -> Pose:
         i, j = cell
-        return Pose(round(start.x + i * right[0] + j * ahead[0], 6), round(start.z + i * right[1] + j * ahead[1], 6), turn)
+        return Pose(
+            round(start.x + i * right[0] + j * ahead[0], 6), round(start.z + i * right[1] + j * ahead[1], 6), turn
+        )
 
     while open_poses and len(came) < _MOST_POSES:
         estimate, negative_cost, cell = heapq.heappop(open_poses)

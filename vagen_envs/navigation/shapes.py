@@ -43,8 +43,16 @@ class Part:
     solid: bool = True
 
 
-def box(width: float, depth: float, height: float, at: Vector, color: Color, turn: Vector = (0, 0, 0),
-        glow: float = 0.0, shine: float = 0.1) -> Part:  # fmt: skip
+def box(
+    width: float,
+    depth: float,
+    height: float,
+    at: Vector,
+    color: Color,
+    turn: Vector = (0, 0, 0),
+    glow: float = 0.0,
+    shine: float = 0.1,
+) -> Part:
     """A box whose bottom is at `at[2]` before it is turned about its centre."""
     x, y, z = at
     return Part("box", (width / 2, depth / 2, height / 2), (x, y, z + height / 2), color, turn, glow, shine)
@@ -61,8 +69,16 @@ def disc(radius: float, thick: float, at: Vector, color: Color, tilt: float = 0.
     return Part("cylinder", (radius, thick / 2), at, color, (90.0 - tilt, 0.0, 0.0), glow)
 
 
-def ball(at: Vector, color: Color, rx: float, ry: float | None = None, rz: float | None = None,
-         turn: Vector = (0, 0, 0), glow: float = 0.0, shine: float = 0.1) -> Part:  # fmt: skip
+def ball(
+    at: Vector,
+    color: Color,
+    rx: float,
+    ry: float | None = None,
+    rz: float | None = None,
+    turn: Vector = (0, 0, 0),
+    glow: float = 0.0,
+    shine: float = 0.1,
+) -> Part:
     """An ellipsoid around `at`; a sphere if only one radius is given."""
     return Part("ellipsoid", (rx, ry or rx, rz or rx), at, color, turn, glow, shine)
 
@@ -72,8 +88,16 @@ def bar(start: Vector, end: Vector, radius: float, color: Color, shine: float = 
     return Part("capsule", (radius,), start, color, end, 0.0, shine)
 
 
-def taper(low: float, high: float, height: float, at: Vector, color: Color, steps: int = 4, glow: float = 0.0,
-          shine: float = 0.1) -> list[Part]:  # fmt: skip
+def taper(
+    low: float,
+    high: float,
+    height: float,
+    at: Vector,
+    color: Color,
+    steps: int = 4,
+    glow: float = 0.0,
+    shine: float = 0.1,
+) -> list[Part]:
     """A round body whose radius goes from `low` at its foot to `high` at its top, in steps."""
     x, y, z = at
     each = height / steps

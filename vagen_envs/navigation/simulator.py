@@ -1,20 +1,18 @@
-"""The embedded simulator: a furnished room in MuJoCo. The only file that touches MuJoCo.
+"""The embedded simulator: a furnished room in MuJoCo. Only this file and `camera` touch MuJoCo.
 
-MuJoCo tests moves (collision of a swept hull), sees (rays) and renders (OpenGL through EGL or OSMesa).
+MuJoCo tests moves (collision of a swept hull), sees (rays) and renders.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import math
-import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.errors import SimulatorError
+from vagen_envs.navigation.camera import ENV_ID, Camera, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
@@ -30,84 +28,15 @@ from vagen_envs.navigation.scene import (
 )
 from vagen_envs.pictures import Pixels
 
-ENV_ID = "vagen/Navigation-v0"
 AGENT_Y = 0.9
 EYE_Y = 1.576
 """Metres; AI2-THOR's default agent."""
+_CEILING = 2
+"""Its group of geoms in `mjcf.scene`."""
+_MAP_DISTANCE = 20.0
+"""Metres from which the map is seen, so that walls hardly lean."""
 _PARTS = 4
 """Largest parts of a thing that are looked for: each at its middle and near its ends."""
-_GL_HELP = (
-    "no OpenGL without a screen: {causes}. Install the Debian packages libegl1 and libgl1-mesa-dri (EGL) or "
-    "libosmesa6 (OSMesa); the environment variable MUJOCO_GL=egl or osmesa chooses one"
-)
-
-
-def mujoco() -> Any:
-    """The module. Raises MissingExtraError where it isn't installed."""
-    try:
-        return importlib.import_module("mujoco")
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(ENV_ID, "navigation", "mujoco") from error
-
-
-class Camera:
-    """An OpenGL context of one environment, into which rooms are loaded as they come.
-
-    It may be used by several threads one after the other, and is made anew in a forked process: Mesa's
-    software renderer is told to do without threads, which a fork would lose.
-    """
-
-    def __init__(self, resolution: int) -> None:
-        self.resolution = resolution
-        self._process = 0
-        self._gl: Any = None
-        self._renderer: Any = None
-        self._loaded: Any = None
-
-    def picture(self, model: Any, scene: Any, update: Any) -> Pixels:
-        """Render what `update()` puts into `scene`."""
-        mj = mujoco()
-        if self._process != os.getpid():
-            self._gl = self._renderer = self._loaded = None
-            self._gl, self._process = _context(self.resolution), os.getpid()
-        with self._gl.as_current():
-            if self._loaded is not model:
-                if self._renderer is not None:
-                    self._renderer.free()
-                self._renderer = mj.MjrContext(model, mj.mjtFontScale.mjFONTSCALE_50)
-                mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, self._renderer)
-                self._loaded = model
-            update()
-            view = mj.MjrRect(0, 0, self.resolution, self.resolution)
-            pixels = np.empty((self.resolution, self.resolution, 3), np.uint8)
-            mj.mjr_render(view, scene, self._renderer)
-            mj.mjr_readPixels(pixels, None, view, self._renderer)
-        return np.ascontiguousarray(pixels[::-1])
-
-    def close(self) -> None:
-        """Free the context. May be called twice."""
-        if self._gl is not None and self._process == os.getpid():
-            with self._gl.as_current():
-                if self._renderer is not None:
-                    self._renderer.free()
-            self._gl.free()
-        self._gl = self._renderer = self._loaded = None
-        self._process = 0
-
-
-def _context(resolution: int) -> Any:
-    os.environ.setdefault("LP_NUM_THREADS", "0")
-    asked = os.environ.get("MUJOCO_GL", "").lower()
-    causes = []
-    for name in (asked,) if asked in ("egl", "osmesa") else ("egl", "osmesa"):
-        try:
-            with contextlib.suppress(KeyError):
-                if os.environ["PYOPENGL_PLATFORM"] != name:
-                    del os.environ["PYOPENGL_PLATFORM"]
-            return importlib.import_module(f"mujoco.{name}").GLContext(resolution, resolution)
-        except (ImportError, AttributeError, RuntimeError, OSError) as error:
-            causes.append(f"{name}: {error}")
-    raise SimulatorError(ENV_ID, _GL_HELP.format(causes="; ".join(causes)))
 
 
 class HouseSimulator:
@@ -119,11 +48,19 @@ class HouseSimulator:
         camera: where pictures are made; `None` if none will be asked for.
         step_length: metres of a move.
         field_of_view: of the camera, vertically and horizontally, in degrees.
-        cast_shadows: have the lamp throw shadows, which costs a CPU twice the time of a frame.
+        cast_shadows: have the lamp throw shadows, which takes a CPU four times as long.
     """
 
-    def __init__(self, house: House, start: Pose, camera: Camera | None = None, *, step_length: float = 0.25,
-                 field_of_view: float = 100.0, cast_shadows: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        house: House,
+        start: Pose,
+        camera: Camera | None = None,
+        *,
+        step_length: float = 0.25,
+        field_of_view: float = 100.0,
+        cast_shadows: bool = False,
+    ) -> None:
         self._mj = mj = mujoco()
         self.house, self.pose, self.camera = house, start, camera
         self.step_length, self.field_of_view = step_length, field_of_view
@@ -223,8 +160,20 @@ class HouseSimulator:
         chosen = np.flatnonzero(inside)
         if chosen.size:
             hits, far = np.empty(chosen.size, np.int32), np.empty(chosen.size)
-            self._mj.mj_multiRay(self._model, self._data, eye, rays[chosen].ravel(), None, True, self._agent, hits, far,
-                                 None, chosen.size, VISIBILITY_DISTANCE)  # fmt: skip
+            self._mj.mj_multiRay(
+                self._model,
+                self._data,
+                eye,
+                rays[chosen].ravel(),
+                None,
+                True,
+                self._agent,
+                hits,
+                far,
+                None,
+                chosen.size,
+                VISIBILITY_DISTANCE,
+            )
             owners = self._owners[chosen]
             seen[owners[self._model.geom_bodyid[hits] == owners + 1]] = True
         return seen
@@ -268,15 +217,18 @@ class HouseSimulator:
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
-        mj = self._mj
+        mj, shown = self._mj, self._model.vis.global_
         wide, deep = self.house.width / 100, self.house.depth / 100
         view, option = mj.MjvCamera(), mj.MjvOption()
-        option.geomgroup[2] = 0
+        option.geomgroup[_CEILING] = 0
         view.lookat[:] = (wide / 2, deep / 2, 0.0)
-        reach = max(wide, deep) / 2 + 0.3
-        view.distance = WALL_HEIGHT * 0.5 + reach / math.tan(math.radians(self.field_of_view / 2)) + 1.0
-        view.azimuth, view.elevation = 90.0, -90.0
-        return self._render(view, option)
+        view.distance, view.azimuth, view.elevation = _MAP_DISTANCE, 90.0, -90.0
+        reach = max(wide, deep) / 2 + 0.15
+        shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
+        try:
+            return self._render(view, option)
+        finally:
+            shown.fovy = self.field_of_view
 
     def segmentation(self) -> NDArray[np.intp]:
         """For each pixel the index of the thing in `house.things`, or -1: an independent look at what is visible."""
@@ -292,7 +244,8 @@ class HouseSimulator:
         for geom in self._scene.geoms[: self._scene.ngeom]:
             if geom.objtype == mj.mjtObj.mjOBJ_GEOM:
                 bodies[geom.segid + 1] = self._model.geom_bodyid[geom.objid] - 1
-        return bodies[segment]
+        things: NDArray[np.intp] = bodies[segment]
+        return things
 
     def _scene_of(self) -> Any:
         if self._scene is None:

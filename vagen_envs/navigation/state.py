@@ -10,8 +10,12 @@ from vagen_envs.core import State
 
 Seen = tuple[str, str, float]
 
-_WHERE = {"ahead": "ahead of the agent", "right": "to the right of the agent", "left": "to the left of the agent",
-          "back": "behind the agent"}  # fmt: skip
+_WHERE = {
+    "ahead": "ahead of the agent",
+    "right": "to the right of the agent",
+    "left": "to the left of the agent",
+    "back": "behind the agent",
+}
 
 
 @dataclass(frozen=True, slots=True)
