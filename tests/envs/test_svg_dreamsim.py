@@ -79,8 +79,14 @@ def test_the_published_layout_is_loaded_and_scores(weights, pictures):
     assert same["dino"] == pytest.approx(1, abs=1e-5)
     assert 0 <= other["dreamsim"] < same["dreamsim"]
     assert 0 <= other["dino"] < same["dino"]
-    smaller = [picture[::2, ::2] for picture in pictures[:1]]
-    assert scorer.score(smaller, smaller)[0]["dreamsim"] == pytest.approx(1, abs=1e-5)
+
+
+def test_pictures_of_another_size_are_resized(pictures):
+    from vagen_envs.svg.scorers.dreamsim import as_batch
+
+    assert torch.equal(as_batch(pictures, torch.device("cpu")) * 255, torch.tensor(np.stack(pictures)).permute(0, 3, 1, 2))
+    flat = [np.full((100, 100, 3), 51, np.uint8)]
+    assert torch.allclose(as_batch(flat, torch.device("cpu")), torch.full((1, 3, 224, 224), 0.2))
 
 
 def test_lora_is_added_as_alpha_over_r_times_b_a(weights):

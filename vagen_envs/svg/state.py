@@ -12,7 +12,7 @@ from vagen_envs.core import State
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
 
-_HUES = ((15, "red"), (40, "orange"), (68, "yellow"), (165, "green"), (195, "cyan"), (250, "blue"), (290, "purple"),
+_HUES = ((15, "red"), (40, "orange"), (68, "yellow"), (168, "green"), (200, "cyan"), (250, "blue"), (290, "purple"),
          (345, "pink"), (361, "red"))  # fmt: skip
 
 
