@@ -14,7 +14,14 @@ pytest.importorskip("skimage")
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
 from vagen_envs.svg.scorers.vit import Block, VisionTransformer  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402
-    ADAPTER, ADAPTER_CONFIG, CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load_adapter,
+    ADAPTER,
+    ADAPTER_CONFIG,
+    CLIP,
+    DINO_BASE,
+    DINO_SMALL,
+    FILES,
+    OPEN_CLIP,
+    load_adapter,
 )  # fmt: skip
 
 RANK, ALPHA = 4, 2
@@ -84,7 +91,9 @@ def test_the_published_layout_is_loaded_and_scores(weights, pictures):
 def test_pictures_of_another_size_are_resized(pictures):
     from vagen_envs.svg.scorers.dreamsim import as_batch
 
-    assert torch.equal(as_batch(pictures, torch.device("cpu")) * 255, torch.tensor(np.stack(pictures)).permute(0, 3, 1, 2))
+    assert torch.equal(
+        as_batch(pictures, torch.device("cpu")) * 255, torch.tensor(np.stack(pictures)).permute(0, 3, 1, 2)
+    )
     flat = [np.full((100, 100, 3), 51, np.uint8)]
     assert torch.allclose(as_batch(flat, torch.device("cpu")), torch.full((1, 3, 224, 224), 0.2))
 

@@ -41,8 +41,10 @@ def _fetch_nothing(url: str, *_: Any) -> bytes:
     raise ValueError(f"reading {url[:40]!r} is not allowed")
 
 
-class _Surface(PNGSurface):  # type: ignore[misc]
+class _Surface(PNGSurface):
     """cairosvg's surface with a context that takes notes."""
+
+    context: Any
 
     def set_context_size(self, width: float, height: float, viewbox: Any, tree: Any) -> None:
         if not isinstance(self.context, _Context):  # nested viewports come by here too
@@ -52,7 +54,7 @@ class _Surface(PNGSurface):  # type: ignore[misc]
         super().set_context_size(width, height, viewbox, tree)
 
 
-class _Context(cairocffi.Context):  # type: ignore[misc]
+class _Context(cairocffi.Context):
     surface: _Surface
 
     def fill_preserve(self) -> None:
@@ -71,7 +73,7 @@ class _Context(cairocffi.Context):  # type: ignore[misc]
 
     def _note(self, how: str, box: tuple[float, float, float, float]) -> None:
         marks = self.surface.marks
-        if len(marks) >= MAX_MARKS or box[0] >= box[2] and box[1] >= box[3]:
+        if len(marks) >= MAX_MARKS or (box[0] >= box[2] and box[1] >= box[3]):
             return
         colour = _colour(self.get_source())
         if colour is None:

@@ -72,7 +72,7 @@ class DreamSim(nn.Module):
         )
         for (index, name), change in added.items():
             try:
-                weight = self.networks[index].vit.get_parameter(name)  # type: ignore[union-attr, operator]
+                weight = self.networks[index].vit.get_parameter(name)
                 with torch.no_grad():
                     weight += change
             except (IndexError, AttributeError, RuntimeError) as error:
