@@ -21,10 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = "bench,human"
+EXTRAS = "bench,human,svg"
 GROUPS = {"bench": (), "test": ("test", "lint")}
 
-DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": (), "test": ("chromium",)}  # looks at the report
+# libcairo2 draws SVGs; chromium looks at the report
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": ("libcairo2",), "test": ("libcairo2", "chromium")}
 
 # Installed without what they ask for: the old `gym` isn't needed to use them as test oracles.
 ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6",)}
