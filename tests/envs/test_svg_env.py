@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import pickle
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -23,6 +26,7 @@ from vagen_envs.svg.env import GAP
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.state import SvgState, colour_name, elements
 
+GOLDEN = "30ba64fb6c0b48e12436224a587cd624d498ffe44bbfd2265df149a448cf1a60"
 ID = "vagen/SVGReconstruction-v0"
 TWO = (
     '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg"><circle cx="25" cy="25" r="15" fill="red"/>'
@@ -196,6 +200,29 @@ def test_the_built_in_icons_are_many_different_and_split():
     assert len(set(contents)) == len(contents)
     assert all(len(icons) > 80 for icons in splits.values())
     assert vagen_envs.ENV_IDS
+
+
+def test_levels_are_the_golden_ones():
+    """If this fails on purpose, the environment needs a new version: its scores can't be compared any more."""
+    env = make(size=32, observation="text")
+    contents = [
+        env.reset(seed=seed, options={"split": split})[1]["level"]["content"]
+        for split in ("train", "val", "test")
+        for seed in range(32)
+    ]
+    assert hashlib.sha256("".join(contents).encode()).hexdigest() == GOLDEN
+
+
+def test_without_the_extra_one_error_names_it():
+    code = (
+        "import sys; sys.modules['cairosvg'] = sys.modules['defusedxml'] = None\n"
+        "import gymnasium, vagen_envs\n"
+        "from vagen_envs.errors import MissingExtraError\n"
+        "try: gymnasium.make('vagen/SVGReconstruction-v0')\n"
+        "except MissingExtraError as error: assert 'vagen-envs[svg]' in str(error); print('named')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "named\n"
 
 
 ROWS = [{"Filename": f"{i}.svg", "Svg": TWO.replace("25", str(20 + i))} for i in range(60)]

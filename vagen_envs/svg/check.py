@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml import DefusedXmlException
-from defusedxml import ElementTree as DefusedTree
-
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
@@ -71,6 +68,9 @@ def check(text: str) -> None:
 
 
 def _parse(text: str) -> Element:
+    from defusedxml import DefusedXmlException  # here, since `Renderer` is what says that the extra is missing
+    from defusedxml import ElementTree as DefusedTree
+
     try:
         root: Element = DefusedTree.fromstring(text.encode(), forbid_dtd=True)
     except UnicodeEncodeError:
