@@ -108,6 +108,18 @@ class Random(Agent):
         return Reply(env.grammar.render(actions, **words))
 
 
+class Tracer(Agent):
+    """Traces the target's pixels, where that is the task: a baseline that doesn't look behind the curtain."""
+
+    name = "tracer"
+
+    def reply(self, game: Game) -> Reply:
+        traced: Callable[[], str] | None = getattr(game.env, "traced_reply", None)
+        if traced is None:
+            raise TypeError(f"the tracer plays SVGReconstruction only, not {game.env.id}; leave it out: --agent")
+        return Reply(traced())
+
+
 def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[str]:
     """Valid actions by the grammar alone: names, calls with whole numbers from -100 to 100, or some words."""
     grammar = env.grammar.actions
@@ -126,5 +138,5 @@ def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[st
     )
 
 
-SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random)}
+SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random, Tracer)}
 """The agents that need no model, by name."""

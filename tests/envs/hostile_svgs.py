@@ -11,9 +11,8 @@ def svg(body: str, attributes: str = 'viewBox="0 0 100 100"', prolog: str = "") 
 
 
 def use_bomb(levels: int, times: int, tag: str = "g", href: str = "xlink:href") -> str:
-    layers = ['<circle id="l0" r="1"/>']
-    for i in range(1, levels):
-        layers.append(f'<{tag} id="l{i}">' + f'<use {href}="#l{i - 1}"/>' * times + f"</{tag}>")
+    uses = [f'<{tag} id="l{i}">' + f'<use {href}="#l{i - 1}"/>' * times + f"</{tag}>" for i in range(1, levels)]
+    layers = ['<circle id="l0" r="1"/>', *uses]
     return svg(f'<defs>{"".join(layers)}</defs><use {href}="#l{levels - 1}"/>')
 
 
@@ -52,7 +51,7 @@ def hostile(canary: str, address: str) -> dict[str, str]:
             use_href=svg(f'<use href="{target}#a"/>'),
             tref=svg(f'<text><tref xlink:href="{target}"/></text>'),
             fill=svg(f'<rect width="9" height="9" fill="url({target})"/>'),
-            fill_quoted=svg(f"<rect width=\"9\" height=\"9\" fill=\"url('{target}')\"/>"),
+            fill_quoted=svg(f'<rect width="9" height="9" fill="url(\'{target}\')"/>'),
             style=svg(f'<rect width="9" height="9" style="fill:url({target}#a)"/>'),
             import_rule=svg(f'<style>@import url("{target}");</style><rect width="9" height="9"/>'),
             import_string=svg(f'<style>@import "{target}";</style><rect width="9" height="9"/>'),

@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cairosvg")
 
-import vagen_envs  # noqa: F401, E402
-from vagen_envs.svg.check import Refused, check  # noqa: E402
-from vagen_envs.svg.renderer import Renderer  # noqa: E402
+import vagen_envs  # noqa: F401
+from vagen_envs.svg.check import Refused, check
+from vagen_envs.svg.renderer import Renderer
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hostile_svgs import hostile, svg  # noqa: E402
+from hostile_svgs import hostile, svg
 
 GOOD = svg('<circle cx="50" cy="50" r="40" fill="red"/>')
 MOST_SECONDS = 3.0
@@ -112,7 +112,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
         (svg('<circle r="1e308"/>'), "numbers may go up to"),
         (svg('<g id="a"><use href="#a"/></g>'), 'in a circle, at id="a"'),
         (svg("<rect/>", ""), 'viewBox="0 0 100 100"'),
-        (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
+        ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
     ],
 )
 def test_the_author_is_told_what_is_wrong(text, words):
@@ -225,7 +225,26 @@ def test_a_fork_has_its_own_workers(renderer):
 # -- fuzzing -----------------------------------------------------------------------------------
 
 TAGS = st.sampled_from(
-    "svg g defs use path rect circle text tspan mask pattern marker clipPath linearGradient stop style image a".split()
+    [
+        "svg",
+        "g",
+        "defs",
+        "use",
+        "path",
+        "rect",
+        "circle",
+        "text",
+        "tspan",
+        "mask",
+        "pattern",
+        "marker",
+        "clipPath",
+        "linearGradient",
+        "stop",
+        "style",
+        "image",
+        "a",
+    ]
 )
 VALUES = st.one_of(
     st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
@@ -233,8 +252,31 @@ VALUES = st.one_of(
     st.text(max_size=20),
 )
 NAMES = st.sampled_from(
-    "id href d fill stroke mask clip-path x y r width height transform viewBox style opacity marker-end points "
-    "stroke-dasharray font-size gradientTransform offset filter".split()
+    [
+        "id",
+        "href",
+        "d",
+        "fill",
+        "stroke",
+        "mask",
+        "clip-path",
+        "x",
+        "y",
+        "r",
+        "width",
+        "height",
+        "transform",
+        "viewBox",
+        "style",
+        "opacity",
+        "marker-end",
+        "points",
+        "stroke-dasharray",
+        "font-size",
+        "gradientTransform",
+        "offset",
+        "filter",
+    ]
 )
 
 
@@ -266,7 +308,9 @@ def test_any_document_is_drawn_or_explained(fuzzed, body):
 
 
 @settings(max_examples=150)
-@given(text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin"))))
+@given(
+    text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin")))
+)
 def test_any_text_is_drawn_or_explained(fuzzed, text):
     for each in (text, f"<svg {text}", svg(text)):
         drawing = fuzzed.draw(each, 32)

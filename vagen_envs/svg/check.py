@@ -11,10 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from xml.etree.ElementTree import Element, ParseError  # noqa: S405 - the types only; defusedxml parses
-
-from defusedxml import DefusedXmlException
-from defusedxml import ElementTree as DefusedTree
+from xml.etree.ElementTree import Element, ParseError
 
 MAX_LENGTH = 32_768
 """Characters."""
@@ -71,6 +68,9 @@ def check(text: str) -> None:
 
 
 def _parse(text: str) -> Element:
+    from defusedxml import DefusedXmlException  # here, since `Renderer` is what says that the extra is missing
+    from defusedxml import ElementTree as DefusedTree
+
     try:
         root: Element = DefusedTree.fromstring(text.encode(), forbid_dtd=True)
     except UnicodeEncodeError:

@@ -73,11 +73,10 @@ def load_dataset(name: str, max_length: int) -> Dataset:
         # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
         key = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
         splits[split_of(key)].append(icon)
-    if name in BUILT_IN:
-        fingerprint = name
-    else:
-        fingerprint = hashlib.sha256(b"\0".join(sorted(by_content))).hexdigest()[:32]
-    return Dataset(fingerprint, {split: tuple(of_split) for split, of_split in splits.items()})
+    fingerprint = hashlib.sha256(b"\0".join(sorted(by_content))).hexdigest()[:32]
+    return Dataset(
+        name if name in BUILT_IN else fingerprint, {split: tuple(of_split) for split, of_split in splits.items()}
+    )
 
 
 def _read(name: str) -> Iterator[Icon]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import colorsys
+import itertools
 import json
 import re
 import sys
@@ -104,7 +105,7 @@ def pairs(icons: Sequence[Icon], renderer: Renderer, size: int = 224, seed: int 
                 picture = renderer.draw(svg, size).pixels
                 if picture is not None and not np.array_equal(picture, steps[-1]):
                     steps.append(picture)
-            for better, worse in zip(steps, steps[1:], strict=False):
+            for better, worse in itertools.pairwise(steps):
                 yield Pair(label, target, better, worse)
             if len(steps) > 1:
                 yield Pair(f"{label} against another icon", target, steps[1], another)

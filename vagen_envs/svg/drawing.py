@@ -41,8 +41,10 @@ def _fetch_nothing(url: str, *_: Any) -> bytes:
     raise ValueError(f"reading {url[:40]!r} is not allowed")
 
 
-class _Surface(PNGSurface):  # type: ignore[misc]
+class _Surface(PNGSurface):
     """cairosvg's surface with a context that takes notes."""
+
+    context: Any
 
     def set_context_size(self, width: float, height: float, viewbox: Any, tree: Any) -> None:
         if not isinstance(self.context, _Context):  # nested viewports come by here too
@@ -52,7 +54,7 @@ class _Surface(PNGSurface):  # type: ignore[misc]
         super().set_context_size(width, height, viewbox, tree)
 
 
-class _Context(cairocffi.Context):  # type: ignore[misc]
+class _Context(cairocffi.Context):
     surface: _Surface
 
     def fill_preserve(self) -> None:
@@ -71,7 +73,7 @@ class _Context(cairocffi.Context):  # type: ignore[misc]
 
     def _note(self, how: str, box: tuple[float, float, float, float]) -> None:
         marks = self.surface.marks
-        if len(marks) >= MAX_MARKS or box[0] >= box[2] and box[1] >= box[3]:
+        if len(marks) >= MAX_MARKS or (box[0] >= box[2] and box[1] >= box[3]):
             return
         colour = _colour(self.get_source())
         if colour is None:
@@ -111,19 +113,22 @@ def _colour(source: Any) -> str | None:
 
 def shape_of(path: Any) -> str:
     """What a path looks like: circle, ellipse, rectangle (maybe rounded), triangle, line or just shape."""
-    corners: list[tuple[float, float]] = []
+    outlines: list[list[tuple[float, float]]] = []
     for kind, points in path:
-        if kind == cairocffi.PATH_MOVE_TO:
-            if len(corners) > 1:
-                return "shape"  # of more than one piece
-            corners = [points]
-        elif kind == cairocffi.PATH_LINE_TO and points != corners[-1]:
-            corners.append(points)
+        if kind == cairocffi.PATH_MOVE_TO:  # also after each closing of an outline
+            outlines.append([points])
+        elif kind == cairocffi.PATH_LINE_TO and points != outlines[-1][-1]:
+            outlines[-1].append(points)
         elif kind == cairocffi.PATH_CURVE_TO:
-            x0, y0 = corners[-1]
+            x0, y0 = outlines[-1][-1]
             x1, y1, x2, y2, x3, y3 = points
-            corners += [((x0 + 3 * (x1 + x2) + x3) / 8, (y0 + 3 * (y1 + y2) + y3) / 8), (x3, y3)]
-    if len(corners) > 1 and math.dist(corners[0], corners[-1]) < 1e-3:
+            outlines[-1] += [((x0 + 3 * (x1 + x2) + x3) / 8, (y0 + 3 * (y1 + y2) + y3) / 8), (x3, y3)]
+    outlines = [outline for outline in outlines if len(outline) > 1]
+    if len(outlines) != 1:
+        return "shape"
+    corners = outlines[0]
+    length = math.dist(*zip(*(_ends(values) for values in zip(*corners, strict=True)), strict=True))
+    if math.dist(corners[0], corners[-1]) < 0.01 * length:
         corners.pop()
     if len(corners) < 3:
         return "line"

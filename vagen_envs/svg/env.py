@@ -141,9 +141,7 @@ class SvgEnv(VagenEnv):
 
     def _state_of(self, drawing: Drawing | None) -> SvgState:
         drawn = drawing is not None and drawing.pixels is not None
-        return SvgState(
-            self._target_elements, elements(drawing.marks, self.config.size) if drawing and drawn else None
-        )
+        return SvgState(self._target_elements, elements(drawing.marks, self.config.size) if drawing and drawn else None)
 
     def _extract(self) -> SvgState:
         return self._state_of(self._drawing)
@@ -220,10 +218,12 @@ def _random_svg(stream: HashStream) -> str:
         x, y, width, height = (5 + stream.below(90) for _ in range(4))
         colour = f"#{stream.below(1 << 24):06x}"
         shapes.append(
-            stream.choice((
-                f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
-                f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
-                f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
-            ))  # fmt: skip
+            stream.choice(
+                (
+                    f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
+                    f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
+                    f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
+                )
+            )
         )
     return f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{"".join(shapes)}</svg>'

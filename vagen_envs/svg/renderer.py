@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,9 +98,9 @@ class _Worker:
         bgrx = np.frombuffer(self._read(size * size * 4, deadline), np.uint8).reshape(size, size, 4)
         return Drawing(np.ascontiguousarray(bgrx[:, :, 2::-1]), None, tuple(map(tuple, header["marks"])))
 
-    def _header(self, deadline: float) -> dict[str, object]:
+    def _header(self, deadline: float) -> dict[str, Any]:
         length = int.from_bytes(self._read(4, deadline), "little")
-        header: dict[str, object] = json.loads(bytes(self._read(length, deadline)))
+        header: dict[str, Any] = json.loads(bytes(self._read(length, deadline)))
         return header
 
     def _read(self, length: int, deadline: float) -> bytearray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -11,14 +12,23 @@ from vagen_envs.core import State
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
 
-_COLOURS = {
-    "black": "000000", "dark gray": "404040", "gray": "808080", "light gray": "c8c8c8", "white": "ffffff",
-    "red": "f02020", "dark red": "8b0f1a", "orange": "ff8c1a", "brown": "7b4a2a", "yellow": "ffd93b", "cream": "ffe8c0",
-    "green": "30b040", "light green": "a0e070", "dark green": "105a20", "teal": "109090", "cyan": "30d0f0",
-    "light blue": "90c8f8", "blue": "2070f0", "dark blue": "182868", "purple": "7a30b0", "light purple": "c0a8e8",
-    "pink": "f890b8", "magenta": "e01890", "tan": "d0a080",
-}  # fmt: skip
-_RGB = {name: tuple(int(digits[i : i + 2], 16) for i in (0, 2, 4)) for name, digits in _COLOURS.items()}
+_HUES = ((15, "red"), (40, "orange"), (68, "yellow"), (168, "green"), (200, "cyan"), (250, "blue"), (290, "purple"),
+         (345, "pink"), (361, "red"))  # fmt: skip
+
+
+def colour_name(colour: str) -> str:
+    """A plain name for `#rrggbb`, such as `light blue`, `dark gray` or `brown`."""
+    r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, lightness, _ = colorsys.rgb_to_hls(r, g, b)
+    if max(r, g, b) - min(r, g, b) < 0.1:
+        greys = ((0.12, "black"), (0.4, "dark gray"), (0.7, "gray"), (0.95, "light gray"), (2.0, "white"))
+        return next(name for end, name in greys if lightness < end)
+    name = next(name for end, name in _HUES if hue * 360 < end)
+    if name in ("red", "orange") and lightness < 0.45 and hue * 360 > 8:
+        return "brown"
+    if name == "red" and lightness > 0.72:
+        return "pink"
+    return f"light {name}" if lightness > 0.75 else f"dark {name}" if lightness < 0.25 else name
 
 
 class Element(NamedTuple):
@@ -40,17 +50,11 @@ class Element(NamedTuple):
     width: int
     height: int
 
-    @property
-    def colour_name(self) -> str:
-        """The nearest of two dozen plain names."""
-        r, g, b = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
-        return min(_RGB, key=lambda n: 3 * (r - _RGB[n][0]) ** 2 + 4 * (g - _RGB[n][1]) ** 2 + 2 * (b - _RGB[n][2]) ** 2)
-
     def words(self) -> str:
         """Such as `a filled red circle at (50, 40), 20 wide and 20 high`."""
         article = "an" if self.how[0] in "aeiou" else "a"
         where = f"at ({self.x}, {self.y}), {self.width} wide and {self.height} high"
-        return f"{article} {self.how} {self.colour_name} {self.shape} {where}"
+        return f"{article} {self.how} {colour_name(self.colour)} {self.shape} {where}"
 
 
 def elements(marks: Iterable[tuple[str, str, str, float, float, float, float]], size: int) -> tuple[Element, ...]:

@@ -40,14 +40,15 @@ class _Network(nn.Module):
         mean, std = _IMAGENET if kind == "dino" else _CLIP
         self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1))
-        self.vit = VisionTransformer(kind, width, heads)
-        rest = dict(state)
+        with torch.device("meta"):  # no time for initial values that are replaced at once
+            self.vit = VisionTransformer(kind, width, heads)
+        rest = {name: tensor.float().contiguous() for name, tensor in state.items()}
         projection = rest.pop("proj", None)
         if (projection is None) != (kind == "dino"):
             raise ScorerError(f"{file} is not a {kind} checkpoint: its projection; get it from {FILES[file]}")
-        self.projection = None if projection is None else nn.Parameter(projection.float())
+        self.projection = None if projection is None else nn.Parameter(projection)
         try:
-            self.vit.load_state_dict(rest)
+            self.vit.load_state_dict(rest, assign=True)
         except RuntimeError as error:
             message = str(error)[:300]
             raise ScorerError(f"{file} is not the expected network ({message}); get it from {FILES[file]}") from error
@@ -71,7 +72,7 @@ class DreamSim(nn.Module):
         )
         for (index, name), change in added.items():
             try:
-                weight = self.networks[index].vit.get_parameter(name)  # type: ignore[union-attr, operator]
+                weight = self.networks[index].vit.get_parameter(name)
                 with torch.no_grad():
                     weight += change
             except (IndexError, AttributeError, RuntimeError) as error:

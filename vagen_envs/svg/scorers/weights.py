@@ -64,7 +64,7 @@ def load(folder: Path, file: str) -> Any:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ScorerError(f"{path} is not a checkpoint of tensors ({error}); get it again from {FILES[file]}") from error
+        raise ScorerError(f"{path} is not a checkpoint of tensors ({error}); get it from {FILES[file]}") from error
 
 
 def load_adapter(folder: Path) -> tuple[dict[tuple[int, str], Tensor], str]:
