@@ -16,13 +16,12 @@ import typer
 from rich.table import Table
 
 import vagen_envs
+from vagen_benchmarks import training
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
 from vagen_benchmarks.compare import read_side
 from vagen_benchmarks.doctor import examine
-from vagen_benchmarks import training
-from vagen_benchmarks.agents import SCRIPTED, Agent
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.export import export
 from vagen_benchmarks.lineup import Asked, make_agents

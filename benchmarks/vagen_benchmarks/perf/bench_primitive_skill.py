@@ -54,7 +54,7 @@ def test_turn_theirs(benchmark: Any, env: Any) -> None:
     scene = env._session._now._scene
     targets: list[Any] = []
     control = scene.control
-    scene.control = lambda target: targets.append(target.clone()) or control(target)
+    scene.control = lambda target: (targets.append(target.clone()), control(target))[1]  # type: ignore[func-returns-value]
     env.step(REPLY)
     del scene.control
 
