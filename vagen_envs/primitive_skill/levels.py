@@ -140,9 +140,12 @@ def draw_level(task: str, stream: HashStream, split: Split) -> Level:
     raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
 
 
-def apart(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y."""
-    return abs(a[1] - b[1]) >= 100 or abs(a[0] - b[0]) >= 70
+def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
+    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y.
+
+    Beside two cubes on each other the palm needs room too: 150 for `fingers`.
+    """
+    return abs(a[1] - b[1]) >= fingers or abs(a[0] - b[0]) >= 70
 
 
 def say(name: str) -> str:
@@ -150,12 +153,14 @@ def say(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _cubes(stream: HashStream, names: tuple[str, ...], allowed: Callable[[Vector], bool]) -> tuple[Body, ...]:
+def _cubes(
+    stream: HashStream, names: tuple[str, ...], allowed: Callable[[Vector], bool], fingers: int = 100
+) -> tuple[Body, ...]:
     while True:
         bodies: list[Body] = []
         for name in names:
             at = (stream.below(211) - 80, stream.below(321) - 160, CUBE // 2)
-            if allowed(at) and all(apart(at, other.at) for other in bodies):
+            if allowed(at) and all(apart(at, other.at, fingers) for other in bodies):
                 bodies.append(Body(name, at, stream.below(31) - 15))
         if len(bodies) == len(names):
             return tuple(bodies)
@@ -193,7 +198,7 @@ _STACK_WORDS = (
 
 def _draw_stack(stream: HashStream) -> Level:
     cubes = ("red_cube", "green_cube", "yellow_cube")
-    bodies = _cubes(stream, cubes, lambda _: True)
+    bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
     bottom, middle, top = goal = _shuffled(stream, cubes)
     words = stream.choice(_STACK_WORDS).format(bottom=say(bottom), middle=say(middle), top=say(top))
     return Level("stack", bodies, (), None, goal, words, _shuffled(stream, cubes))
