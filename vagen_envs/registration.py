@@ -9,12 +9,12 @@ import gymnasium as gym
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
     "vagen/FrozenLake-v0": ("vagen_envs.frozen_lake.env:FrozenLakeEnv", {}),
-    "vagen/PrimitiveSkill-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {}),
+    "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
     "vagen/PrimitiveSkillPlace-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "place"}),
     "vagen/PrimitiveSkillStack-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "stack"}),
     "vagen/PrimitiveSkillDrawer-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "drawer"}),
     "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
-    "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
+    "vagen/PrimitiveSkill-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {}),
     "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""

@@ -18,7 +18,6 @@ from vagen_envs.errors import VagenError, did_you_mean
 from vagen_envs.seeding import SPLITS
 
 SCHEMA = 1
-DEFAULT_EPISODES = 50
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,7 @@ def make_task(
 ) -> Task:
     """A task whose environment was made and reset once, so that what is missing shows before the run.
 
-    Without `episodes`, the environment's own `test_episodes` are meant, or 50 if it has none (a simulator's episode
-    takes seconds, a board game's less than a millisecond).
+    Without `episodes`, the environment's own `test_episodes` are meant.
 
     `shown` names those options that tell the run's tasks of one environment apart.
 
@@ -165,7 +163,7 @@ def make_task(
             options=dict(options),
             split=split,
             first_seed=first_seed,
-            episodes=episodes or int(getattr(inner, "test_episodes", DEFAULT_EPISODES)),
+            episodes=episodes or inner.test_episodes,
             config=dataclasses.asdict(inner.config),
             system_prompt=inner.system_prompt,
             prompts_sha256=inner.prompts.pack.sha256(),

@@ -124,6 +124,7 @@ class NavigationEnv(VagenEnv):
     id = "vagen/Navigation-v0"
     config_class = NavigationConfig
     prompt_folder = "navigation"
+    test_episodes = 64
     field_names = ("instruction", "last_action")
     config: NavigationConfig
     simulator: Simulator

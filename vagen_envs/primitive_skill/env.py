@@ -85,6 +85,7 @@ class PrimitiveSkillEnv(VagenEnv):
     id = "vagen/PrimitiveSkill-v0"
     config_class = PrimitiveSkillConfig
     prompt_folder = "primitive_skill"
+    test_episodes = 8
     field_names = ("instruction", "limits", "positions", "other")
     config: PrimitiveSkillConfig
 

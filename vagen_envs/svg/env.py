@@ -93,6 +93,7 @@ class SvgEnv(VagenEnv):
     id = "vagen/SVGReconstruction-v0"
     config_class = SvgConfig
     prompt_folder = "svg"
+    test_episodes = 32
     config: SvgConfig
 
     def _actions(self) -> ActionGrammar:
