@@ -72,6 +72,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     """The environment's folder in a prompt pack."""
     field_names: ClassVar[tuple[str, ...]] = ()
     """The placeholders that `_fields` fills in at each observation."""
+    test_episodes: ClassVar[int] = 128
+    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
