@@ -56,7 +56,18 @@ def test_a_run_is_scored_again(tmp_path):
     from vagen_envs.core import Turn
 
     played = CliRunner().invoke(
-        bench, ["bench", "--env", "vagen/FrozenLake-v0", "--agent", "oracle", "--episodes", "2", "--out", str(tmp_path / "run")]
+        bench,
+        [
+            "bench",
+            "--env",
+            "vagen/FrozenLake-v0",
+            "--agent",
+            "oracle",
+            "--episodes",
+            "2",
+            "--out",
+            str(tmp_path / "run"),
+        ],
     )
     assert played.exit_code == 0, played.output
     before = (tmp_path / "run" / "episodes.jsonl").read_bytes()

@@ -74,12 +74,12 @@ def labelled_set(
     for kind in kinds:
         try:
             makers = importlib.import_module(f"vagen_rewards.calibration.{_MODULES[kind]}")
+            makers_of = makers.makers(kind, templates)
             states = list(_states(kind, 40, seed))
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
         stream = HashStream("calibration", templates, kind, seed)
-        makers_of = makers.makers(kind, templates)
         made: list[Labelled] = []
         while len(made) < per_kind:
             category = CATEGORIES[len(made) % len(CATEGORIES)]
