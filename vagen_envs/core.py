@@ -326,7 +326,9 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         fields = self._fields()
         fields["view"] = view
         if feedback is not None:
-            fields["feedback"] = feedback
+            fields["feedback"] = feedback.replace(
+                IMAGE_PLACEHOLDER, ""
+            )  # quoted from a reply, it would stand for a picture
         return Observation(self.prompts.observe(fields)[:MAX_TEXT_LENGTH], picture)
 
     def _look(self) -> Picture:
@@ -399,6 +401,10 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     @abstractmethod
     def imagine(self, actions: Sequence[str]) -> State:
         """The truth after these actions of a turn, without changing anything."""
+
+    def options_missing(self) -> Sequence[tuple[str, str, str]]:
+        """Options that can't be used on this machine: the option, what is missing, and what mends it."""
+        return ()
 
     def _reason(self, actions: Sequence[str]) -> str:
         """The oracle's words for why it does this."""

@@ -36,7 +36,7 @@ def examine() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
     for env_id in vagen_envs.ENV_IDS:
-        yield _environment(env_id)
+        yield from _environment(env_id)
     for provider in Registry().providers.values():
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
     export = importlib.util.find_spec("pyarrow") is not None
@@ -45,8 +45,8 @@ def examine() -> Iterator[Finding]:
     yield Finding("browser", browser is not None, browser or "none", "copy report.html to a machine that has one")
 
 
-def _environment(env_id: str) -> Finding:
-    """Make it, show its first picture, and play the oracle's first turn."""
+def _environment(env_id: str) -> Iterator[Finding]:
+    """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks something for."""
     began = time.perf_counter()
     try:
         env = gym.make(env_id, disable_env_checker=True, render_mode="rgb_array")
@@ -56,14 +56,16 @@ def _environment(env_id: str) -> Finding:
             inner = env.unwrapped
             assert isinstance(inner, VagenEnv)
             env.step(inner.oracle_reply())
+            missing = inner.options_missing()
         finally:
             env.close()
     except Exception as error:
-        return Finding(env_id, False, f"{type(error).__name__}", str(error), needed=True)
+        yield Finding(env_id, False, f"{type(error).__name__}", str(error), needed=True)
+        return
     height, width, _ = frame.shape  # type: ignore[union-attr]
-    return Finding(
-        env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True
-    )
+    yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
+    for option, lacking, mend in missing:
+        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
 
 
 def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:

@@ -17,7 +17,7 @@ from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, load_dataset
 from vagen_envs.svg.renderer import Drawing, shared_renderer
-from vagen_envs.svg.scorers import Scorer, make_scorer
+from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import ScorerName
 from vagen_envs.svg.state import SvgState, elements
 
@@ -185,6 +185,10 @@ class SvgEnv(VagenEnv):
             "svg_length": float(self._length),
             "scorer": self._scorer.version,
         }
+
+    def options_missing(self) -> Sequence[tuple[str, str, str]]:
+        found = doctor(self.config.scorer_weights)
+        return [(f"scorer={each.scorer}", each.missing, each.mend) for each in found if not each.ready]
 
     def plan(self) -> Sequence[str]:
         """The target's own SVG."""
