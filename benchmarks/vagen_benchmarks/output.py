@@ -48,20 +48,19 @@ class Bar:
 
 def print_table(summary: Summary) -> None:
     """Print a run's table."""
-    rows = summary.rows()
-    own = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
     table = Table(box=None, header_style="bold")
-    table.add_column("environment")
-    table.add_column("agent")
-    for name in ("success", "95 %", "return", "turns", "valid", "effective", *own, "failed", "episodes"):
-        table.add_column(name, justify="right")
-    for row in rows:
+    table.add_column("environment", no_wrap=True)
+    table.add_column("agent", no_wrap=True)
+    for name in ("success", "95 %", "return", "turns", "valid", "effective", "failed", "episodes"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("its own metrics")
+    for row in summary.rows():
         cells = [_percent(row[name]) for name in ("valid", "effective")]
+        own = ", ".join(f"{name} {_number(value)}" for name, value in row["metrics"].items())
         table.add_row(
-            row["task"], row["agent"], _percent(row["success"]),
+            row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]),
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
-            _number(row["return"]), _number(row["turns"], 1), *cells,
-            *(_number(row["metrics"].get(name)) for name in own), str(row["failed"]), str(row["played"]),
+            _number(row["return"]), _number(row["turns"], 1), *cells, str(row["failed"]), str(row["played"]), own,
         )  # fmt: skip
     out.print(table)
 

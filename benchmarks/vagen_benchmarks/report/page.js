@@ -61,9 +61,10 @@ function interval(row) {
 }
 
 function drawTable() {
-  const extra = [...new Set(page.rows.flatMap((row) => Object.keys(row.metrics)))];
+  // Each environment has metrics of its own; a column for each of all of them would not fit a page.
+  const own = page.rows.some((row) => Object.keys(row.metrics).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra.map((name) => name.replaceAll("_", " ")), ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -74,10 +75,10 @@ function drawTable() {
       el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success)),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
-      ...extra.map((name) => el("td", {}, number(row.metrics[name], 3))),
       ...(spent ? [el("td", {}, row.completion_tokens ? `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
-      el("td", {}, String(row.played)));
+      el("td", {}, String(row.played)),
+      ...(own ? [el("td", { className: "name own" }, Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`).join(", "))] : []));
     tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
     tr.dataset.cell = `${row.agent}|${row.task}`;
     last = row.task;
