@@ -64,7 +64,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys(row.metrics).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Well-formed", ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
