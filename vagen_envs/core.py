@@ -74,6 +74,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     """The placeholders that `_fields` fills in at each observation."""
     changes_by_itself: ClassVar[bool] = False
     """Whether the world can change in a turn without an action, as where another player moves."""
+    test_episodes: ClassVar[int] = 128
+    """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
@@ -326,7 +328,9 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         fields = self._fields()
         fields["view"] = view
         if feedback is not None:
-            fields["feedback"] = feedback
+            fields["feedback"] = feedback.replace(
+                IMAGE_PLACEHOLDER, ""
+            )  # quoted from a reply, it would stand for a picture
         return Observation(self.prompts.observe(fields)[:MAX_TEXT_LENGTH], picture)
 
     def _look(self) -> Picture:
@@ -399,6 +403,10 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     @abstractmethod
     def imagine(self, actions: Sequence[str]) -> State:
         """The truth after these actions of a turn, without changing anything."""
+
+    def options_missing(self) -> Sequence[tuple[str, str, str]]:
+        """Options that can't be used on this machine: the option, what is missing, and what mends it."""
+        return ()
 
     def _reason(self, actions: Sequence[str]) -> str:
         """The oracle's words for why it does this."""

@@ -9,8 +9,20 @@ import gymnasium as gym
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
     "vagen/FrozenLake-v0": ("vagen_envs.frozen_lake.env:FrozenLakeEnv", {}),
+    "vagen/Navigation-v0": ("vagen_envs.navigation.env:NavigationEnv", {}),
+    "vagen/PrimitiveSkillPlace-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "place"}),
+    "vagen/PrimitiveSkillStack-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "stack"}),
+    "vagen/PrimitiveSkillDrawer-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "drawer"}),
+    "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
+    "vagen/PrimitiveSkill-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {}),
+    "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
+
+VECTOR_ENTRY_POINTS: dict[str, str] = {
+    "vagen_envs.primitive_skill.env:PrimitiveSkillEnv": "vagen_envs.primitive_skill.vector:PrimitiveSkillVectorEnv",
+}
+"""Entry points that have a vector form of their own, which `gym.make_vec` then takes unless told otherwise."""
 
 ENV_IDS: tuple[str, ...] = tuple(ENTRY_POINTS)
 
@@ -19,4 +31,5 @@ def register_all() -> None:
     """Register every id with Gymnasium. May be called twice."""
     for env_id, (entry_point, options) in ENTRY_POINTS.items():
         if env_id not in gym.registry:
-            gym.register(id=env_id, entry_point=entry_point, kwargs=options)
+            vector = VECTOR_ENTRY_POINTS.get(entry_point)
+            gym.register(id=env_id, entry_point=entry_point, vector_entry_point=vector, kwargs=options)

@@ -1,1 +1,32 @@
 """Scores of a turn: what the agent says it sees and predicts, held against the truth."""
+
+from vagen_rewards.hacking import RepetitionPenalty, RuleFilter
+from vagen_rewards.rules import RuleJudge
+from vagen_rewards.scores import (
+    Judge,
+    Score,
+    Statement,
+    Tally,
+    TurnScores,
+    score_turn,
+    score_turns,
+    score_turns_sync,
+    statements_of,
+)
+from vagen_rewards.wrapper import VisualReasoningReward
+
+__all__ = [
+    "Judge",
+    "RepetitionPenalty",
+    "RuleFilter",
+    "RuleJudge",
+    "Score",
+    "Statement",
+    "Tally",
+    "TurnScores",
+    "VisualReasoningReward",
+    "score_turn",
+    "score_turns",
+    "score_turns_sync",
+    "statements_of",
+]

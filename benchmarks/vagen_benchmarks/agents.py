@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from vagen_benchmarks.clients.base import Ending
 from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
-
-Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
-"""How a reply came to its end: by itself, at the limit of tokens, as a refusal, cut by the provider's filter,
-or before it began. Each is played as the reply it is."""
 
 
 @dataclass
@@ -68,6 +65,8 @@ class Agent(ABC):
     name: str
     calls_a_model: bool = False
     """Whether replies are mostly waited for, so that many episodes in flight are quicker than one."""
+    price: tuple[float, float] | None = None
+    """US dollars per million tokens of input and of output, if known."""
 
     @abstractmethod
     def reply(self, game: Game) -> Reply:
@@ -109,6 +108,18 @@ class Random(Agent):
         return Reply(env.grammar.render(actions, **words))
 
 
+class Tracer(Agent):
+    """Traces the target's pixels, where that is the task: a baseline that doesn't look behind the curtain."""
+
+    name = "tracer"
+
+    def reply(self, game: Game) -> Reply:
+        traced: Callable[[], str] | None = getattr(game.env, "traced_reply", None)
+        if traced is None:
+            raise TypeError(f"the tracer plays SVGReconstruction only, not {game.env.id}; leave it out: --agent")
+        return Reply(traced())
+
+
 def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[str]:
     """Valid actions by the grammar alone: names, calls with whole numbers from -100 to 100, or some words."""
     grammar = env.grammar.actions
@@ -127,5 +138,5 @@ def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[st
     )
 
 
-SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random)}
+SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random, Tracer)}
 """The agents that need no model, by name."""

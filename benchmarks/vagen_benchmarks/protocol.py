@@ -54,12 +54,14 @@ class Protocol:
         tasks: the episodes.
         agents: the descriptions of the agents (`Agent.describe`), by which they can be made again.
         repeats: how often each agent plays each episode.
+        plan: name and content of the protocol file, if the run follows one.
         versions: of this package.
     """
 
     tasks: tuple[Task, ...]
     agents: tuple[Mapping[str, Any], ...]
     repeats: int = 1
+    plan: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"vagen-envs": vagen_envs.__version__})
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +78,7 @@ class Protocol:
         if _sha256(body) != data.get("sha256"):
             raise ProtocolError("the protocol doesn't match its hash; it was changed after the run began")
         tasks = tuple(Task(**task) for task in body["tasks"])
-        return cls(tasks, tuple(body["agents"]), body["repeats"], body["versions"])
+        return cls(tasks, tuple(body["agents"]), body["repeats"], body["plan"], body["versions"])
 
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""
@@ -124,9 +126,16 @@ def resolve_id(name: str) -> str:
 
 
 def make_task(
-    env_id: str, options: Mapping[str, Any], split: str, first_seed: int, episodes: int, shown: Sequence[str] = ()
+    env_id: str,
+    options: Mapping[str, Any],
+    split: str,
+    first_seed: int,
+    episodes: int | None,
+    shown: Sequence[str] = (),
 ) -> Task:
     """A task whose environment was made and reset once, so that what is missing shows before the run.
+
+    Without `episodes`, the environment's own `test_episodes` are meant.
 
     `shown` names those options that tell the run's tasks of one environment apart.
 
@@ -140,6 +149,8 @@ def make_task(
         env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     except gym.error.Error as error:
         raise ProtocolError(f"{env_id} can't be made: {error}") from error
+    except TypeError as error:
+        raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
     inner = env.unwrapped
     try:
         if not isinstance(inner, VagenEnv):
@@ -152,7 +163,7 @@ def make_task(
             options=dict(options),
             split=split,
             first_seed=first_seed,
-            episodes=episodes,
+            episodes=episodes or inner.test_episodes,
             config=dataclasses.asdict(inner.config),
             system_prompt=inner.system_prompt,
             prompts_sha256=inner.prompts.pack.sha256(),
@@ -176,7 +187,7 @@ def make_tasks(
     options: Mapping[str, Any] | None = None,
     split: str = "test",
     first_seed: int = 0,
-    episodes: int = 50,
+    episodes: int | None = None,
 ) -> tuple[list[Task], list[Skipped]]:
     """A task for each environment and strategy.
 
@@ -188,12 +199,17 @@ def make_tasks(
     """
     tasks: list[Task] = []
     skipped: list[Skipped] = []
+    known: list[tuple[Mapping[str, Any], str]] = []
     for env_id in [resolve_id(name) for name in env_ids] or vagen_envs.ENV_IDS:
         for strategy in strategies or [None]:  # type: ignore[list-item]
             chosen = {**(options or {}), **({"strategy": strategy} if strategy else {})}
             shown = ["strategy"] if len(strategies) > 1 else []
             try:
-                tasks.append(make_task(env_id, chosen, split, first_seed, episodes, shown))
+                task = make_task(env_id, chosen, split, first_seed, episodes, shown)
+                # Two ids may stand for one environment with the same options; without ids it is played once.
+                if env_ids or (task.config, task.system_prompt) not in known:
+                    tasks.append(task)
+                    known.append((task.config, task.system_prompt))
             except (VagenError, ImportError, OSError) as error:
                 if env_ids:
                     raise ProtocolError(str(error)) from error

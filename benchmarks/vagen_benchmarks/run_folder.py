@@ -116,7 +116,8 @@ class RunFolder:
         try:
             self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
         except (ValueError, TypeError, KeyError, ProtocolError) as error:
-            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {error}") from error
+            why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
         """Lines that weren't whole, known after `index`."""
 
@@ -141,6 +142,10 @@ class RunFolder:
             for offset, length in index.values():
                 file.seek(offset)
                 yield Episode.from_json(json.loads(file.read(length)))
+
+    def all_episodes(self) -> Iterator[Episode]:
+        """Every episode as often as it was stored, failed attempts included."""
+        return (Episode.from_json(data) for _, _, data in self._lines() if data is not None)
 
     def picture(self, sha256: str) -> bytes:
         """The PNG of that name. Raises RunFolderError if it isn't there."""

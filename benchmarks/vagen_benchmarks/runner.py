@@ -19,6 +19,7 @@ from vagen_benchmarks.agents import Agent, Call, Game
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.protocol import Skipped, Task
 from vagen_benchmarks.run_folder import Episode, Failure, RunWriter
+from vagen_benchmarks.spending import Spending
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import SimulatorError
 from vagen_envs.pictures import Picture
@@ -53,11 +54,15 @@ class Policy:
         concurrency: episodes in flight of an agent that calls a model. Others play one at a time.
         env_attempts: how often an episode is begun whose environment breaks.
         give_up_after: stop when this many episodes in a row have failed.
+        max_dollars, max_tokens: begin no episode once so much is spent, earlier calls of the run included. What is
+            in flight then is played to its end, so a run may go over by that much.
     """
 
     concurrency: int = 16
     env_attempts: int = 2
     give_up_after: int = 20
+    max_dollars: float | None = None
+    max_tokens: int | None = None
 
 
 @dataclass
@@ -67,13 +72,28 @@ class _Progress:
     outcome: Outcome
     told: Callable[[Episode], None]
     policy: Policy
+    spending: Spending
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     failed_in_row: int = 0
+    spent: bool = False
+
+    def next(self, jobs: Iterator[Job]) -> Job | None:
+        """The next job, if the budget allows one."""
+        with self.lock:
+            spent = self.spending.over(self.policy.max_dollars, self.policy.max_tokens)
+            if spent and not self.stop.is_set():
+                job = next(jobs, None)
+                if job is not None:  # nothing more to do isn't running out of budget
+                    self.outcome.reason = spent
+                    self.spent = True
+                return None
+            return next(jobs, None)
 
     def add(self, episode: Episode) -> None:
         with self.lock:
             self.told(episode)
+            self.spending.add(episode.agent, episode.calls)
             if episode.failure is None:
                 self.outcome.played += 1
                 self.failed_in_row = 0
@@ -101,9 +121,15 @@ def run(
     policy = policy or Policy()
     outcome = Outcome()
     folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
-    progress = _Progress(outcome, told, policy)
+    spending = Spending({agent.name: agent.price for agent in agents if agent.calls_a_model})
+    for episode in folder.all_episodes() if spending.prices else ():
+        spending.add(episode.agent, episode.calls)
+    spending.check(policy.max_dollars)
+    progress = _Progress(outcome, told, policy, spending)
     try:
         for agent in agents:
+            if progress.stop.is_set() or progress.spent:
+                break
             jobs = [job for job in folder.protocol.keys(agent.name) if job[0] not in folder.finished]
             _play_all(folder, agent, jobs, progress)
     except KeyboardInterrupt:
@@ -149,8 +175,7 @@ def _work(folder: RunWriter, agent: Agent, jobs: Iterator[Job], progress: _Progr
     seat = _Seat()
     try:
         while not progress.stop.is_set():
-            with progress.lock:
-                job = next(jobs, None)
+            job = progress.next(jobs)
             if job is None:
                 break
             try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_benchmarks.run_folder import Episode
-from vagen_benchmarks.stats import mean, wilson
+from vagen_benchmarks.stats import bootstrap, mean, pass_at, wilson
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
@@ -33,6 +33,9 @@ class Cell:
     metrics: dict[str, list[float]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     seconds: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    solved_at: Counter[int] = field(default_factory=Counter)
+    tries: dict[int, list[bool]] = field(default_factory=dict)
 
     def add(self, episode: Episode) -> None:
         """Count an episode."""
@@ -48,6 +51,10 @@ class Cell:
         self.successes += episode.success
         self.returns.append(episode.score)
         self.turns += len(episode.turns)
+        self.tries.setdefault(episode.seed, []).append(episode.success)
+        self.errors.update(errors_of(episode))
+        if episode.success:
+            self.solved_at[len(episode.turns)] += 1
         for turn in episode.turns:
             self.valid += bool(turn["metrics"]["action_is_valid"])
             self.effective += bool(turn["metrics"]["action_is_effective"])
@@ -63,6 +70,8 @@ class Cell:
         low, high = wilson(self.successes, self.played)
         turns, played = self.turns, self.played
 
+        return_low, return_high = bootstrap(self.returns)
+
         def share(count: float, of: int) -> float | None:
             return count / of if of else None
 
@@ -76,6 +85,8 @@ class Cell:
             "low": low,
             "high": high,
             "return": mean(self.returns) if played else None,
+            "return_low": return_low if played else None,
+            "return_high": return_high if played else None,
             "turns": share(turns, played),
             "valid": share(self.valid, turns),
             "effective": share(self.effective, turns),
@@ -84,11 +95,56 @@ class Cell:
             "failures": dict(self.failures),
             "problems": dict(self.problems.most_common()),
             "endings": dict(self.endings),
+            "errors": {name: share(self.errors[name], played) for name in ERRORS},
+            "solved_by_turn": self._solved_by_turn(),
+            "pass_at": self._pass_at(),
             "metrics": {name: mean(values) for name, values in self.metrics.items()},
             "prompt_tokens": self.tokens[0],
             "completion_tokens": self.tokens[1],
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
         }
+
+    def _solved_by_turn(self) -> list[float]:
+        """The share of episodes solved by the end of turn 1, 2, … ."""
+        shares, solved = [], 0
+        for turn in range(1, max(self.solved_at, default=0) + 1):
+            solved += self.solved_at[turn]
+            shares.append(solved / self.played)
+        return shares
+
+    def _pass_at(self) -> dict[int, float]:
+        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
+        fewest = min(map(len, self.tries.values()), default=0)
+        ks = [1 << i for i in range(fewest.bit_length()) if fewest > 1]
+        return {k: mean([pass_at(k, len(tries), sum(tries)) for tries in self.tries.values()]) for k in ks}
+
+
+ERRORS = ("format", "invalid action", "cut short", "no progress", "lost", "budget")
+"""What goes wrong in an episode, as `errors_of` names it."""
+
+
+def errors_of(episode: Episode) -> set[str]:
+    """What went wrong in an episode, read off its turns.
+
+    `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
+    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `no progress`: actions were
+    executed and none changed anything. `lost`: the episode ended unsolved by its rules. `budget`: unsolved when
+    turns or actions were spent.
+    """
+    found: set[str] = set()
+    for turn, call in zip(episode.turns, episode.calls, strict=True):
+        codes = {problem["code"] for problem in turn["parsed"]["problems"]}
+        if not turn["parsed"]["well_formed"]:
+            found.add("format")
+        if codes & {"unknown_action", "bad_argument", "no_action", "no_answer"}:
+            found.add("invalid action")
+        if "too_many_actions" in codes or (call and call["ending"] == "length"):
+            found.add("cut short")
+        if turn["executed"] and not turn["metrics"]["action_is_effective"]:
+            found.add("no progress")
+    if not episode.success:
+        found.add("lost" if episode.turns[-1]["terminated"] else "budget")
+    return found
 
 
 class Summary:

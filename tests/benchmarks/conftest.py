@@ -15,8 +15,30 @@ GOOD = (
 )
 
 
-def completion(message):
-    finish = message.pop("finish", "stop")
+def dressed(path, message):
+    """A message in the form of the provider whose path was asked."""
+    finish = message.pop("finish", None)
+    text = message["content"] or ""
+    if path.endswith("/v1/messages"):
+        thought = message.get("reasoning_content")
+        blocks = [{"type": "thinking", "thinking": thought, "signature": "x"}] if thought else []
+        blocks += [{"type": "text", "text": text}] if text else []
+        return {
+            "id": "x", "type": "message", "role": "assistant", "model": "m", "content": blocks,
+            "stop_reason": finish or "end_turn", "usage": {"input_tokens": 11, "output_tokens": 7},
+        }  # fmt: skip
+    if path.partition("?")[0].endswith(":generateContent"):
+        thought = message.get("reasoning_content")
+        parts = [{"text": thought, "thought": True}] if thought else []
+        parts += [{"text": text}] if text else []
+        return {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish or "STOP"}],
+            "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7},
+        }
+    return completion(message, finish or "stop")
+
+
+def completion(message, finish):
     return {
         "id": "x", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
@@ -38,6 +60,7 @@ class Endpoint:
         self.script = lambda number, body: GOOD
         self.requests = []
         self.headers = []
+        self.paths = []
         lock = threading.Lock()
         endpoint = self
 
@@ -49,6 +72,7 @@ class Endpoint:
                 with lock:
                     number = len(endpoint.requests)
                     endpoint.requests.append(body)
+                    endpoint.paths.append(self.path)
                     endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
                 step = endpoint.script(number, body)
                 if isinstance(step, float):
@@ -57,7 +81,7 @@ class Endpoint:
                 if isinstance(step, str):
                     step = {"content": step}
                 if isinstance(step, dict) and "content" in step:
-                    step = completion(dict(step))
+                    step = dressed(self.path, dict(step))
                 if isinstance(step, bytes):
                     self.wfile.write(step)
                     self.close_connection = True
@@ -86,7 +110,8 @@ class Endpoint:
                 pass
 
         self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self.root = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"{self.root}/v1"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self):

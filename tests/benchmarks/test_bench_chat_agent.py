@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 
-from vagen_benchmarks.chat_agent import ChatAgent, Sampling
+from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.models import Registry
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Policy, run
@@ -19,12 +23,14 @@ KEY = "sk-secret-0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def play(tmp_path, url, episodes=2, policy=None, **options):
-    agent = ChatAgent("m", base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, **options})
+def play(tmp_path, url, episodes=2, policy=None, name="openai:m", models=None, **options):
+    model = Registry(models).find(name, url)
+    agent = ChatAgent(model, base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, **options})
     tasks, _ = make_tasks(["sokoban"], episodes=episodes)
     path = tmp_path / "run"
     with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as folder:
@@ -171,7 +177,7 @@ def test_key_is_sent_and_written_nowhere(tmp_path, endpoint, capfd):
 def test_no_key_for_openai_itself_is_said_at_once(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ProtocolError, match="OPENAI_API_KEY"):
-        ChatAgent("gpt-4o")
+        make_agents(["openai:gpt-4o"], Asked())
 
 
 def test_concurrency_is_used(tmp_path, endpoint):
@@ -193,3 +199,144 @@ def test_concurrency_is_used(tmp_path, endpoint):
     outcome, episodes = play(tmp_path, endpoint.url, episodes=8, policy=Policy(concurrency=4))
     assert (outcome.played, most) == (8, 4)
     assert json.dumps(sorted(episode.seed for episode in episodes)) == json.dumps(list(range(8)))
+
+
+@pytest.fixture(params=["anthropic:claude-x", "gemini:gemini-x"])
+def provider(request, endpoint):
+    pytest.importorskip("anthropic" if request.param.startswith("anthropic") else "google.genai")
+    return request.param
+
+
+def test_other_providers_are_played(tmp_path, endpoint, provider):
+    endpoint.script = lambda number, body: {"content": endpoint.good, "reasoning_content": "hm"}
+    outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider, sampling=Sampling(150, 0.5))
+    assert (outcome.played, outcome.failed) == (1, 0)
+    assert [turn["reply"] for turn in episode.turns] == [endpoint.good] * 3
+    call = episode.calls[0]
+    assert (call["ending"], call["prompt_tokens"], call["completion_tokens"]) == ("stop", 11, 7)
+    assert call["reasoning"] == "hm"
+    body = json.dumps(endpoint.requests[-1])
+    assert body.count("image/png") == 3
+    assert body.count("image") < 20  # no placeholder is left beside the pictures
+    assert "<image>" not in body
+    assert "150" in body
+    assert any(KEY in value for value in endpoint.headers[0].values())
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "requests"),
+    [
+        (500, "server_error", 3),
+        (529, "server_error", 3),
+        ((429, {"retry-after": "0"}), "rate_limited", 3),
+        (401, "rejected", 1),
+        (b"", "unreachable", 3),
+        (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{", "nonsense", 3),
+        ({"oops": 1}, "nonsense", 3),
+    ],
+)
+def test_faults_of_other_providers(tmp_path, endpoint, provider, fault, kind, requests):
+    endpoint.script = lambda number, body: fault
+    outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider)
+    assert (outcome.failed, episode.failure.kind, len(endpoint.requests)) == (1, kind, requests)
+
+
+def test_slow_answers_of_other_providers(tmp_path, endpoint, provider):
+    endpoint.script = lambda number, body: 2.0
+    _, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=provider, timeout=0.2, attempts=1)
+    assert episode.failure.kind == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("who", "answer", "ending"),
+    [
+        ("anthropic:c", {"content": "<answer>U", "finish": "max_tokens"}, "length"),
+        ("anthropic:c", {"content": "no.", "finish": "refusal"}, "refusal"),
+        ("anthropic:c", {"content": None}, "empty"),
+        ("gemini:g", {"content": "<answer>U", "finish": "MAX_TOKENS"}, "length"),
+        ("gemini:g", {"content": None, "finish": "SAFETY"}, "filtered"),
+        ("gemini:g", {"promptFeedback": {"blockReason": "SAFETY"}}, "filtered"),
+        ("gemini:g", {"content": None}, "empty"),
+    ],
+)
+def test_odd_replies_of_other_providers(tmp_path, endpoint, who, answer, ending):
+    pytest.importorskip("anthropic" if who.startswith("anthropic") else "google.genai")
+    endpoint.script = lambda number, body: answer
+    outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name=who)
+    assert (outcome.played, outcome.failed) == (1, 0)
+    assert {call["ending"] for call in episode.calls} == {ending}
+
+
+def test_registry_has_the_models_of_table_21():
+    rows = {
+        "vlm-r1-3b": "omlab/VLM-R1-Qwen2.5VL-3B-Math-0305",
+        "qwen2.5-vl-3b": "Qwen/Qwen2.5-VL-3B-Instruct",
+        "qwen2.5-vl-7b": "Qwen/Qwen2.5-VL-7B-Instruct",
+        "qwen2.5-vl-72b": "Qwen/Qwen2.5-VL-72B-Instruct",
+        "gpt-4o": "gpt-4o",
+        "gemini-2.0": "gemini-2.0-flash",
+        "claude-3.7-sonnet": "claude-3-7-sonnet-20250219",
+    }
+    registry = Registry()
+    for name, model_id in rows.items():
+        model = registry.find(name)
+        sampling = model.sampling(None, None)
+        assert (model.id, sampling.max_tokens, sampling.temperature) == (model_id, 400, 0.7)
+    for model in registry.models.values():
+        assert (model.price is None) == (model.price_date is None)
+
+
+def test_own_registry_is_added(tmp_path, endpoint):
+    own = tmp_path / "models.toml"
+    own.write_text(
+        f'[providers.mine]\nclient = "openai"\nkey = "MY_KEY"\nbase_url = "{endpoint.url}"\n'
+        '[models.small]\nprovider = "mine"\nid = "acme/small"\ntemperature = false\nextra = {top_k = 5}\n'
+    )
+    (agent,) = make_agents(["small"], Asked(), own)
+    assert agent.describe()["sampling"]["temperature"] is None
+    outcome, _ = play(tmp_path, None, episodes=1, name="small", models=own)
+    assert outcome.played == 1
+    assert (endpoint.requests[0]["model"], endpoint.requests[0]["top_k"]) == ("acme/small", 5)
+    assert "temperature" not in endpoint.requests[0]
+
+
+@pytest.mark.parametrize("text", ["[models.x]\nprovider = 'no'\nid = 'y'", "[providers.x]\nclient = 'opnai'\nkey = ''", "=",
+                                  "[models.x]\nprovider = 'openai'\nid = 'y'\nheat = 3"])  # fmt: skip
+def test_broken_registry_is_one_clear_error(tmp_path, text):
+    (tmp_path / "models.toml").write_text(text)
+    with pytest.raises(ProtocolError, match=r"models\.toml is not a registry"):
+        Registry(tmp_path / "models.toml")
+
+
+def test_budget_stops_cleanly_and_counts_what_was_spent_before(tmp_path, endpoint):
+    policy = Policy(concurrency=1, max_tokens=100)  # an episode takes 3 × 18
+    outcome, episodes = play(tmp_path, endpoint.url, episodes=5, policy=policy)
+    assert (outcome.played, outcome.left) == (2, 3)
+    assert "100 tokens is spent (108)" in outcome.reason
+    assert all(len(episode.turns) == 3 for episode in episodes)
+    outcome, _ = play(tmp_path, endpoint.url, episodes=5, policy=policy)
+    assert (outcome.played, outcome.left) == (0, 3)
+    outcome, episodes = play(tmp_path, endpoint.url, episodes=5)
+    assert (outcome.played, outcome.reason, len(episodes)) == (3, "", 5)
+
+
+def test_dollars_need_a_price(tmp_path, endpoint):
+    with pytest.raises(ProtocolError, match="no price is known of openai:m"):
+        play(tmp_path, endpoint.url, policy=Policy(max_dollars=1.0))
+    policy = Policy(concurrency=1, max_dollars=0.0001)  # gpt-4o: 3 × (11 × 2.5 + 7 × 10) / 1e6 an episode
+    outcome, _ = play(tmp_path / "2", endpoint.url, episodes=3, policy=policy, name="gpt-4o")
+    assert outcome.played == 1
+    assert "$0.0003" in outcome.reason
+
+
+def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint):
+    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "150ms"}
+    times = []
+
+    def script(number, body):
+        times.append(time.monotonic())
+        return (200, limited) if number == 0 else endpoint.good
+
+    endpoint.script = script
+    play(tmp_path, endpoint.url, episodes=1)
+    assert times[1] - times[0] >= 0.15

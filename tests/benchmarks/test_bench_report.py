@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import re
 import shutil
 import subprocess
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
 from vagen_benchmarks.errors import EndpointError
@@ -145,21 +142,3 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%201&turn=1]" in page
     assert "[30 episodes, " in page
     assert "[random and oracle]" in page
-
-
-@given(trials=st.integers(1, 5000), data=st.data())
-def test_wilson_bounds_are_where_the_score_test_turns(trials, data):
-    """At each bound p, the observed rate is exactly 1.96 standard errors of p away (Wilson 1927)."""
-    successes = data.draw(st.integers(0, trials))
-    rate = successes / trials
-    low, high = wilson(successes, trials)
-    assert 0 <= low <= rate <= high <= 1
-    for bound, at_edge in ((low, successes == 0), (high, successes == trials)):
-        if not at_edge:
-            assert abs(rate - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5)
-        else:
-            assert bound == rate
-
-
-def test_wilson_of_nothing_says_nothing():
-    assert wilson(0, 0) == (0.0, 1.0)

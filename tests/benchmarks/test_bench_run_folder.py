@@ -147,7 +147,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     file = tmp_path / "killed" / "episodes.jsonl"
     stream = HashStream("when to kill")
     kills = 0
-    for _ in range(8):
+    for _ in range(5):
         size = file.stat().st_size if file.exists() else 0
         process = vagen(*arguments, "--out", tmp_path / "killed")
         while process.poll() is None and (not file.exists() or file.stat().st_size <= size):

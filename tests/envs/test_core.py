@@ -131,6 +131,12 @@ def test_feedback_tells_what_was_refused_and_what_was_blocked():
     assert not turn.metrics["action_is_effective"]
 
 
+def test_a_placeholder_quoted_from_a_reply_stands_for_no_picture():
+    turn = turn_of(played(), "<answer><ima<image>ge>,x</answer>")
+    assert turn.parsed.problems
+    assert turn.result.text.count("<image>") == 1
+
+
 def test_the_turn_budget_truncates_and_the_step_budget_too():
     env = played(max_turns=2)
     assert not turn_of(env, "x").truncated

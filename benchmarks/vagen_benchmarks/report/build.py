@@ -11,12 +11,14 @@ import contextlib
 import gzip
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 from PIL import Image
 
 from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.plans import Plan, plan_table
 from vagen_benchmarks.run_folder import Episode, RunFolder
 from vagen_benchmarks.summary import Summary
 from vagen_envs.core import State
@@ -70,12 +72,13 @@ def _write_data(run: RunFolder, out: TextIO) -> None:
             chunks, chunk = chunks + 1, []
     if chunk:
         _write_chunk(out, chunks, chunk)
-    protocol = run.protocol.to_json()
+    protocol, rows = run.protocol.to_json(), summary.rows()
     starts = [entry for entry in run.journal() if entry["event"] == "start"]
     page = {
         "title": run.path.resolve().name,
         "protocol": protocol,
-        "rows": summary.rows(),
+        "rows": rows,
+        "plan": _plan(protocol["plan"], rows),
         "episodes": index,
         "chunk": CHUNK,
         "start": starts[-1] if starts else None,
@@ -84,6 +87,14 @@ def _write_data(run: RunFolder, out: TextIO) -> None:
         "planned": sum(task.episodes for task in run.protocol.tasks) * run.protocol.repeats * len(run.protocol.agents),
     }
     out.write(f'<script type="application/json" id="page">{_inert(json.dumps(page))}</script>\n')
+
+
+def _plan(said: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The table of the run's protocol file, beside what was published."""
+    if said is None:
+        return None
+    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
+    return {"name": plan.name, "about": plan.data.get("about", ""), **asdict(plan_table(plan, rows))}
 
 
 def _write_chunk(out: TextIO, number: int, episodes: list[dict[str, Any]]) -> None:

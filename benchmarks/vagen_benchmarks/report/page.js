@@ -63,7 +63,7 @@ function interval(row) {
 function drawTable() {
   const extra = [...new Set(page.rows.flatMap((row) => Object.keys(row.metrics)))];
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra, ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid actions", "Effective actions", "Well-formed", ...extra.map((name) => name.replaceAll("_", " ")), ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes"];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -75,7 +75,7 @@ function drawTable() {
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...extra.map((name) => el("td", {}, number(row.metrics[name], 3))),
-      ...(spent ? [el("td", {}, `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}`), el("td", {}, number(row.seconds_per_reply))] : []),
+      ...(spent ? [el("td", {}, row.completion_tokens ? `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", {}, String(row.played)));
     tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
@@ -86,6 +86,37 @@ function drawTable() {
   const { tasks: planned, ...rest } = page.protocol;
   const about = planned.map(({ system_prompt, ...task }) => task);
   $("#conditions div").append(el("pre", {}, JSON.stringify({ ...rest, tasks: about, machine: page.start }, null, 1)));
+}
+
+function drawPlan() {
+  if (!page.plan) return;
+  const box = $("#plan"), { name, about, columns, rows } = page.plan, two = (value) => number(value);
+  box.hidden = false;
+  box.querySelector("summary").textContent = `Table of the protocol “${name}”`;
+  box.querySelector("p").textContent = about;
+  const groups = el("tr", {}, el("th"));
+  for (let i = 0; i < columns.length; ) {
+    let span = 1;
+    while (columns[i][0] && columns[i + span]?.[0] === columns[i][0]) span++;
+    groups.append(el("th", { className: "group", colSpan: span }, columns[i][0]));
+    i += span;
+  }
+  box.querySelector("div").append(el("table", {},
+    el("thead", {}, groups, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
+    el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
+      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, two(value))))))));
+}
+
+function drawErrors() {
+  const names = Object.keys(page.rows[0]?.errors ?? {}), most = Math.max(0, ...page.rows.map((row) => row.solved_by_turn.length));
+  const ks = [...new Set(page.rows.flatMap((row) => Object.keys(row.pass_at)))], turns = Array.from({ length: most }, (_, i) => i);
+  const heat = (share, kind) => { const cell = el("td", { className: `heat ${kind}` }, percent(share ?? null)); cell.style.setProperty("--share", share ?? 0); return cell; };
+  const by = (row, i) => row.solved_by_turn[Math.min(i, row.solved_by_turn.length - 1)] ?? 0;
+  $("#errors div").append(el("table", {},
+    el("thead", {}, el("tr", {}, ...["", ""].map(() => el("th")), el("th", { className: "group", colSpan: names.length }, "share of episodes with"), el("th", { className: "group", colSpan: most }, "solved by turn"), el("th", { className: "group", colSpan: ks.length }, ks.length ? "pass@k" : "")),
+      el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", {}, name)))),
+    el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name" }, row.agent),
+      ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", {}, percent(row.pass_at[k] ?? null))))))));
 }
 
 /* ---- the list --------------------------------------------------------------------------------- */
@@ -162,7 +193,8 @@ async function show(episode, turn = 0) {
   $("#viewer").replaceChildren(...shown.map((each, i) => panel(each, loaded[i])));
   reveal();
   drawRows();
-  history.replaceState(null, "", `#episode=${encodeURIComponent(current.key)}&turn=${turnAt + 1}`);
+  const beside = form.beside.value ? `&beside=${encodeURIComponent(form.beside.value)}` : "";
+  history.replaceState(null, "", `#episode=${encodeURIComponent(current.key)}&turn=${turnAt + 1}${beside}`);
 }
 
 function panel(episode, data) {
@@ -190,7 +222,7 @@ function drawTurn(turn, task) {
   const asked = el("details", {}, el("summary", {}, "What the agent was shown"), el("pre", {}, turn.observed.text));
   const told = el("details", {}, el("summary", {}, "What it is shown next"), el("pre", {}, turn.result.text));
   const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
-  left.append(asked, told, system);
+  right.append(asked, told, system);
   return el("div", { className: "turn" }, left, right);
 }
 
@@ -303,6 +335,7 @@ document.addEventListener("keydown", (event) => {
 function fromLink() {
   const wanted = new URLSearchParams(location.hash.slice(1)), episode = byKey.get(wanted.get("episode"));
   if (!episode) return false;
+  form.beside.value = wanted.get("beside") ?? "";
   show(episode, Number(wanted.get("turn") ?? 1) - 1);
   return true;
 }
@@ -311,6 +344,8 @@ $("#list").addEventListener("scroll", drawRows);
 window.addEventListener("resize", drawRows);
 drawTop();
 drawTable();
+drawPlan();
+drawErrors();
 drawFilters();
 filter();
 if (fromLink()) $("#browser").scrollIntoView();

@@ -1,0 +1,193 @@
+"""How much better each sampled token was than expected: pure functions of a batch of episodes.
+
+    estimator                 paper                                     one value per …
+    token_gae                 000, Algorithm 1 (VAGEN-Base, vanilla)    token
+    bilevel_gae               000, Algorithm 2 (VAGEN-Full)             token, and end of a turn
+    bilevel_gae_released      001, the released code                    token
+    turn_gae                  002, Turn-PPO                             turn
+    dual_discount_gae         003, Verlog                               token
+    grpo, rloo                                                          none
+
+None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end, so
+that padding and observations do not exist for the arithmetic, and every recursion is summed by doubling
+(`packing`). Each raises TrainingDataError for a batch that lacks what it needs or has NaN where it counts.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
+from vagen_adapters.ppo.trajectories import Trajectories
+
+
+def token_gae(
+    batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0, mask_observations: bool = True
+) -> Advantages:
+    """GAE from token to token, with the return of the whole episode paid at its last one.
+
+    Paper 000, Algorithm 1, lines 10 to 23: R(τ) is the plain sum of the turns' rewards. The next token of a
+    turn's last token is the first of the next turn. The targets are A_i + V(τ_<i) for V(τ_<i), as in line
+    28 (section 2.2 writes V(τ_<i+1) in the loss, which would give the critic the answer it must predict).
+
+    Args:
+        batch: The episodes, with `values`.
+        gamma: Discount per token, 0 to 1.
+        lam: λ of GAE, 0 to 1.
+        mask_observations: False is vanilla PPO (table 2): the observations between the first and the last
+            sampled token of each row are treated as if the policy had said them.
+    """
+    _check_unit(gamma=gamma, lam=lam)
+    tokens = PackedTokens(batch, with_observations=not mask_observations)
+    rewards = tokens.kl_rewards + torch.where(tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0)
+    deltas = rewards + gamma * tokens.next_values - tokens.values
+    advantages = sum_backwards(deltas, gamma * lam, tokens.ends_episode)
+    return tokens.spread(advantages, targets=advantages + tokens.values)
+
+
+def dual_discount_gae(
+    batch: Trajectories,
+    *,
+    gamma_turn: float = 0.99,
+    lam_turn: float = 0.95,
+    gamma_token: float = 1.0,
+    lam_token: float = 1.0,
+) -> Advantages:
+    """GAE from token to token, with other discounts from one turn to the next. Paper 003, Dual Discounting GAE.
+
+    Each turn's reward is paid at its last token. From there the step goes to the first token of the next
+    turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and λ_turn.
+    The defaults are the paper's.
+    """
+    _check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
+    tokens = PackedTokens(batch)
+    gamma = torch.full_like(tokens.values, gamma_token).masked_fill(tokens.ends_turn, gamma_turn)
+    lam = torch.full_like(tokens.values, lam_token).masked_fill(tokens.ends_turn, lam_turn)
+    rewards = tokens.kl_rewards.index_add(0, tokens.turn_ends, tokens.turn_rewards)
+    deltas = rewards + gamma * tokens.next_values - tokens.values
+    advantages = sum_backwards(deltas, gamma * lam, tokens.ends_episode)
+    return tokens.spread(advantages, targets=advantages + tokens.values)
+
+
+def bilevel_gae(
+    batch: Trajectories,
+    *,
+    gamma_turn: float = 1.0,
+    lam_turn: float = 1.0,
+    gamma_token: float = 1.0,
+    lam_token: float = 1.0,
+) -> Advantages:
+    """Bi-Level GAE as written in paper 000, Algorithm 2.
+
+    A first GAE goes from turn to turn on the values after each action, V(τ_≤a_t). A second goes from token
+    to token inside a turn on the KL rewards alone, and the last token's advantage is its own δ plus the
+    turn's advantage (line 18; section 5.2 says the turn's advantage alone, which is the released form).
+
+    The paper gives the critic no targets. Here V(τ_<i) gets A_i + V(τ_<i) as in Algorithm 1, and the values
+    after actions, which no token stands behind, get A_t + V(τ_≤a_t): otherwise the first GAE would rest on
+    values that are never trained. Where a turn begins right after another, its first token's target stands.
+    """
+    _check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
+    tokens = PackedTokens(batch)
+    after = tokens.values_after_turns()
+    deltas_turn = tokens.turn_rewards + gamma_turn * tokens.following_turn(after) - after
+    advantages_turn = sum_backwards(deltas_turn, gamma_turn * lam_turn, tokens.turn_ends_episode)
+
+    next_values = tokens.next_values.index_copy(0, tokens.turn_ends, after)
+    deltas = tokens.kl_rewards + gamma_token * next_values - tokens.values
+    deltas = deltas.index_add(0, tokens.turn_ends, advantages_turn)
+    advantages = sum_backwards(deltas, gamma_token * lam_token, tokens.ends_turn)
+    return tokens.spread(advantages, targets=advantages + tokens.values, targets_after_turns=advantages_turn + after)
+
+
+def bilevel_gae_released(
+    batch: Trajectories, *, gamma_turn: float = 1.0, gamma_token: float = 1.0, lam: float = 1.0
+) -> Advantages:
+    """Bi-Level GAE as in the code released with paper 000 (shown on its page, 001), without the whitening.
+
+    A turn's value is the one before its last token, its reward includes that token's KL reward, one λ serves
+    both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ = γ_token = 1
+    without KL rewards, whatever γ_turn is; else not.
+    """
+    _check_unit(gamma_turn=gamma_turn, gamma_token=gamma_token, lam=lam)
+    tokens = PackedTokens(batch)
+    values_turn = tokens.values[tokens.turn_ends]
+    rewards_turn = tokens.turn_rewards + tokens.kl_rewards[tokens.turn_ends]
+    deltas_turn = rewards_turn + gamma_turn * tokens.following_turn(values_turn) - values_turn
+    advantages_turn = sum_backwards(deltas_turn, gamma_turn * lam, tokens.turn_ends_episode)
+
+    deltas = tokens.kl_rewards + gamma_token * tokens.next_values - tokens.values
+    deltas = deltas.index_copy(0, tokens.turn_ends, advantages_turn)
+    advantages = sum_backwards(deltas, gamma_token * lam, tokens.ends_turn)
+    return tokens.spread(advantages, targets=advantages + tokens.values)
+
+
+def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Advantages:
+    """GAE from turn to turn; every token of a turn gets the turn's advantage. Paper 002, section 2.4.
+
+    The whole reply is the action, so a turn's value is the one before its first token, at the end of the
+    observation, and only there does the critic have a target, A_t + V_t. KL rewards of a turn are summed
+    into its reward. Row "Turn-PPO w/ Mask" of paper 000, table 2.
+    """
+    _check_unit(gamma=gamma, lam=lam)
+    tokens = PackedTokens(batch)
+    starts = tokens.starts_turn.nonzero().squeeze(1)
+    values = tokens.values[starts]
+    rewards = tokens.turn_rewards.index_add(0, tokens.turn_of_token, tokens.kl_rewards)
+    deltas = rewards + gamma * tokens.following_turn(values) - values
+    advantages = sum_backwards(deltas, gamma * lam, tokens.turn_ends_episode)
+    of_tokens = advantages[tokens.turn_of_token]
+    return tokens.spread(of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn)
+
+
+def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
+    """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024 (GRPO).
+
+    The return is the sum of all turn and KL rewards. An episode without sampled tokens is not counted in
+    its group; an episode alone in its group has nothing to be compared with and gets 0.
+
+    Args:
+        batch: The episodes, with `group_ids`; `values` are not used.
+        scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is Dr. GRPO.
+        eps: Keeps a group of equal returns at 0.
+    """
+    tokens, returns, group, counted = _returns_in_groups(batch)
+    size = counted.new_zeros(len(returns)).index_add(0, group, counted)
+    mean = torch.zeros_like(returns).index_add(0, group, returns * counted) / size.clamp(min=1)
+    centred = torch.where(size[group] > 1, returns - mean[group], 0)
+    if scale:
+        squares = torch.zeros_like(returns).index_add(0, group, centred.square() * counted)
+        centred = centred / ((squares / (size - 1).clamp(min=1)).sqrt()[group] + eps)
+    return tokens.spread(centred[tokens.episode])
+
+
+def rloo(batch: Trajectories) -> Advantages:
+    """An episode's return against the mean of the others of its group. Ahmadian et al. 2024 (RLOO).
+
+    Returns, episodes without sampled tokens and groups of one are treated as in `grpo`.
+    """
+    tokens, returns, group, counted = _returns_in_groups(batch)
+    size = counted.new_zeros(len(returns)).index_add(0, group, counted)
+    total = torch.zeros_like(returns).index_add(0, group, returns * counted)
+    of_others = (total[group] - returns) / (size[group] - 1).clamp(min=1)
+    return tokens.spread(torch.where(size[group] > 1, returns - of_others, 0)[tokens.episode])
+
+
+def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
+    """The tokens, and for each episode (E,) its return, its group (0 … E - 1) and 1.0 if it has any tokens."""
+    if batch.group_ids is None:
+        raise TrainingDataError("GRPO and RLOO compare the episodes of a group; give the batch group_ids")
+    tokens = PackedTokens(batch, with_values=False)
+    returns = tokens.episode_returns().index_add(0, tokens.episode, tokens.kl_rewards)
+    counted = torch.zeros_like(returns).index_fill(0, tokens.episode, 1)
+    group_of_row = torch.unique(batch.group_ids, return_inverse=True)[1]
+    group = torch.zeros_like(returns, dtype=torch.int64).index_copy(0, tokens.episode_of_row, group_of_row)
+    return tokens, returns, group, counted
+
+
+def _check_unit(**coefficients: float) -> None:
+    for name, coefficient in coefficients.items():
+        if not 0 <= coefficient <= 1:
+            raise TrainingConfigError(f"{name} is {coefficient}, but a discount or λ lies between 0 and 1")

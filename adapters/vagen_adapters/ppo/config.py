@@ -1,0 +1,151 @@
+"""The settings of `MultiTurnPPOTrainer`."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trl.trainer.base_config import _BaseConfig
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo import advantages
+from vagen_envs.errors import did_you_mean
+
+ESTIMATORS = {
+    name: getattr(advantages, name)
+    for name in (
+        "token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "turn_gae", "grpo", "rloo",
+    )
+}  # fmt: skip
+WITHOUT_CRITIC = ("grpo", "rloo")
+
+
+@dataclass
+class MultiTurnPPOConfig(_BaseConfig):
+    """Settings beside those of `transformers.TrainingArguments`. Defaults: paper 000, table 22, where it has them.
+
+    `learning_rate` is the policy's. A step is one update from one mini-batch, so that `max_steps` is given
+    by `rollouts`; `per_device_train_batch_size` and `gradient_accumulation_steps` have no meaning here.
+
+    Attributes:
+        env_id: the environment, as in `gym.make`.
+        env_options: its options.
+        num_envs: environments that play at once.
+        rollouts: how often episodes are collected and trained on.
+        episodes_per_rollout: episodes collected each time.
+        group_size: episodes of the same level next to each other, for GRPO and RLOO.
+        num_levels: size of the pool of training levels, seeds 0 to num_levels - 1; 0 never repeats one.
+        window: turns of history in a prompt, each turn a sequence of its own; None trains on whole episodes.
+        max_length: tokens in a sequence.
+        max_turns: cuts episodes after so many turns; None leaves that to the environment.
+        temperature, top_p, max_tokens: how replies are drawn. See `Sampling` and `score_tokens`.
+        advantage: one of the estimators of `advantages`.
+        advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
+        bootstrap_truncated: whether the observation after a truncated episode has a value (paper 003).
+        whiten: whether advantages are brought to mean 0 and variance 1 over a rollout.
+        kl_coef: β of the KL penalty in the reward.
+        kl_loss_coef: weight of the KL estimate (k3) in the loss.
+        kl_estimator: of the penalty in the reward.
+        critic_learning_rate: 5 to 10 times the policy's (paper 002).
+        critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (paper 003).
+        value_clip: how far a value may move from its old self before its loss stops falling; None doesn't limit it.
+        first_token_value_weight: weight of the value before the first token of a turn (paper 003).
+        entropy_coef: weight of the entropy bonus.
+        clip_low, clip_high: the ratio is clipped to [1 - clip_low, 1 + clip_high].
+        ratio_level: ratios of tokens, or of whole turns as geometric means (paper 002).
+        loss_level: what counts alike in the policy's loss.
+        epochs_per_rollout: passes over the episodes of a rollout.
+        minibatches: updates in each pass.
+        sequences_per_forward: sequences that go through the model at once; changes memory only.
+        keep_variance_share: share of the groups, those whose returns vary most, that is trained on.
+        freeze_vision: whether the vision towers stay as they are.
+        eval_episodes: episodes of an evaluation, on the validation split.
+    """
+
+    env_id: str = "vagen/Sokoban-v0"
+    env_options: dict[str, Any] = field(default_factory=dict)
+    num_envs: int = 32
+    rollouts: int = 300
+    episodes_per_rollout: int = 128
+    group_size: int = 1
+    num_levels: int = 0
+    window: int | None = None
+    max_length: int = 4096
+    max_turns: int | None = None
+    temperature: float = 0.7
+    top_p: float = 0.95
+    max_tokens: int = 200
+    advantage: str = "bilevel_gae"
+    advantage_settings: dict[str, Any] = field(default_factory=dict)
+    bootstrap_truncated: bool = False
+    whiten: bool = True
+    kl_coef: float = 0.001
+    kl_loss_coef: float = 0.0
+    kl_estimator: Literal["k1", "k3"] = "k1"
+    learning_rate: float = 1e-6
+    critic_learning_rate: float = 1e-5
+    critic_warmup_rollouts: int = 0
+    value_clip: float | None = 0.5
+    first_token_value_weight: float = 1.0
+    entropy_coef: float = 0.0
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    ratio_level: Literal["token", "turn"] = "token"
+    loss_level: Literal["token", "turn", "sequence"] = "token"
+    epochs_per_rollout: int = 1
+    minibatches: int = 4
+    sequences_per_forward: int = 8
+    keep_variance_share: float = 1.0
+    freeze_vision: bool = False
+    eval_episodes: int = 128
+    lr_scheduler_type: str = "constant"
+
+    @property
+    def steps_per_rollout(self) -> int:
+        """Updates between two rollouts."""
+        return self.epochs_per_rollout * self.minibatches
+
+    def __post_init__(self) -> None:
+        self.max_steps = self.rollouts * self.steps_per_rollout
+        self.per_device_train_batch_size = 1  # Trainer's data are the numbers of the steps
+        self.remove_unused_columns = False
+        self._check_advantage()
+        positive = (
+            "num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
+            "sequences_per_forward", "eval_episodes", "temperature",
+        )  # fmt: skip
+        for name in positive:
+            self._require(getattr(self, name) > 0, name, "greater than 0")
+        self._require(self.gradient_accumulation_steps == 1, "gradient_accumulation_steps",
+                      "1: sequences_per_forward splits an update")  # fmt: skip
+        self._require(self.episodes_per_rollout % self.group_size == 0, "episodes_per_rollout",
+                      f"a multiple of group_size={self.group_size}")  # fmt: skip
+        self._require(self.episodes_per_rollout >= self.minibatches, "minibatches",
+                      f"at most episodes_per_rollout={self.episodes_per_rollout}")  # fmt: skip
+        self._require(0 < self.keep_variance_share <= 1, "keep_variance_share", "above 0 and at most 1")
+        self._require(self.advantage not in WITHOUT_CRITIC or self.group_size > 1, "group_size",
+                      f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
+        self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
+                      "at least 2 to filter groups by their variance")  # fmt: skip
+        if not self.advantage_settings.get("mask_observations", True):
+            for name in ("ratio_level", "loss_level"):
+                self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
+        if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
+            self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
+                          "so that training resumes where a rollout begins")  # fmt: skip
+        super().__post_init__()  # type: ignore[no-untyped-call]
+
+    def _check_advantage(self) -> None:
+        if self.advantage not in ESTIMATORS:
+            raise TrainingConfigError(
+                f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
+            )
+        known = list(inspect.signature(ESTIMATORS[self.advantage]).parameters)[1:]
+        for name in self.advantage_settings:
+            if name not in known:
+                raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
+
+    def _require(self, condition: bool, name: str, must_be: str) -> None:
+        if not condition:
+            raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")

@@ -1,0 +1,161 @@
+"""Episodes as they were played, and the token sequences that they are trained on.
+
+A prompt and the sequence that is trained on are laid out by the same function from the same sampled tokens,
+so that nothing is tokenised twice and what was sampled is what is trained on.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.generation import Prompt, Reply
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED
+from vagen_envs import RewardTerm, Turn
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level to play: its seed and split, and the group of episodes that it is compared with."""
+
+    seed: int
+    split: str = "train"
+    group: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PlayedTurn:
+    """One turn.
+
+    Attributes:
+        shown: the observation before the reply.
+        reply: the sampled tokens.
+        turn: the environment's record.
+        rewards: the environment's terms and any others.
+    """
+
+    shown: Shown
+    reply: Reply
+    turn: Turn
+    rewards: tuple[RewardTerm, ...]
+
+    @property
+    def reward(self) -> float:
+        """The sum of the terms."""
+        return math.fsum(term.value for term in self.rewards)
+
+
+@dataclass(eq=False)
+class Episode:
+    """An episode.
+
+    Attributes:
+        level: what was played.
+        turns: in order.
+        last_shown: the observation after the last turn.
+        terminated: solved or lost.
+        truncated: cut, by the environment's budget, by `max_turns` or for want of room in the context.
+        failure: why it can't be trained on (a broken environment or judge, no room), else None.
+    """
+
+    level: Level
+    turns: list[PlayedTurn] = field(default_factory=list)
+    last_shown: Shown | None = None
+    terminated: bool = False
+    truncated: bool = False
+    failure: str | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the task was solved."""
+        return bool(self.turns) and self.turns[-1].turn.success
+
+    @property
+    def rewards(self) -> float:
+        """The sum of all turns' rewards."""
+        return math.fsum(turn.reward for turn in self.turns)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenSequence:
+    """Tokens with what is known of each.
+
+    Attributes:
+        prompt: all tokens and pictures.
+        turn_ids: the turn of each token sampled in a turn that is trained on, -1 elsewhere.
+        logprobs: the log-probability of each such token when it was sampled, 0 elsewhere.
+        ends_with_observation: whether the last tokens are an observation without a reply.
+    """
+
+    prompt: Prompt
+    turn_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    ends_with_observation: bool
+
+
+def remembered(turns: Sequence[PlayedTurn], now: int, window: int | None) -> Sequence[PlayedTurn]:
+    """The turns before turn `now` that the model is shown: all, or the last `window` (paper 003)."""
+    return turns[0 if window is None else max(0, now - window) : now]
+
+
+def lay_out(
+    history: Sequence[PlayedTurn], present: Sequence[PlayedTurn], last_shown: Shown | None, first_turn: int = 0
+) -> TokenSequence:
+    """One conversation of `history`, then `present`, then the observation `last_shown`.
+
+    Args:
+        history: turns that are read only.
+        present: turns that are trained on.
+        last_shown: an observation still without a reply, or None. One of the three must be there.
+        first_turn: the turn id of the first of `present`.
+    """
+    ids: list[int] = []
+    turn_ids: list[int] = []
+    logprobs: list[float] = []
+    turns = [*history, *present]
+    shown = [turn.shown for turn in turns] + ([last_shown] if last_shown is not None else [])
+    for number, observation in enumerate(shown):
+        if number == 0:
+            ids += observation.first_ids
+        else:
+            # An observation's tokens begin with the one that ends a reply; most replies have it already.
+            ids += observation.next_ids[1 if ids[-1] == observation.next_ids[0] else 0 :]
+        turn_ids += [NOT_SAMPLED] * (len(ids) - len(turn_ids))
+        logprobs += [0.0] * (len(ids) - len(logprobs))
+        if number < len(turns):
+            reply = turns[number].reply
+            trained = number >= len(history)
+            ids += reply.ids
+            turn_ids += [first_turn + number - len(history) if trained else NOT_SAMPLED] * len(reply.ids)
+            logprobs += reply.logprobs if trained else [0.0] * len(reply.ids)
+    return TokenSequence(Prompt(tuple(ids), tuple(shown)), tuple(turn_ids), tuple(logprobs), last_shown is not None)
+
+
+def training_sequences(episode: Episode, window: int | None, *, with_end: bool) -> list[TokenSequence]:
+    """The sequences of an episode: one for the whole, or with a window one for each turn.
+
+    With `with_end`, a truncated episode's last sequence ends with the observation after it, whose value
+    is what the rest of the episode would have been worth.
+    """
+    turns = episode.turns
+    end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
+    if window is None:
+        return [lay_out((), turns, end)]
+    last = len(turns) - 1
+    return [
+        lay_out(remembered(turns, now, window), [turn], end if now == last else None, now)
+        for now, turn in enumerate(turns)
+    ]
+
+
+def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
+    """The episodes of the `share` of groups whose returns vary most, in their order (RAGEN's filter)."""
+    returns: dict[int, list[float]] = {}
+    for episode in episodes:
+        returns.setdefault(episode.level.group, []).append(episode.rewards)
+    most_first = sorted(returns, key=lambda group: (-statistics.pvariance(returns[group]), group))
+    kept = set(most_first[: math.ceil(share * len(most_first))])
+    return [episode for episode in episodes if episode.level.group in kept]

@@ -1,0 +1,127 @@
+"""A start for a tiny model: imitation of noisy play, so that PPO begins with the format and some skill."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import gymnasium as gym
+import torch
+from torch import Tensor
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, TokenSequence, training_sequences
+from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED
+from vagen_envs import VagenEnv, VagenError
+from vagen_envs.actions import Names
+from vagen_envs.seeding import HashStream
+
+
+def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_share: float = 0.35) -> Episode:
+    """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
+
+    What the replies observe and predict is always true. Play of the oracle alone would teach a policy that is
+    sure of itself and has seen no mistakes; play without it teaches actions that don't depend on the picture.
+
+    Raises:
+        TrainingConfigError: the environment's actions are not names, so that there is no "any" to draw.
+    """
+    core: Any = env.unwrapped
+    if not isinstance(core, VagenEnv) or not isinstance(core.grammar.actions, Names):
+        raise TrainingConfigError(f"{env} has no named actions to draw from; it can't be played at random")
+    names = core.grammar.actions.names
+    stream = HashStream("demonstration", level.split, level.seed)
+    observation, _ = env.reset(seed=level.seed, options={"split": level.split})
+    episode = Episode(level, last_shown=codec.show(core.system_prompt, observation))
+    while not (episode.terminated or episode.truncated):
+        actions = [stream.choice(names)]
+        if stream.random() < oracle_share:
+            with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
+                actions = list(core.plan())[: core.config.max_actions_per_turn] or actions
+        text = _truthful(core, actions)
+        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.tokenizer.eos_token_id)
+        shown = episode.last_shown
+        assert shown is not None  # noqa: S101 - for the type checker
+        observation, _, episode.terminated, episode.truncated, info = env.step(text)
+        episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
+        episode.last_shown = codec.show(core.system_prompt, observation)
+    return episode
+
+
+def imitate(
+    model: Any,
+    codec: Codec,
+    sequences: Sequence[TokenSequence],
+    *,
+    passes: int = 3,
+    batch_size: int = 32,
+    learning_rate: float = 2e-3,
+    seed: int = 0,
+    report: Callable[[int, float], None] | None = None,
+) -> None:
+    """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
+
+    Args:
+        model: the policy, trained in place.
+        codec: its codec.
+        sequences: `training_sequences` of demonstrations.
+        passes: over all sequences, each newly shuffled.
+        batch_size: sequences in an update.
+        learning_rate: at the beginning.
+        seed: of the shuffling.
+        report: is told the number of each update and its loss.
+    """
+    batches = list(_shuffled(len(sequences), batch_size, passes, seed))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
+    model.train()
+    for number, rows in enumerate(batches):
+        loss = imitation_loss(model, codec, [sequences[row] for row in rows.tolist()])
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if report is not None:
+            report(number, float(loss.detach()))
+    model.eval()
+
+
+def imitation_loss(model: Any, codec: Codec, sequences: Sequence[TokenSequence]) -> Tensor:
+    """The mean cross-entropy of the reply tokens of `sequences`."""
+    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device)
+    labels = torch.full_like(inputs["input_ids"], -100)
+    for row, sequence in enumerate(sequences):
+        said = torch.tensor(sequence.turn_ids, device=labels.device) != NOT_SAMPLED
+        labels[row, : len(said)][said] = inputs["input_ids"][row, : len(said)][said]
+    logits = model(**inputs, use_cache=False).logits[:, :-1].float()
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
+
+
+def demonstrations(
+    env: gym.Env[Any, Any], codec: Codec, levels: Sequence[Level], *, oracle_share: float = 0.35
+) -> Iterator[TokenSequence]:
+    """The training sequences of `demonstrate` on each level, whole episodes."""
+    for level in levels:
+        yield from training_sequences(demonstrate(env, codec, level, oracle_share=oracle_share), None, with_end=False)
+
+
+def _truthful(core: Any, actions: Sequence[str]) -> str:
+    representation = core.config.representation
+    state = core._state
+    reply: str = core.grammar.render(
+        actions,
+        observation=state.describe(representation),
+        reasoning=core._reason(actions),
+        prediction=core.imagine(actions).describe(representation),
+    )
+    return reply
+
+
+def _shuffled(rows: int, batch_size: int, passes: int, seed: int) -> Iterator[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(passes):
+        yield from torch.split(torch.randperm(rows, generator=generator), batch_size)

@@ -1,0 +1,77 @@
+"""What PPO minimises, as pure functions over (B, L) tensors; means are taken with `token_weights`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED
+
+Level = Literal["token", "turn", "sequence"]
+"""What counts alike in a mean: tokens, turns, or whole rows."""
+
+
+def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
+    """(B, L) The share of each token in a mean over tokens, turns or rows, times how many of those there are.
+
+    `(loss * weights).sum()` over parts of a batch, divided by `weights.sum()` over all of it, is the mean
+    whatever the parts. Weights of one turn, or of one row, sum to 1.
+    """
+    weights = mask.to(torch.float32)
+    if level == "token":
+        return weights
+    if level == "sequence":
+        return weights / weights.sum(1, keepdim=True).clamp(min=1)
+    return weights / _sum_over_turns(weights, turn_ids).clamp(min=1)
+
+
+def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
+    """(B, L) u = π_θ / π_old of each token (paper 000), or the geometric mean over its turn (papers 002, GSPO).
+
+    Tokens that were not sampled have 1.
+    """
+    sampled = turn_ids != NOT_SAMPLED
+    log_ratios = torch.where(sampled, logprobs - old_logprobs, 0)
+    if level == "turn":
+        tokens = _sum_over_turns(sampled.to(log_ratios.dtype), turn_ids)
+        log_ratios = torch.where(sampled, _sum_over_turns(log_ratios, turn_ids) / tokens.clamp(min=1), 0)
+    return log_ratios.exp()
+
+
+def policy_losses(ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
+    """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). Paper 000, J^PPO."""
+    return -torch.minimum(ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages)
+
+
+def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: float | None) -> Tensor:
+    """(B, L + 1) Squared errors; with `clip`, the larger of those of V and of V kept within `clip` of its old self."""
+    errors = (values - returns).square()
+    if clip is None:
+        return errors
+    near = old_values + (values - old_values).clamp(-clip, clip)
+    return torch.maximum(errors, (near - returns).square())
+
+
+def kl_estimates(logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]) -> Tensor:
+    """(B, L) KL[π‖π_ref] from the sampled tokens alone (Schulman, "Approximating KL Divergence").
+
+    k1 = log π - log π_ref is unbiased; k3 = r - 1 - log r with r = π_ref/π is never negative and varies less.
+    """
+    log_ratios = logprobs - reference_logprobs
+    return log_ratios if estimator == "k1" else (-log_ratios).exp() - 1 + log_ratios
+
+
+def explained_variance(values: Tensor, returns: Tensor) -> float:
+    """1 - Var[returns - values] / Var[returns] over (N,) entries; 1 is a perfect critic, NaN if returns don't vary."""
+    if len(returns) < 2 or not (spread := returns.var()) > 0:
+        return float("nan")
+    return float(1 - (returns - values).var() / spread)
+
+
+def _sum_over_turns(entries: Tensor, turn_ids: Tensor) -> Tensor:
+    """(B, L) For each token the sum over its turn; tokens outside turns share one that nobody reads."""
+    slots = int(turn_ids.max()) + 2
+    sums = entries.new_zeros(len(entries), slots).scatter_add(1, turn_ids + 1, entries)
+    return sums.gather(1, turn_ids + 1)

@@ -1,0 +1,64 @@
+"""A model in this process, loaded by transformers from a folder or a hub name. One reply at a time."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from typing import Any, ClassVar
+
+from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.chat import Message, PictureForm
+
+# Typed as Any: whether these are installed, and how well typed, differs from machine to machine.
+torch: Any = importlib.import_module("torch")
+transformers: Any = importlib.import_module("transformers")
+
+
+class TransformersClient(Client):
+    """A vision-language model with a chat template, on the GPU if there is one.
+
+    Raises:
+        ProtocolError: the folder holds no such model.
+    """
+
+    pictures: ClassVar[PictureForm] = "pil"
+
+    def __init__(self, model: str, *, key: str, base_url: str | None, timeout: float) -> None:
+        try:
+            self._processor: Any = transformers.AutoProcessor.from_pretrained(model)
+            self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype="auto")
+        except (OSError, ValueError) as error:
+            raise ProtocolError(
+                f"{model!r} holds no vision-language model that transformers can load: {error}"
+            ) from error
+        self._model = self._model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        self._busy = threading.Lock()
+
+    def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+        inputs = self._processor.apply_chat_template(
+            [{"role": each["role"], "content": _parts(each["content"])} for each in messages],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+        ).to(self._model.device)
+        warm = sampling.temperature is not None and sampling.temperature > 0
+        heat = {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0} if warm else {}
+        with self._busy, torch.inference_mode(), torch.random.fork_rng(enabled=sampling.seed is not None):
+            if sampling.seed is not None:
+                torch.manual_seed(sampling.seed)
+            output = self._model.generate(
+                **inputs, max_new_tokens=sampling.max_tokens, do_sample=warm, **heat, **(sampling.extra or {})
+            )
+        asked = inputs["input_ids"].shape[1]
+        written = output[0, asked:]
+        text = self._processor.decode(written, skip_special_tokens=True)
+        ends = self._model.generation_config.eos_token_id
+        ended = len(written) > 0 and int(written[-1]) in (ends if isinstance(ends, list) else [ends])
+        ending: Ending = "stop" if ended and text else "empty" if ended else "length"
+        return Answer(text, ending, asked, len(written))
+
+
+def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content

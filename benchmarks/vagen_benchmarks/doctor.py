@@ -1,0 +1,81 @@
+"""What works on this machine, and what mends the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import gymnasium as gym
+
+import vagen_envs
+from vagen_benchmarks.models import CLIENTS, Registry
+from vagen_envs.core import VagenEnv
+
+SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai", "transformers": "transformers"}
+"""The module that each client needs."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was looked at. `mend` says what to do where it isn't `ok`; `needed` whether it must be."""
+
+    what: str
+    ok: bool
+    found: str
+    mend: str = ""
+    needed: bool = False
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything, one thing at a time: environments by playing one turn of each, then models and tools."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
+    for env_id in vagen_envs.ENV_IDS:
+        yield from _environment(env_id)
+    for provider in Registry().providers.values():
+        yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
+    export = importlib.util.find_spec("pyarrow") is not None
+    yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
+    browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
+    yield Finding("browser", browser is not None, browser or "none", "copy report.html to a machine that has one")
+
+
+def _environment(env_id: str) -> Iterator[Finding]:
+    """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks something for."""
+    began = time.perf_counter()
+    try:
+        env = gym.make(env_id, disable_env_checker=True, render_mode="rgb_array")
+        try:
+            env.reset(seed=0)
+            frame = env.render()
+            inner = env.unwrapped
+            assert isinstance(inner, VagenEnv)
+            env.step(inner.oracle_reply())
+            missing = inner.options_missing()
+        finally:
+            env.close()
+    except Exception as error:
+        yield Finding(env_id, False, f"{type(error).__name__}", str(error), needed=True)
+        return
+    height, width, _ = frame.shape  # type: ignore[union-attr]
+    yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
+    for option, lacking, mend in missing:
+        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
+
+
+def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:
+    extra = CLIENTS[client][2]
+    try:
+        there = importlib.util.find_spec(SDK[client]) is not None
+    except ModuleNotFoundError:  # the parent of a dotted name
+        there = False
+    if not there:
+        return Finding(f"models of {name}", False, f"no {SDK[client]}", f'pip install "vagen-envs[{extra}]"')
+    if required and not os.environ.get(key):
+        return Finding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
+    return Finding(f"models of {name}", True, f"{key} is set" if required else "needs no key")

@@ -1,0 +1,179 @@
+"""A run as data for others: a table of turns for analysis, or chat samples for supervised fine-tuning.
+
+Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded there);
+JSON lines by everything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.summary import OWN_METRICS
+from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
+from vagen_envs.pictures import Picture
+
+Form = Literal["turns", "chat"]
+BATCH = 200
+"""Rows written at a time, so that memory doesn't grow with the run."""
+
+HUGGING_FACE = {
+    "info": {
+        "features": {
+            "messages": [
+                {"role": {"dtype": "string", "_type": "Value"}, "content": {"dtype": "string", "_type": "Value"}}
+            ],
+            "images": [{"_type": "Image"}],
+            **{name: {"dtype": "string", "_type": "Value"} for name in ("agent", "task", "split")},
+            "seed": {"dtype": "int64", "_type": "Value"},
+            "success": {"dtype": "bool", "_type": "Value"},
+            "return": {"dtype": "float64", "_type": "Value"},
+        }
+    }
+}
+"""What `datasets` reads from a Parquet file's metadata to know that `images` are pictures."""
+
+
+def export(
+    run: RunFolder,
+    path: Path,
+    form: Form,
+    *,
+    keep: Callable[[Episode], bool] = lambda _: True,
+    history: History | None = None,
+) -> int:
+    """Write the scored episodes that `keep` keeps, and return how many rows there are.
+
+    Args:
+        run: what is written.
+        path: ends with `.parquet` or `.jsonl`.
+        form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, or under a history window
+            each turn with what it showed. In a sample's text `<image>` stands for each of its `images`.
+        keep: which episodes.
+        history: for `"chat"`; the whole past by default.
+
+    Raises:
+        ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
+    """
+    episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
+    rows = _turns(episodes) if form == "turns" else _samples(run, episodes, history or History())
+    if path.suffix == ".jsonl":
+        return _write_lines(rows, path)
+    if path.suffix == ".parquet":
+        return _write_parquet(rows, path, form)
+    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
+
+
+def _facts(episode: Episode) -> dict[str, Any]:
+    return {"agent": episode.agent, "task": episode.task, "split": episode.split, "seed": episode.seed}
+
+
+def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
+    for episode in episodes:
+        for turn, call in zip(episode.turns, episode.calls, strict=True):
+            yield {
+                **_facts(episode),
+                "repeat": episode.repeat,
+                "turn": turn["index"],
+                "reply": turn["reply"],
+                "reward": sum(term["value"] for term in turn["rewards"]),
+                "rewards": json.dumps({term["name"]: term["value"] for term in turn["rewards"]}),
+                "executed": [each["text"] for each in turn["executed"]],
+                "problems": [problem["code"] for problem in turn["parsed"]["problems"]],
+                "well_formed": turn["parsed"]["well_formed"],
+                **{name: turn["metrics"][name] for name in sorted(OWN_METRICS)},
+                "metrics": json.dumps({k: v for k, v in turn["metrics"].items() if k not in OWN_METRICS}),
+                "terminated": turn["terminated"],
+                "truncated": turn["truncated"],
+                "before": json.dumps(turn["before"]),
+                "after": json.dumps(turn["after"]),
+                "ending": call["ending"] if call else None,
+                "prompt_tokens": call["prompt_tokens"] if call else None,
+                "completion_tokens": call["completion_tokens"] if call else None,
+            }
+
+
+def _samples(run: RunFolder, episodes: Iterable[Episode], history: History) -> Iterator[dict[str, Any]]:
+    prompts = {task.label: task.system_prompt for task in run.protocol.tasks}
+    for episode in episodes:
+        pictures = {name: Picture.from_png(run.picture(name)) for name in episode.picture_names()}
+        turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
+        ends = [len(turns)] if history.turns is None and history.reasoning else range(1, len(turns) + 1)
+        for end in ends:
+            messages = chat_messages(prompts[episode.task], turns[:end], history=history)
+            facts = {**_facts(episode), "success": episode.success, "return": episode.score}
+            yield {**_flat(messages), **facts}
+
+
+def _flat(messages: list[Message]) -> dict[str, Any]:
+    """Messages with text only, and their pictures in the order of their placeholders."""
+    images: list[dict[str, Any]] = []
+    texts = []
+    for message in messages:
+        content = message["content"]
+        if not isinstance(content, str):
+            shown = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+            images += [{"bytes": base64.b64decode(url.partition(",")[2]), "path": None} for url in shown]
+            content = "\n".join(part["text"] if part["type"] == "text" else IMAGE_PLACEHOLDER for part in content)
+        else:
+            content = content.replace(IMAGE_PLACEHOLDER, "")  # a reply that quotes it shows no picture
+        texts.append({"role": message["role"], "content": content})
+    return {"messages": texts, "images": images}
+
+
+def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            count += 1
+            images = [base64.b64encode(image["bytes"]).decode() for image in row.get("images", ())]
+            file.write(json.dumps({**row, **({"images": images} if "images" in row else {})}) + "\n")
+    return count
+
+
+def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ProtocolError(
+            f'{path} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[export]", '
+            "or write .jsonl"
+        ) from error
+    return _write_batches(rows, path, pa, pq, _chat_schema(pa) if form == "chat" else _turns_schema(pa))
+
+
+def _turns_schema(pa: Any) -> Any:
+    text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int64(), pa.bool_()
+    kinds = {
+        "agent": text, "task": text, "split": text, "seed": number, "repeat": number, "turn": number, "reply": text,
+        "reward": pa.float64(), "rewards": text, "executed": texts, "problems": texts, "well_formed": flag,
+        "action_is_valid": flag, "action_is_effective": flag, "success": flag, "metrics": text, "terminated": flag,
+        "truncated": flag, "before": text, "after": text, "ending": text, "prompt_tokens": number,
+        "completion_tokens": number,
+    }  # fmt: skip
+    return pa.schema(list(kinds.items()))
+
+
+def _chat_schema(pa: Any) -> Any:
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    texts = [(name, pa.string()) for name in ("agent", "task", "split")]
+    rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]
+    fields = [("messages", pa.list_(message)), ("images", pa.list_(image)), *texts, *rest]
+    return pa.schema(fields, metadata={"huggingface": json.dumps(HUGGING_FACE)})
+
+
+def _write_batches(rows: Iterator[dict[str, Any]], path: Path, pa: Any, pq: Any, schema: Any) -> int:
+    count = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            count += len(batch)
+    return count

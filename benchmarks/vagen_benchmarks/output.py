@@ -1,0 +1,90 @@
+"""What the command prints: tables, and a progress bar where somebody watches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from vagen_benchmarks.plans import Plan, plan_table
+from vagen_benchmarks.run_folder import Episode
+from vagen_benchmarks.summary import Summary
+
+out = Console(width=None if sys.stdout.isatty() else 140)  # a file or a pipe has no width; 80 breaks the table
+err = Console(stderr=True)
+
+
+class Bar:
+    """A progress bar that is told of each episode."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("episodes", total=total, completed=done, note="")
+        self._solved = self._played = self._failed = 0
+
+    def __enter__(self) -> Callable[[Episode], None]:
+        self._bar.start()
+        return self._told
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def _told(self, episode: Episode) -> None:
+        self._played += 1
+        self._solved += episode.success
+        self._failed += episode.failure is not None
+        failed = f", [red]{self._failed} failed[/]" if self._failed else ""
+        self._bar.update(
+            self._task, advance=1, description=episode.agent, note=f"{self._solved} of {self._played} solved{failed}"
+        )
+
+
+def print_table(summary: Summary) -> None:
+    """Print a run's table."""
+    rows = summary.rows()
+    own = list(dict.fromkeys(name for row in rows for name in row["metrics"]))
+    table = Table(box=None, header_style="bold")
+    table.add_column("environment")
+    table.add_column("agent")
+    for name in ("success", "95 %", "return", "turns", "valid", "effective", *own, "failed", "episodes"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        cells = [_percent(row[name]) for name in ("valid", "effective")]
+        table.add_row(
+            row["task"], row["agent"], _percent(row["success"]),
+            f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
+            _number(row["return"]), _number(row["turns"], 1), *cells,
+            *(_number(row["metrics"].get(name)) for name in own), str(row["failed"]), str(row["played"]),
+        )  # fmt: skip
+    out.print(table)
+
+
+def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
+    """Print the table of a run's protocol file, beside what was published."""
+    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
+    made = plan_table(plan, summary.rows())
+    title = f"protocol {plan.name}; † as published"
+    table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for group, name in made.columns:
+        table.add_column(f"{group[:8]}\n{name}", justify="right", no_wrap=True)
+    for row in made.rows:
+        style = "dim" if row.published else ""
+        name = f"{row.name} †" if row.published else row.name
+        table.add_row(name, *(_number(value) for value in row.values), style=style)
+    out.print(table)
+
+
+def _percent(rate: float | None) -> str:
+    return "–" if rate is None else f"{100 * rate:.0f} %"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

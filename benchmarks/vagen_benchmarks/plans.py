@@ -1,0 +1,196 @@
+"""Protocols as files: which environments and options make the columns of a table, and what is known to compare with.
+
+A file (TOML; those of this package are in `protocols/`):
+
+    about, split, first_seed    what it is; `test` and 0 where not said
+    [options]                   of every environment
+    [axis]                      option, values: every column is played once for each value
+    [sampling]                  max_tokens, temperature, top_p
+    [history]                   turns, reasoning: see `vagen_envs.chat.History`
+    [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
+                                own, at the last turn), values (those of the axis that it has)
+    [published]                 rows of figures in the order of the columns, to stand beside the run's
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.protocol import Skipped, Task, make_task
+from vagen_envs.chat import History
+from vagen_envs.errors import ConfigError, VagenError, did_you_mean
+
+HERE = Path(__file__).parent / "protocols"
+KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "columns", "published"}
+COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A protocol file.
+
+    Attributes:
+        name: of the file, without its suffix.
+        data: what it says.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+
+    @property
+    def history(self) -> History:
+        """How much of the past prompts show."""
+        return History(**self.data.get("history", {}))
+
+    @property
+    def values(self) -> Sequence[str | None]:
+        """The values of the axis; `[None]` without one."""
+        return self.data["axis"]["values"] if "axis" in self.data else [None]
+
+    def cells(self) -> Iterator[tuple[Mapping[str, Any], str | None, dict[str, Any], list[str]]]:
+        """Column, value of the axis, options, and the names of the options that tell its tasks apart."""
+        for value in self.values:
+            for column in self.data["columns"]:
+                if value is not None and value not in column.get("values", self.values):
+                    continue
+                axis = {self.data["axis"]["option"]: value} if value is not None else {}
+                own = column.get("options", {})
+                yield column, value, {**self.data.get("options", {}), **own, **axis}, [*own, *axis]
+
+    def tasks(self) -> tuple[list[Task], list[Skipped]]:
+        """The tasks, and the environments that can't be made here."""
+        tasks: dict[str, Task] = {}
+        skipped: dict[str, Skipped] = {}
+        split, first = self.data.get("split", "test"), self.data.get("first_seed", 0)
+        for column, _, options, shown in self.cells():
+            env_id = column["env"]
+            if env_id in skipped:
+                continue
+            try:
+                task = make_task(env_id, options, split, first, column["episodes"], shown)
+            except ConfigError as error:  # the file's mistake, not this machine's lack
+                raise ProtocolError(f"protocol {self.name}: {error}") from error
+            except (VagenError, ProtocolError, ImportError, OSError) as error:
+                skipped[env_id] = Skipped(env_id, str(error))
+                continue
+            tasks.setdefault(task.label, task)
+        return list(tasks.values()), list(skipped.values())
+
+
+def load_plan(name_or_path: str) -> Plan:
+    """A plan of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
+    path = HERE / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        known = [file.stem for file in HERE.glob("*.toml")]
+        raise ProtocolError(
+            f"no protocol {name_or_path!r}, nor a file of that name.{did_you_mean(name_or_path, known)}"
+        )
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check(data)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ProtocolError(f"{path} is not a protocol: {error}") from error
+    return Plan(path.stem, data)
+
+
+def _check(data: Mapping[str, Any]) -> None:
+    """Raise ValueError for what isn't known, KeyError for what is missing."""
+    for name in data:
+        if name not in KEYS:
+            raise ValueError(f"unknown entry {name!r}.{did_you_mean(name, KEYS)}")
+    if not data["columns"]:
+        raise ValueError("it has no columns")
+    for column in data["columns"]:
+        for name in column:
+            if name not in COLUMN_KEYS:
+                raise ValueError(f"unknown entry {name!r} of a column.{did_you_mean(name, COLUMN_KEYS)}")
+        for name in ("name", "env", "episodes"):
+            if name not in column:
+                raise ValueError(f"a column lacks {name!r}")
+    for name, figures in data.get("published", {}).items():
+        if len(figures) > len(data["columns"]):
+            raise ValueError(f"the published row {name!r} has more figures than there are columns")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a plan's table: a value for each column, `None` where there is none, and where it is from."""
+
+    name: str
+    values: tuple[float | None, ...]
+    published: bool
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """A table of the plan's shape, with an average a group and one over all.
+
+    Attributes:
+        columns: group and name of each column; averages are called `average` and `overall`.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+
+
+def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
+    """The table of a run (`Summary.rows()`) beside what was published."""
+    columns = plan.data["columns"]
+    scores = {(row["task"], row["agent"]): row for row in rows}
+    agents = list(dict.fromkeys(row["agent"] for row in rows))
+    labels = {
+        (id(column), value): " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)])
+        for column, value, options, shown in plan.cells()
+    }
+    found = []
+    for agent in agents:
+        for value in plan.values:
+            values = [_score(scores.get((labels.get((id(each), value), ""), agent)), each) for each in columns]
+            found.append(Row(agent if value is None else f"{agent}, {value}", tuple(values), published=False))
+    for name, figures in plan.data.get("published", {}).items():
+        found.append(Row(name, (*figures, *[None] * (len(columns) - len(figures))), published=True))
+    names = [(column.get("group", column["name"]), column["name"]) for column in columns]
+    return _with_averages(names, found)
+
+
+def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> float | None:
+    if row is None or not row["played"]:
+        return None
+    metric = column.get("metric", "success")
+    value = row["success"] if metric == "success" else row["metrics"].get(metric)
+    return None if value is None else float(value)
+
+
+def _with_averages(names: Sequence[tuple[str, str]], rows: Sequence[Row]) -> PlanTable:
+    """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's table 2 does."""
+    groups: dict[str, list[int]] = {}
+    for i, (group, _) in enumerate(names):
+        groups.setdefault(group, []).append(i)
+    columns: list[tuple[str, str]] = []
+    for group, members in groups.items():
+        columns += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
+        columns += [(group, "average")] if len(members) > 1 else []
+    made = []
+    for row in rows:
+        values: list[float | None] = []
+        averages: list[float | None] = []
+        for members in groups.values():
+            own = [row.values[i] for i in members]
+            averages.append(_mean(own))
+            values += [*own, averages[-1]] if len(members) > 1 else own
+        made.append(Row(row.name, (*values, _mean(averages)), row.published))
+    return PlanTable((*columns, ("", "overall")), tuple(made))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean, `None` if any is missing: an average over fewer columns is another number."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None

@@ -1,0 +1,55 @@
+"""The named recipes: each makes valid settings, and says what its source says."""
+
+import pytest
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.recipes import load_recipe, recipe_names
+
+ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVG-v0"]
+
+
+def test_the_seven_recipes_are_there():
+    assert recipe_names() == [
+        "dual-discount", "grpo-mask", "turn-ppo", "turn-ppo-mask", "vagen-base", "vagen-full", "vanilla-ppo",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("name", [prefix + name for prefix in ("", "tiny-") for name in recipe_names()])
+def test_a_recipe_makes_valid_settings_for_every_environment(name, env_id, tmp_path):
+    pytest.importorskip("trl")
+    recipe = load_recipe(name)
+    config = recipe.config(env_id, str(tmp_path), use_cpu=True, bf16=False, report_to="none", save_strategy="no")
+    assert config.env_id == env_id
+    assert config.max_steps == config.rollouts * config.minibatches
+    assert (recipe.model is None) == name.startswith("tiny-")
+
+
+def test_table_22_and_the_batch_it_names():
+    settings = load_recipe("vagen-base").settings
+    assert (settings["temperature"], settings["top_p"]) == (0.7, 0.95)
+    assert (settings["learning_rate"], settings["critic_learning_rate"], settings["kl_coef"]) == (1e-6, 1e-5, 0.001)
+    assert settings["episodes_per_rollout"] / settings["minibatches"] == 32
+
+
+def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
+    pytest.importorskip("trl")
+    quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
+    full = load_recipe("vagen-full")
+    assert full.config("vagen/Sokoban-v0", str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
+    lake = full.config("vagen/FrozenLake-v0", str(tmp_path), **quiet)
+    assert lake.advantage_settings == {"gamma_turn": 1.0, "lam_turn": 1.0, "gamma_token": 1.0, "lam_token": 1.0}
+    assert full.config("vagen/SVG-v0", str(tmp_path), **quiet).max_tokens == 750
+    assert full.config("vagen/SVG-v0", str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+
+
+def test_only_vagen_full_has_a_reasoning_reward():
+    with_one = {
+        name: load_recipe(name).reasoning_reward for name in recipe_names() if load_recipe(name).reasoning_reward
+    }
+    assert with_one == {"vagen-full": {"grounding": 0.5, "world_modeling": 0.5}}
+
+
+def test_an_unknown_recipe_is_answered_with_the_nearest():
+    with pytest.raises(TrainingConfigError, match="vagen-full"):
+        load_recipe("vagen-ful")

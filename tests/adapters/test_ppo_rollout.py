@@ -1,0 +1,229 @@
+"""Many episodes at once, token in and token out."""
+
+import dataclasses
+
+import gymnasium as gym
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+import vagen_envs  # noqa: E402
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.actor_critic import score_tokens  # noqa: E402
+from vagen_adapters.ppo.episodes import Level, keep_by_variance, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+
+SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
+LEVELS = [Level(seed) for seed in range(3)]
+
+
+@pytest.fixture(scope="module")
+def loaded(tiny_folder):
+    return tiny.load(tiny_folder)
+
+
+class Scripted:
+    """A back-end that says one thing, in the tokens of a tokenizer that no text would be cut into."""
+
+    def __init__(self, codec, text="<answer>Up</answer>"):
+        self.prompts = []
+        ids = [i for letter in text for i in codec.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+        ids.append(codec.tokenizer.eos_token_id)
+        self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
+
+    def sample(self, prompts, sampling, seed):
+        self.prompts.append(prompts)
+        return [self.reply for _ in prompts]
+
+
+class Breaking(gym.Wrapper):
+    """Raises in the second turn of level 1, and at the reset of level 2."""
+
+    def reset(self, *, seed=None, options=None):
+        self.seed_now, self.turn = seed, 0
+        if seed == 2:
+            raise ConnectionError("the simulator is gone")
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action):
+        self.turn += 1
+        if self.seed_now == 1 and self.turn == 2:
+            raise ConnectionError("the simulator is gone")
+        return self.env.step(action)
+
+
+def environments(number=2, **options):
+    return [
+        gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, **{"max_turns": 3, **options})
+        for _ in range(number)
+    ]
+
+
+def ids_of(episodes):
+    return [[turn.reply.ids for turn in episode.turns] for episode in episodes]
+
+
+@pytest.mark.parametrize("window", [None, 0, 1])
+def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(loaded, window):
+    model, codec = loaded
+    episodes = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING, window=window).play(
+        LEVELS, 5
+    )
+    sequences = [each for episode in episodes for each in training_sequences(episode, window, with_end=True)]
+    assert len(sequences) == (3 if window is None else sum(len(episode.turns) for episode in episodes))
+    with torch.no_grad():
+        logprobs, entropies = score_tokens(
+            model,
+            model_inputs([each.prompt for each in sequences], codec, "cpu"),
+            temperature=SAMPLING.temperature,
+            forbidden_ids=codec.forbidden_ids,
+        )
+    assert entropies.isfinite().all()
+    for row, sequence in enumerate(sequences):
+        mask = torch.tensor(sequence.turn_ids) >= 0
+        sampled = torch.tensor(sequence.logprobs)[mask]
+        torch.testing.assert_close(logprobs[row, : len(mask)][mask], sampled, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("window", [None, 1])
+def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, window):
+    codec = loaded[1]
+    sampler = Scripted(codec)
+    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING, window=window).play(LEVELS[:1], 0)
+    prompts = [batch[0].ids for batch in sampler.prompts]
+    sequences = training_sequences(episode, window, with_end=False)
+    if window is None:
+        assert all(sequences[0].prompt.ids[: len(prompt)] == prompt for prompt in prompts)
+    else:
+        assert [each.prompt.ids for each in sequences] == [(*prompt, *sampler.reply.ids) for prompt in prompts]
+    sampled = [
+        tuple(i for i, t in zip(each.prompt.ids, each.turn_ids, strict=True) if t == turn)
+        for each in sequences
+        for turn in sorted(set(each.turn_ids) - {-1})
+    ]
+    assert sampled == [sampler.reply.ids] * len(episode.turns)
+    assert all(turn.turn.reply == "<answer>Up</answer>" for turn in episode.turns)
+
+
+def test_neither_the_number_of_lanes_nor_padding_changes_greedy_play(loaded):
+    model, codec = loaded
+    greedy = dataclasses.replace(SAMPLING, temperature=0.0)
+    plays = [
+        Rollout(environments(lanes), codec, TransformersSampler(model, codec, batch), greedy).play(LEVELS, 0)
+        for lanes, batch in ((1, 1), (3, 2))
+    ]
+    assert ids_of(plays[0]) == ids_of(plays[1])
+
+
+def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(loaded):
+    model, codec = loaded
+    rollout = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING)
+    before = torch.get_rng_state()
+    first, again, other = (ids_of(rollout.play(LEVELS, seed)) for seed in (1, 1, 9))
+    assert first == again
+    assert first != other
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_replies_never_hold_image_tokens_however_likely(loaded):
+    model, codec = loaded
+
+    def prefer_pictures(module, inputs, logits):
+        logits[..., list(codec.forbidden_ids)] += 100
+        return logits
+
+    hook = model.lm_head.register_forward_hook(prefer_pictures)
+    try:
+        (episode,) = Rollout(environments(1), codec, TransformersSampler(model, codec), SAMPLING).play(LEVELS[:1], 0)
+    finally:
+        hook.remove()
+    assert episode.failure is None
+    assert not set(codec.forbidden_ids) & {i for turn in episode.turns for i in turn.reply.ids}
+
+
+def test_a_broken_environment_costs_its_episode_only(loaded):
+    codec = loaded[1]
+    lanes = [Breaking(env) for env in environments(1)]
+    episodes = Rollout(lanes, codec, Scripted(codec), SAMPLING).play([*LEVELS, Level(3)], 0)
+    assert [episode.failure for episode in episodes] == [
+        None,
+        "ConnectionError in turn 1: the simulator is gone",
+        "ConnectionError at reset: the simulator is gone",
+        None,
+    ]
+    assert all(episode.terminated or episode.truncated for episode in (episodes[0], episodes[3]))
+
+
+@pytest.mark.parametrize(("value", "failure"), [(float("nan"), "'judge' of turn 0 is nan"), (None, "judge is down")])
+def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, failure):
+    codec = loaded[1]
+
+    def score(turn):
+        if value is None:
+            raise TimeoutError("the judge is down")
+        return [vagen_envs.RewardTerm("judge", value)]
+
+    (episode,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING, score=score).play(LEVELS[:1], 0)
+    assert failure in episode.failure
+
+
+def test_a_reply_without_a_token_costs_the_episode(loaded):
+    codec = loaded[1]
+    sampler = Scripted(codec)
+    sampler.reply = Reply((), ())
+    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING).play(LEVELS[:1], 0)
+    assert episode.failure == "the sampler gave no token in turn 0"
+
+
+def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
+    codec = loaded[1]
+    (whole,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING).play(LEVELS[:1], 0)
+    assert len(whole.turns) == 3
+    (sequence,) = training_sequences(whole, None, with_end=True)
+    for missing in (1, 30, 60, 100):
+        limit = len(sequence.prompt.ids) - missing
+        rollout = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_length=limit)
+        (cut,) = rollout.play(LEVELS[:1], 0)
+        if cut.failure:
+            assert "raise max_length" in cut.failure
+            continue
+        assert len(cut.turns) < 3
+        assert cut.truncated
+        assert not cut.terminated
+        (shorter,) = training_sequences(cut, None, with_end=True)
+        assert len(shorter.prompt.ids) <= limit
+        assert shorter.ends_with_observation
+        assert shorter.prompt.ids == sequence.prompt.ids[: len(shorter.prompt.ids)]
+
+
+def test_max_turns_cuts_an_episode_that_goes_on(loaded):
+    codec = loaded[1]
+    (episode,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_turns=1).play(LEVELS[:1], 0)
+    assert (len(episode.turns), episode.truncated, episode.terminated) == (1, True, False)
+
+
+def test_groups_with_varied_returns_are_kept(loaded):
+    codec = loaded[1]
+    levels = [Level(seed, group=seed // 2) for seed in range(6)]
+
+    def score(turn):  # group 1 (levels 2 and 3) differs within itself, the others don't
+        return [vagen_envs.RewardTerm("luck", 10.0 * (turn.level["seed"] == 2))]
+
+    rollout = Rollout(environments(max_turns=1, format_reward=0.0), codec, Scripted(codec), SAMPLING, score=score)
+    episodes = rollout.play(levels, 0)
+    assert {each.level.group for each in keep_by_variance(episodes, 0.3)} == {1}
+    assert keep_by_variance(episodes, 1.0) == episodes
+
+
+@pytest.mark.parametrize("options", [{"window": -1}, {"max_turns": 0}])
+def test_settings_out_of_range_are_named(loaded, options):
+    with pytest.raises(TrainingConfigError, match=next(iter(options))):
+        Rollout(environments(1), loaded[1], Scripted(loaded[1]), SAMPLING, **options)
+
+
+def test_a_rollout_needs_environments(loaded):
+    with pytest.raises(TrainingConfigError, match="at least one environment"):
+        Rollout([], loaded[1], Scripted(loaded[1]), SAMPLING)

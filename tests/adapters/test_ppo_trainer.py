@@ -1,0 +1,270 @@
+"""The trainer end to end on a tiny model: it learns, resumes, and trains alike what is alike."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
+from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+ONE_TURN = {"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
+
+
+def config(folder, **changes):
+    settings = {
+        "output_dir": str(folder),
+        "env_id": "vagen/FrozenLake-v0",
+        "env_options": ONE_TURN | {"max_turns": 2},
+        "num_envs": 8,
+        "rollouts": 1,
+        "episodes_per_rollout": 8,
+        "minibatches": 2,
+        "max_tokens": 4,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "learning_rate": 1e-3,
+        "critic_learning_rate": 3e-3,
+        "logging_steps": 1,
+        "save_strategy": "no",
+        "report_to": "none",
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "disable_tqdm": True,
+    }
+    return MultiTurnPPOConfig(**{**settings, **changes})
+
+
+def likes_short_words(turn):
+    """A reward that any policy can move: fewer characters are better."""
+    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+
+def trained(tiny_folder, tmp_path, **changes):
+    options = {key: changes.pop(key) for key in ("make_sampler",) if key in changes}
+    options["score"] = changes.pop("score", likes_short_words)
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **changes), **options)
+    trainer.train()
+    return trainer
+
+
+def history(trainer, name):
+    return [entry[name] for entry in trainer.state.log_history if name in entry]
+
+
+def weights(trainer):
+    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+def same(first, second, **tolerance):
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], **(tolerance or {"rtol": 0, "atol": 0}), msg=name)
+
+
+def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
+    trainer = trained(tiny_folder, tmp_path, env_options=ONE_TURN, rollouts=10, episodes_per_rollout=32, num_envs=32,
+                      sequences_per_forward=16, epochs_per_rollout=2, learning_rate=2e-3)  # fmt: skip
+    returns = history(trainer, "reward/brevity")
+    assert sum(returns[-3:]) / 3 > sum(returns[:2]) / 2 + 0.05
+    assert history(trainer, "critic/explained_variance")[-1] > -0.5
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
+    settings = {"mask_observations": False} if name == "token_gae" else {}
+    window = 1 if name in ("dual_discount_gae", "turn_gae") else None
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
+    trainer = trained(
+        tiny_folder,
+        tmp_path,
+        advantage=name,
+        advantage_settings=settings,
+        window=window,
+        group_size=4,
+        bootstrap_truncated=window is not None,
+        ratio_level="turn" if name == "turn_gae" else "token",
+        kl_loss_coef=0.01,
+        entropy_coef=0.001,
+    )
+    after = weights(trainer)
+    moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
+    assert moved == ({"policy"} if name in ("grpo", "rloo") else {"policy", "critic", "value_head"})
+    assert all(tensor.isfinite().all() for tensor in after.values())
+    # The first update's policy is the one that sampled: nothing has moved yet, nothing is clipped.
+    assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
+    assert history(trainer, "policy/clip_fraction")[0] == 0
+    # Vanilla PPO doesn't leave the forbidden tokens out, for it learns to say observations too.
+    assert history(trainer, "policy/sampler_gap")[0] < (0.1 if name == "token_gae" else 1e-4)
+
+
+def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_path):
+    """Padding and the split of a mini-batch are none of the training's business."""
+    found = [
+        weights(trained(tiny_folder, tmp_path / str(size), sequences_per_forward=size, optim="sgd", learning_rate=0.1))
+        for size in (1, 3, 8)
+    ]
+    for other in found[1:]:
+        same(found[0], other, rtol=1e-4, atol=1e-5)
+
+
+def test_recomputed_activations_change_nothing(tiny_folder, tmp_path):
+    plain, recomputed = (
+        weights(trained(tiny_folder, tmp_path / str(on), gradient_checkpointing=on, optim="sgd", learning_rate=0.1))
+        for on in (False, True)
+    )
+    same(plain, recomputed, rtol=1e-5, atol=1e-6)
+
+
+def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_folder, tmp_path):
+    full, mixed = (trained(tiny_folder, tmp_path / str(bf16), bf16=bf16) for bf16 in (False, True))
+    assert all(tensor.dtype == torch.float32 and tensor.isfinite().all() for tensor in weights(mixed).values())
+    assert not torch.equal(weights(full)["policy.lm_head.weight"], weights(mixed)["policy.lm_head.weight"])
+    entropies = [history(trainer, "policy/entropy")[0] for trainer in (full, mixed)]
+    assert entropies[0] != entropies[1]
+    assert entropies[0] == pytest.approx(entropies[1], rel=0.01)
+    # Scores are computed as the updates are: in the first one nothing has moved.
+    assert history(mixed, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
+    run = {"rollouts": 2, "epochs_per_rollout": 2, "save_strategy": "steps", "save_steps": 4, "save_total_limit": 5}
+    whole = trained(tiny_folder, tmp_path, **run)
+    resumed = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **run), score=likes_short_words)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    same(weights(whole), weights(resumed))
+    assert history(resumed, "rollout/return")[-1] == history(whole, "rollout/return")[-1]
+
+
+def test_a_saved_folder_loads_as_a_model_with_its_critic(tiny_folder, tmp_path):
+    trainer = trained(tiny_folder, tmp_path / "run")
+    trainer.save_model(str(tmp_path / "saved"))
+    loaded = ActorCritic.from_pretrained(str(tmp_path / "saved"))
+    same(weights(trainer), dict(loaded.state_dict()))
+    again = MultiTurnPPOTrainer(str(tmp_path / "saved"), config(tmp_path / "again"))
+    assert again.codec.pad_id == trainer.codec.pad_id
+
+
+def test_while_the_critic_warms_up_the_policy_stays(tiny_folder, tmp_path):
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
+    after = weights(trained(tiny_folder, tmp_path, critic_warmup_rollouts=1))
+    moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
+    assert moved == {"critic", "value_head"}
+
+
+def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
+    after = weights(trained(tiny_folder, tmp_path, freeze_vision=True))
+    moved = {key for key in after if not torch.equal(before[key], after[key])}
+    assert moved
+    assert not any(".visual." in key for key in moved)
+
+
+def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folder, tmp_path):
+    def down(turn):
+        raise TimeoutError("the judge is down")
+
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
+    trainer = trained(tiny_folder, tmp_path, score=down)
+    same(before, weights(trainer))
+    assert history(trainer, "rollout/failed") == [8]
+
+
+def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path):
+    class Says(TransformersSampler):
+        def sample(self, prompts, sampling, seed):
+            end = self.codec.tokenizer.eos_token_id
+            return [Reply((end,), (0.0,)) for _ in prompts]
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words, make_sampler=Says)
+    with torch.no_grad():
+        trainer.model.policy.lm_head.weight[0, 0] = torch.nan
+    with pytest.raises(TrainingDataError, match="no numbers"):
+        trainer.train()
+
+
+def test_failed_episodes_are_as_if_they_had_not_been_played(tiny_folder, tmp_path):
+    def sometimes_down(turn):
+        if turn.level["seed"] % 2:
+            raise TimeoutError("the judge is down")
+        return likes_short_words(turn)
+
+    trainer = trained(tiny_folder, tmp_path, score=sometimes_down)
+    assert history(trainer, "rollout/failed") == [4]
+    assert all(tensor.isfinite().all() for tensor in weights(trainer).values())
+
+
+def test_evaluation_plays_the_validation_split(tiny_folder, tmp_path):
+    seen = set()
+
+    def watch(turn):
+        seen.add(turn.level["split"])
+        return []
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, eval_episodes=3), score=watch)
+    metrics = trainer.evaluate()
+    assert seen == {"val"}
+    assert metrics.keys() == {"eval_success", "eval_return", "eval_failed"}
+    assert metrics["eval_failed"] == 0
+
+
+def test_the_sampler_can_be_another(tiny_folder, tmp_path):
+    calls = []
+
+    class Counting(TransformersSampler):
+        def sample(self, prompts, sampling, seed):
+            calls.append(seed)
+            return super().sample(prompts, sampling, seed)
+
+    trained(tiny_folder, tmp_path, make_sampler=Counting, rollouts=2)
+    assert len(calls) == len(set(calls)) == 4  # two turns in each of two rollouts, no seed twice
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"advantage": "bilevel_gea"}, "Did you mean"),
+        ({"advantage_settings": {"gamma_trun": 1}}, "bilevel_gae has no setting 'gamma_trun'"),
+        ({"advantage": "grpo"}, "group_size=1"),
+        ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
+        ({"minibatches": 9}, "at most episodes_per_rollout=8"),
+        ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
+        ({"temperature": 0.0}, "temperature=0.0"),
+        ({"keep_variance_share": 0.5}, "group_size=1"),
+        ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
+         "observations are in no turn"),
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_work_are_refused_at_once(changes, message, tmp_path):
+    with pytest.raises(TrainingConfigError, match=message):
+        config(tmp_path, **changes)
+
+
+def test_every_setting_is_documented():
+    own = {field.name for field in dataclasses.fields(MultiTurnPPOConfig)} - {
+        field.name for field in dataclasses.fields(MultiTurnPPOConfig.__mro__[1])
+    }
+    text = MultiTurnPPOConfig.__doc__
+    assert not [name for name in own if name not in text]
+
+
+def test_what_is_used_of_trl_is_there():
+    """These are not TRL's public names; the extra pins its minor version."""
+    from trl.trainer.base_config import _BaseConfig
+    from trl.trainer.base_trainer import _BaseTrainer
+    from trl.trainer.utils import selective_log_softmax_and_entropy
+
+    assert callable(selective_log_softmax_and_entropy)
+    assert issubclass(MultiTurnPPOTrainer, _BaseTrainer)
+    assert issubclass(MultiTurnPPOConfig, _BaseConfig)
+    assert callable(_BaseTrainer._send_telemetry)
+    assert Path(MultiTurnPPOTrainer._send_telemetry.__code__.co_filename).name == "trainer.py"

@@ -1,0 +1,69 @@
+"""What a batch of episodes must be, and what is said when it isn't."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from vagen_adapters.errors import TrainingDataError  # noqa: E402
+from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
+
+YES, NO = torch.tensor([True, True]), torch.tensor([False, False])
+
+
+def two_rows(**changes):
+    fields = {
+        "turn_ids": torch.tensor([[-1, 0, 0, -1, 1], [-1, -1, 0, -1, -1]]),
+        "turn_rewards": torch.tensor([[1.0, 2.0], [3.0, 0.0]]),
+        "terminated": YES,
+        "truncated": NO,
+        "values": torch.zeros(2, 6),
+    }
+    return Trajectories(**{**fields, **changes})
+
+
+def test_mask_is_where_the_policy_sampled():
+    assert two_rows().mask.tolist() == [[False, True, True, False, True], [False, False, True, False, False]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"turn_ids": torch.zeros(2, 0, dtype=torch.int64)}, "skip the update"),
+        ({"values": torch.zeros(2, 5)}, r"values .* must be torch.float32 of shape \(2, 6\)"),
+        ({"values": torch.zeros(2, 6, dtype=torch.float64)}, "values is torch.float64"),
+        ({"turn_rewards": torch.zeros(2, 2, dtype=torch.bfloat16)}, r"convert with .float\(\)"),
+        ({"terminated": torch.ones(2)}, "terminated is torch.float32"),
+        ({"turn_ids": torch.tensor([[-1, 0, 0, -1, 2], [-1, -1, 0, -1, -1]])}, "turn_rewards has 2 turns"),
+        ({"turn_ids": torch.tensor([[-1, 0, 0, -2, 1], [-1, -1, 0, -1, -1]])}, "run from -2"),
+        ({"turn_ids": torch.tensor([[-1, 0, 1, -1, 0], [-1, -1, 0, -1, -1]])}, "row 0: a token's turn id falls"),
+        ({"turn_rewards": torch.tensor([[1.0, 2.0], [3.0, 4.0]])}, "row 1: a turn without tokens has a reward"),
+        ({"episode_ids": torch.tensor([7, 7])}, "episode 7: two rows hold tokens of the same turn"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_refused_with_the_reason(changes, message):
+    with pytest.raises(TrainingDataError, match=message):
+        two_rows(**changes)
+
+
+def test_rows_of_one_episode_share_a_group():
+    pieces = {
+        "turn_ids": torch.tensor([[-1, 1, 1], [-1, -1, 0]]),
+        "turn_rewards": torch.tensor([[0.0, 2.0], [1.0, 0.0]]),
+        "values": torch.zeros(2, 4),
+        "episode_ids": torch.tensor([3, 3]),
+    }
+    assert two_rows(**pieces, group_ids=torch.tensor([5, 5])).row_order.tolist() == [1, 0]
+    with pytest.raises(TrainingDataError, match="different group ids"):
+        two_rows(**pieces, group_ids=torch.tensor([5, 6]))
+
+
+def test_leaving_a_row_out_leaves_its_whole_episode_out():
+    batch = two_rows(
+        turn_ids=torch.tensor([[-1, 0, 0], [-1, 1, -1]]),
+        turn_rewards=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
+        values=torch.zeros(2, 4),
+        episode_ids=torch.tensor([9, 9]),
+    )
+    kept = batch.without(torch.tensor([False, True]))
+    assert not kept.mask.any()
+    assert not kept.turn_rewards.any()

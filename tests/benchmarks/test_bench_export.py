@@ -1,0 +1,104 @@
+"""What is exported, and what the doctor says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import vagen_envs
+from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.animation import find_episode
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.export import export
+from vagen_benchmarks.protocol import Protocol, make_tasks
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import run
+from vagen_envs.chat import History
+from vagen_envs.pictures import Picture
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("export") / "run"
+    agents = [Oracle(), Random()]
+    tasks, _ = make_tasks(["sokoban"], episodes=5)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as writer:
+        run(writer, agents)
+    return RunFolder(path)
+
+
+def test_chat_samples_hold_the_episodes_words_and_pictures(folder, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    assert export(folder, tmp_path / "a.parquet", "chat", keep=lambda episode: episode.success) == 5
+    table = pq.read_table(tmp_path / "a.parquet")
+    rows = table.to_pylist()
+    assert b"huggingface" in table.schema.metadata
+    episodes = [episode for episode in folder.episodes() if episode.success]
+    for row, episode in zip(rows, episodes, strict=True):
+        said = [message["content"] for message in row["messages"] if message["role"] == "assistant"]
+        assert said == [turn["reply"] for turn in episode.turns]
+        assert row["messages"][0]["content"] == folder.protocol.tasks[0].system_prompt
+        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"])
+        shown = [Picture.from_png(image["bytes"]).sha256 for image in row["images"]]
+        assert shown == [turn["observed"]["picture"]["sha256"] for turn in episode.turns]
+        assert (row["return"], row["success"]) == (pytest.approx(episode.score), True)
+
+
+def test_windowed_samples_are_one_a_turn(folder, tmp_path):
+    count = export(folder, tmp_path / "a.jsonl", "chat", history=History(turns=1))
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    turns = sum(len(episode.turns) for episode in folder.episodes())
+    assert count == len(rows) == turns
+    assert {len(row["messages"]) for row in rows} == {3, 5}
+    assert all(len(row["images"]) == (len(row["messages"]) - 1) // 2 for row in rows)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_turns_add_up_to_the_run(folder, tmp_path, ending):
+    path = tmp_path / f"turns.{ending}"
+    if ending == "parquet":
+        pq = pytest.importorskip("pyarrow.parquet")
+        export(folder, path, "turns")
+        rows = pq.read_table(path).to_pylist()
+    else:
+        export(folder, path, "turns")
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sum(row["reward"] for row in rows) == pytest.approx(sum(episode.score for episode in folder.episodes()))
+    assert np.mean([row["success"] for row in rows if row["agent"] == "random"]) < 0.5
+    assert {row["ending"] for row in rows} == {None}
+
+
+def test_unknown_ending_is_refused(folder, tmp_path):
+    with pytest.raises(ProtocolError, match=r"\.parquet or \.jsonl"):
+        export(folder, tmp_path / "a.csv", "turns")
+
+
+def test_doctor_plays_every_environment(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = CliRunner().invoke(app, ["doctor"])
+    for env_id in vagen_envs.ENV_IDS:
+        assert env_id in done.output
+    assert "export OPENAI_API_KEY" in done.output
+    assert done.exit_code == ("✗" in done.output)
+
+
+def test_doctor_says_what_is_broken(monkeypatch):
+    monkeypatch.setattr("vagen_envs.sokoban.env.SokobanEnv.plan", lambda self: 1 / 0)
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 1
+    assert "division by zero" in done.output
+
+
+def test_gif_shows_each_turn_and_the_end(folder, tmp_path):
+    done = CliRunner().invoke(app, ["gif", str(folder.path), str(tmp_path / "a.gif"), "-a", "random", "--seed", "3"])
+    assert done.exit_code == 0, done.output
+    episode = next(e for e in folder.episodes() if (e.agent, e.seed) == ("random", 3))
+    with Image.open(tmp_path / "a.gif") as image:
+        assert image.n_frames == len(episode.turns) + 1
+    with pytest.raises(ProtocolError, match="Did you mean 'oracle'"):
+        find_episode(folder, "orcle", None, 3)

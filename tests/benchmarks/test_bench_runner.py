@@ -1,0 +1,195 @@
+"""The runner when environments and agents break, and what an oracle and a random agent do."""
+
+from __future__ import annotations
+
+import sys
+
+import gymnasium as gym
+import pytest
+
+from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.protocol import Protocol, make_tasks
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import Policy, run
+from vagen_envs.errors import LevelError, MissingExtraError
+from vagen_envs.sokoban.env import SokobanEnv
+
+BROKEN = "test/BreakingSokoban-v0"
+
+
+class BreakingSokoban(SokobanEnv):
+    """Breaks in the second turn of odd seeds, as often as `times` says. Counts how often it was made and closed."""
+
+    id = BROKEN
+    times = made = closed = 0
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        type(self).made += 1
+
+    def _execute(self, action):
+        if self.level["seed"] % 2 and self._turns == 1 and BreakingSokoban.times:
+            BreakingSokoban.times -= 1
+            raise OSError("the renderer went away")
+        return super()._execute(action)
+
+    def close(self):
+        type(self).closed += 1
+        super().close()
+
+
+@pytest.fixture
+def breaking():
+    gym.register(id=BROKEN, entry_point=BreakingSokoban)
+    BreakingSokoban.times = BreakingSokoban.made = BreakingSokoban.closed = 0
+    yield BreakingSokoban
+    del gym.registry[BROKEN]
+
+
+def play(path, agents, env=BROKEN, episodes=6, **policy):
+    tasks, _ = make_tasks([env], episodes=episodes)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
+        outcome = run(folder, agents, policy=Policy(**policy))
+    return outcome, {episode.seed: episode for episode in RunFolder(path).episodes()}
+
+
+def test_environment_that_breaks_once_costs_nothing(tmp_path, breaking):
+    breaking.times = 1
+    outcome, episodes = play(tmp_path / "run", [Oracle()])
+    assert (outcome.played, outcome.failed) == (6, 0)
+    assert all(episode.success for episode in episodes.values())
+    assert breaking.closed == breaking.made >= 3  # the probe, the broken one and its replacement
+
+
+def test_environment_that_stays_broken_costs_its_episodes_only(tmp_path, breaking):
+    breaking.times = 1000
+    outcome, episodes = play(tmp_path / "run", [Oracle()])
+    assert (outcome.played, outcome.failed, outcome.left) == (3, 3, 0)
+    for seed, episode in episodes.items():
+        assert (episode.failure is not None) == (seed % 2 == 1)
+        if episode.failure:
+            assert episode.failure.kind == "environment"
+            assert "the renderer went away" in episode.failure.message
+            assert BROKEN in episode.failure.message
+            assert len(episode.turns) == 1  # what was played before is kept
+    breaking.times = 0
+    outcome, episodes = play(tmp_path / "run", [Oracle()])
+    assert (outcome.played, outcome.failed) == (3, 0)
+    assert all(episode.success for episode in episodes.values())
+
+
+class Breaking(Agent):
+    """An agent with a defect."""
+
+    name = "breaking"
+
+    def reply(self, game):
+        if game.seed == 2:
+            raise KeyError("a defect")
+        return Reply("hm")
+
+
+def test_agent_that_breaks_is_named_as_such(tmp_path):
+    outcome, episodes = play(tmp_path / "run", [Breaking()], "sokoban")
+    assert (outcome.played, outcome.failed) == (5, 1)
+    assert episodes[2].failure.kind == "agent"
+    assert "a defect" in episodes[2].failure.message
+
+
+def test_oracle_that_sees_no_way_has_no_score(tmp_path, monkeypatch):
+    def stuck(self):
+        raise LevelError("a box is stuck")
+
+    monkeypatch.setattr(SokobanEnv, "plan", stuck)
+    outcome, episodes = play(tmp_path / "run", [Oracle()], "sokoban", episodes=1)
+    assert (outcome.failed, episodes[0].failure.kind) == (1, "agent")
+
+
+def test_missing_environment_is_skipped_unless_asked_for(monkeypatch):
+    class Missing:
+        def __init__(self, **options):
+            raise MissingExtraError("vagen/Moon-v0", "moon", "moonlib")
+
+    gym.register(id="vagen/Moon-v0", entry_point=Missing)
+    monkeypatch.setattr("vagen_envs.ENV_IDS", ("vagen/Sokoban-v0", "vagen/Moon-v0"))
+    try:
+        tasks, skipped = make_tasks([])
+        assert [task.env_id for task in tasks] == ["vagen/Sokoban-v0"]
+        assert [each.env_id for each in skipped] == ["vagen/Moon-v0"]
+        assert 'pip install "vagen-envs[moon]"' in skipped[0].reason
+        with pytest.raises(ProtocolError, match="moonlib"):
+            make_tasks(["moon"])
+    finally:
+        del gym.registry["vagen/Moon-v0"]
+
+
+def test_environment_of_another_kind_is_refused():
+    with pytest.raises(ProtocolError, match="isn't an environment of this contract"):
+        make_tasks(["CartPole-v1"])
+
+
+def test_environment_says_how_many_episodes_are_sensible(breaking):
+    assert make_tasks([BROKEN])[0][0].episodes == 50
+    breaking.test_episodes = 8
+    try:
+        assert make_tasks([BROKEN])[0][0].episodes == 8
+        assert make_tasks([BROKEN], episodes=3)[0][0].episodes == 3
+    finally:
+        del breaking.test_episodes
+
+
+@pytest.mark.parametrize("agent", [Oracle, Random])
+def test_runs_without_a_model_are_the_same_bytes(tmp_path, agent):
+    lines = []
+    for name in ("1", "2"):
+        play(tmp_path / name, [agent()], "sokoban")
+        lines.append((tmp_path / name / "episodes.jsonl").read_bytes())
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize(
+    "strategy", ["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
+)
+def test_random_is_always_well_formed_and_valid(tmp_path, strategy):
+    for env in ("sokoban", "frozenlake"):
+        tasks, _ = make_tasks([env], episodes=10, strategies=[strategy])
+        with RunWriter(tmp_path / env, Protocol(tuple(tasks), ({"name": "random"},))) as folder:
+            run(folder, [Random()])
+        for episode in RunFolder(tmp_path / env).episodes():
+            for turn in episode.turns:
+                assert turn["parsed"]["well_formed"]
+                assert turn["metrics"]["action_is_valid"]
+
+
+def test_random_writes_every_kind_of_action():
+    """By the grammar alone, or as the environment offers."""
+    from vagen_benchmarks.agents import random_actions
+    from vagen_envs.actions import Calls, FreeText
+    from vagen_envs.parsing import Grammar
+    from vagen_envs.seeding import HashStream
+
+    class Env:
+        grammar = None
+
+    for actions in (Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()):
+        Env.grammar = Grammar(actions, separator="|", max_actions=3)
+        for seed in range(50):
+            parsed = Env.grammar.parse(
+                Env.grammar.render(
+                    random_actions(Env, HashStream(seed), 3), observation="o", reasoning="r", prediction="p"
+                )
+            )
+            assert parsed.format_correct
+            assert len(parsed.actions) == 3
+
+
+def test_bench_imports_no_sdk_for_agents_without_a_model():
+    import subprocess
+
+    code = (
+        "import sys; from vagen_benchmarks.cli import main; "
+        "print(sorted({'openai', 'anthropic', 'google.genai', 'torch', 'pyarrow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,234 @@
+"""Statistics, comparisons, protocol files and what is computed from turns."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.compare import compare, read_side
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.plans import Plan, load_plan, plan_table
+from vagen_benchmarks.protocol import Protocol, make_tasks
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import run
+from vagen_benchmarks.stats import bootstrap, mcnemar, pass_at, wilson
+from vagen_benchmarks.summary import Summary, errors_of
+
+
+@given(trials=st.integers(1, 5000), data=st.data())
+def test_wilson_bounds_are_where_the_score_test_turns(trials, data):
+    """At each bound p, the observed rate is exactly 1.96 standard errors of p away (Wilson 1927)."""
+    successes = data.draw(st.integers(0, trials))
+    rate = successes / trials
+    low, high = wilson(successes, trials)
+    assert 0 <= low <= rate <= high <= 1
+    for bound, at_edge in ((low, successes == 0), (high, successes == trials)):
+        if at_edge:
+            assert bound == rate
+        else:
+            assert abs(rate - bound) == pytest.approx(1.959964 * math.sqrt(bound * (1 - bound) / trials), rel=1e-5)
+
+
+def test_wilson_of_nothing_says_nothing():
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@given(tries=st.integers(1, 8), data=st.data())
+def test_pass_at_k_is_the_share_of_draws_with_a_success(tries, data):
+    successes, k = data.draw(st.integers(0, tries)), data.draw(st.integers(1, tries))
+    outcomes = [True] * successes + [False] * (tries - successes)
+    draws = list(itertools.combinations(outcomes, k))
+    assert pass_at(k, tries, successes) == pytest.approx(sum(map(any, draws)) / len(draws))
+
+
+def test_pass_at_more_than_was_tried_is_refused():
+    with pytest.raises(ValueError, match="pass@3"):
+        pass_at(3, 2, 1)
+
+
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_mcnemar_is_the_sign_test_of_the_pairs_that_differ(one, other):
+    n = one + other
+    as_odd = [i for i in range(n + 1) if abs(2 * i - n) >= abs(one - other)]
+    expected = sum(Fraction(math.comb(n, i), 2**n) for i in as_odd)
+    assert mcnemar(one, other) == pytest.approx(float(expected))
+
+
+def test_bootstrap_is_near_the_normal_interval_and_the_same_each_time():
+    values = [float(i % 10) for i in range(400)]
+    low, high = bootstrap(values)
+    half = 1.96 * math.sqrt(8.25 / 400)
+    assert (low, high) == pytest.approx((4.5 - half, 4.5 + half), abs=0.04)
+    assert bootstrap(values) == (low, high)
+    assert bootstrap([2.0] * 5) == (2.0, 2.0)
+    assert all(map(math.isnan, bootstrap([])))
+
+
+def play(path, agents, repeats=1, episodes=20, **options):
+    tasks, _ = make_tasks(["sokoban", "frozenlake"], episodes=episodes, **options)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents), repeats)) as folder:
+        run(folder, agents)
+    return path
+
+
+def test_comparison_pairs_levels(tmp_path):
+    one, other = play(tmp_path / "1", [Oracle()]), play(tmp_path / "2", [Random()])
+    lines = compare(read_side(str(one)), read_side(str(other)))
+    assert [line.task for line in lines] == ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "all"]
+    for line in lines:
+        assert line.both + line.one == line.count  # the oracle solves all
+        assert line.p_value < 0.01
+        assert line.low <= line.gain <= line.high < 0
+    assert lines[-1].count == 40
+    scores = {path: sum(e.score for e in RunFolder(path).episodes()) for path in (one, other)}
+    assert lines[-1].gain == pytest.approx((scores[other] - scores[one]) / 40)
+
+
+def test_comparison_with_itself_is_even(tmp_path):
+    path = play(tmp_path / "1", [Oracle(), Random()])
+    line = compare(read_side(f"{path}@random"), read_side(f"{path}@random"))[-1]
+    assert (line.one, line.other, line.p_value, line.gain) == (0, 0, 1.0, 0.0)
+    with pytest.raises(ProtocolError, match="@oracle"):
+        read_side(str(path))
+    with pytest.raises(ProtocolError, match="Did you mean 'oracle'"):
+        read_side(f"{path}@orcle")
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"options": {"max_turns": 4}}, "tasks.0.config.max_turns: 3 / 4"),
+        ({"split": "val"}, "tasks.0.split: 'test' / 'val'"),
+        ({"strategies": ["no_think"]}, "no_think"),
+        ({"episodes": 3}, "tasks.0.episodes"),
+    ],
+)
+def test_different_protocols_are_not_compared(tmp_path, other, said):
+    one = play(tmp_path / "1", [Oracle()], episodes=2)
+    two = play(tmp_path / "2", [Oracle()], **{"episodes": 2, **other})
+    with pytest.raises(ProtocolError, match="protocols differ") as error:
+        compare(read_side(str(one)), read_side(str(two)))
+    assert said in str(error.value)
+
+
+class Scripted(Agent):
+    """Writes one reply for ever."""
+
+    def __init__(self, text):
+        self.name, self.text = "scripted", text
+
+    def reply(self, game):
+        return Reply(self.text)
+
+
+def dressed(answer):
+    fields = "<observation>o</observation><reasoning>r</reasoning><prediction>p</prediction>"
+    return f"<think>{fields}</think><answer>{answer}</answer>"
+
+
+@pytest.mark.parametrize(
+    ("reply", "errors"),
+    [
+        ("hm", {"format", "invalid action", "budget"}),
+        (dressed("Fly"), {"invalid action", "budget"}),
+        (dressed(""), {"invalid action", "budget"}),
+        (f"so {dressed('Fly')}", {"format", "invalid action", "budget"}),
+        (dressed("Up,Up,Up,Up"), {"cut short", "no progress", "budget"}),
+    ],
+)
+def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
+    tasks, _ = make_tasks(["sokoban"], episodes=1)
+    agent = Scripted(reply)
+    with RunWriter(tmp_path / "run", Protocol(tuple(tasks), (agent.describe(),))) as folder:
+        run(folder, [agent])
+    (episode,) = RunFolder(tmp_path / "run").episodes()
+    assert errors_of(episode) == errors
+
+
+def test_solved_by_turn_and_pass_at_k(tmp_path):
+    path = play(tmp_path / "1", [Oracle(), Random()], repeats=3, episodes=6)
+    summary = Summary()
+    for episode in RunFolder(path).episodes():
+        summary.add(episode)
+    for row in summary.rows():
+        assert row["played"] == 18
+        assert list(row["pass_at"]) == [1, 2]
+        assert row["pass_at"][1] == pytest.approx(row["success"])
+        curve = row["solved_by_turn"]
+        assert curve == sorted(curve)
+        assert (curve[-1] if curve else 0) == pytest.approx(row["success"])
+        assert row["return_low"] <= row["return"] <= row["return_high"]
+
+
+def test_averages_of_the_papers_table_are_the_papers_own():
+    """Table 2 prints averages and an overall score itself; ours must be those, to its two decimals."""
+    table = plan_table(load_plan("paper"), [])
+    at = [table.columns.index((group, "average")) for group in ("Navigation", "PrimitiveSkill", "SVG")]
+    published = {
+        "Qwen2.5-VL-72B": (0.73, 0.44, 0.76, 0.51),
+        "Qwen2.5-VL-7B": (0.34, 0.19, 0.55, 0.27),
+        "Qwen2.5-VL-3B": (0.24, 0.00, 0.54, 0.21),
+        "VLM-R1-3B": (0.33, 0.00, 0.55, 0.23),
+        "GPT-4o": (0.72, 0.50, 0.81, 0.60),
+        "Gemini 2.0": (0.56, 0.28, 0.88, 0.52),
+        "Claude 3.7 Sonnet": (0.47, 0.44, 0.84, 0.54),
+    }
+    assert {row.name for row in table.rows} == set(published)
+    for row in table.rows:
+        assert [row.values[i] for i in (*at, -1)] == pytest.approx(published[row.name], abs=0.0101)
+
+
+def test_every_protocol_of_the_package_fills_its_table(tmp_path):
+    for name in ("paper", "paper-representations", "strategies"):
+        plan = load_plan(name)
+        small = Plan(name, {**plan.data, "columns": [{**each, "episodes": 2} for each in plan.data["columns"]]})
+        tasks, skipped = small.tasks()
+        made = {task.env_id for task in tasks}
+        assert {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"} <= made
+        assert not made & {each.env_id for each in skipped}
+        grids = [task for task in tasks if task.env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
+        with RunWriter(tmp_path / name, Protocol(tuple(grids), ({"name": "oracle"},))) as folder:
+            run(folder, [Oracle()])
+        summary = Summary()
+        for episode in RunFolder(tmp_path / name).episodes():
+            summary.add(episode)
+        table = plan_table(small, summary.rows())
+        ours = [row for row in table.rows if not row.published]
+        assert len(ours) == len(plan.values)
+        for row in ours:
+            values = dict(zip(table.columns, row.values, strict=True))
+            assert (values["", "FrozenLake"], values["", "Sokoban"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colums = []", "Did you mean 'columns'"),
+        ("columns = []", "no columns"),
+        ("[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'", "lacks 'episodes'"),
+        ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
+        ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
+        ("=", "not a protocol"),
+    ],
+)
+def test_broken_protocol_file_is_one_clear_error(tmp_path, text, said):
+    (tmp_path / "mine.toml").write_text(text)
+    with pytest.raises(ProtocolError) as error:
+        load_plan(str(tmp_path / "mine.toml"))
+    assert said in str(error.value)
+
+
+def test_option_that_an_environment_lacks_is_the_files_mistake(tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\noptions = {num_boxs = 2}"
+    )
+    with pytest.raises(ProtocolError, match="Did you mean 'num_boxes'"):
+        load_plan(str(tmp_path / "mine.toml")).tasks()
+    with pytest.raises(ProtocolError, match="Did you mean 'strategies'"):
+        load_plan("strategis")

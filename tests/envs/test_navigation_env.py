@@ -1,0 +1,289 @@
+"""`vagen/Navigation-v0` as its users see it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import subprocess
+import sys
+import threading
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs import conformance
+from vagen_envs.core import State, Turn
+from vagen_envs.errors import ConfigError
+from vagen_envs.navigation.instructions import EVAL_SETS
+from vagen_envs.navigation.scene import ACTIONS
+from vagen_envs.navigation.state import NavigationState, words
+
+pytest.importorskip("mujoco")
+pytestmark = pytest.mark.sim
+ID = "vagen/Navigation-v0"
+
+
+def make(**options):
+    return gym.make(ID, **options).unwrapped
+
+
+def reply(env, *actions):
+    return env.grammar.render(list(actions), observation="a", reasoning="b", prediction="c")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"multiview": True, "down_sample_ratio": 0.5, "representation": "structured", "observation": "both"},
+        {"preset": "released", "eval_set": "long_horizon", "observation": "text"},
+    ],
+)
+def test_conformance(options):
+    conformance.check(ID, seeds=range(2), **options)
+
+
+@pytest.mark.parametrize("eval_set", EVAL_SETS)
+@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+def test_the_oracle_solves_every_test_episode(eval_set, count):
+    env = make(eval_set=eval_set, split="test", observation="text")
+    levels = set()
+    for seed in range(count):
+        env.reset(seed=seed)
+        levels.add(env.level["content"])
+        over = False
+        while not over:
+            _, _, terminated, truncated, _ = env.step(env.oracle_reply())
+            over = terminated or truncated
+        assert terminated, seed
+    assert len(levels) == count
+
+
+def test_levels_states_and_words_are_golden():
+    digest = hashlib.sha256()
+    for eval_set in EVAL_SETS:
+        env = make(eval_set=eval_set, observation="text")
+        for seed in range(4):
+            _observation, info = env.reset(seed=seed)
+            digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
+            env.step(env.oracle_reply())
+            digest.update(json.dumps(env._state.to_json()).encode())
+    assert digest.hexdigest()[:16] == "01a1b2863c0ffabf"
+
+
+def _frames(context_seed):
+    env = make()
+    return [hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest() for seed in range(context_seed)]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_frames_are_equal_across_processes(method):
+    ours = _frames(2)
+    with multiprocessing.get_context(method).Pool(1) as pool:
+        assert pool.apply_async(_frames, (2,)).get(timeout=90) == ours
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vectorised(mode):
+    make().reset(seed=0)  # a renderer in the parent must not harm its forked children
+    envs = gym.make_vec(ID, num_envs=2, vectorization_mode=mode)
+    try:
+        observations, _ = envs.reset(seed=3)
+        single, _ = make().reset(seed=3)
+        assert np.array_equal(observations["image"][0], single["image"])
+        assert observations["text"][0] == single["text"]
+    finally:
+        envs.close()
+
+
+def test_an_environment_may_move_between_threads():
+    env = make()
+    seen = []
+    for _ in range(3):
+        thread = threading.Thread(target=lambda: seen.append(env.reset(seed=5)[0]["image"]))
+        thread.start()
+        thread.join(60)
+    seen.append(env.reset(seed=5)[0]["image"])
+    assert len(seen) == 4
+    assert all(np.array_equal(image, seen[0]) for image in seen)
+    env.close()
+    env.close()
+
+
+def test_the_picture_shows_the_room():
+    env = make()
+    first = env.reset(seed=1)[0]["image"]
+    assert first.shape == (255, 255, 3)
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) > 200
+    second = env.step(reply(env, "rotateright"))[0]["image"]
+    assert np.mean(first != second) > 0.3
+    for _ in range(3):
+        back = env.step(reply(env, "rotateright"))[0]["image"]
+    assert np.array_equal(first, back)
+
+
+def test_pictures_are_rendered_only_for_observations(monkeypatch):
+    from vagen_envs.navigation.simulator import HouseSimulator
+
+    drawn = []
+    monkeypatch.setattr(HouseSimulator, "frame", lambda self: drawn.append(1) or np.zeros((255, 255, 3), np.uint8))
+    env = make()
+    env.reset(seed=0)
+    env.step(reply(env, "rotateright", "rotateright", "lookup", "lookdown"))
+    env.oracle_reply()
+    assert len(drawn) == 2
+    env = make(observation="text")
+    env.reset(seed=0)
+    env.step(reply(env, "rotateright"))
+    assert len(drawn) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ({"resolution": 128}, (128, 128, 3)),
+        ({"down_sample_ratio": 0.5}, (128, 128, 3)),
+        ({"multiview": True}, (255, 510, 3)),
+        ({"multiview": True, "resolution": 100, "down_sample_ratio": 0.4}, (40, 80, 3)),
+    ],
+)
+def test_sizes(options, shape):
+    env = make(**options)
+    observation, _ = env.reset(seed=0)
+    assert observation["image"].shape == env.observation_space["image"].shape == shape
+
+
+def test_rewards_feedback_and_metrics():
+    env = make(split="val")
+    observation, _ = env.reset(seed=11)
+    assert env.episode.instruction in observation["text"]
+    observation, *_, info = env.step(reply(env, "lookup", "lookup"))
+    turn = info["turn"]
+    assert [each.effective for each in turn.executed] == [True, False]
+    assert {term.name: term.value for term in turn.rewards} == {"step": pytest.approx(-0.2), "format": 0.5}
+    assert "lookup was not possible" in observation["text"]
+    assert "NOT carried out" in observation["text"]
+    assert turn.metrics["last_action_success"] is False
+    total = 0
+    while True:
+        observation, _reward, terminated, truncated, info = env.step(env.oracle_reply())
+        total += 1
+        if terminated or truncated:
+            break
+    terms = {term.name: term.value for term in info["turn"].rewards}
+    assert terms["success"] == 10.0
+    assert terms.get("step", 0.0) == pytest.approx(-0.1 * (len(info["turn"].executed) - 1))
+    assert info["turn"].after.target_distance <= 1.0
+    assert "The last action was carried out." in observation["text"]
+
+
+def test_success_is_the_horizontal_distance_after_each_action():
+    env = make(success_threshold=2.0, max_solution_length=8)
+    env.reset(seed=2)
+    path = env.plan()
+    _, _, terminated, _, info = env.step(reply(env, *path[:5]))
+    count = len(info["turn"].executed)
+    assert terminated == (info["state"].target_distance <= 2.0)
+    assert count <= len(path)
+
+
+def test_imagining_changes_nothing():
+    env = make()
+    env.reset(seed=4)
+    before, state = env.simulator.pose, env._extract()
+    imagined = env.imagine(["rotateleft", *ACTIONS])
+    assert env.simulator.pose == before
+    assert env._extract() == state
+    assert imagined != state
+
+
+def test_the_state_in_its_forms():
+    state = NavigationState("DeskLamp", 2.59, "right", (("TVStand", "left", 0.94), ("Cabinet", "back", 1.18)))
+    assert eval(state.structured()) == {  # noqa: S307
+        "target_obj_type": "DeskLamp",
+        "target_distance_to_player": 2.59,
+        "target_direction_to_player": "right",
+        "visible_objects": [
+            {"type": "TVStand", "direction_to_player": "left", "distance_to_player": 0.94},
+            {"type": "Cabinet", "direction_to_player": "back", "distance_to_player": 1.18},
+        ],
+    }
+    assert state.natural_language().startswith(
+        "The desk lamp is to the right of the agent, 2.59 m away. The TV stand is"
+    )
+    assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert words("CoffeeMachine") == "coffee machine"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"fov": 10}, "fov"),
+        ({"resolution": 7}, "resolution"),
+        ({"down_sample_ratio": 0.0}, "down_sample_ratio"),
+        ({"down_sample_ratio": 0.01}, "down_sample_ratio"),
+        ({"eval_set": "bass"}, "Did you mean 'base'"),
+        ({"step_length": 9}, "step_length"),
+        ({"success_threshold": 3}, "success_threshold"),
+        ({"room": "bathroom"}, "room"),
+        ({"representation": "symbolic"}, "representation"),
+    ],
+)
+def test_bad_options_are_told(options, named):
+    with pytest.raises(ConfigError, match=named):
+        make(**options)
+
+
+def test_rooms_can_be_chosen():
+    env = make(room="bedroom", observation="text")
+    for seed in range(3):
+        env.reset(seed=seed)
+        assert env.simulator.house.kind == "bedroom"
+
+
+def run_python(code, **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def test_without_the_extra_one_error_names_it():
+    code = (
+        "import sys; sys.modules['mujoco'] = None\nimport gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0')"
+    )
+    result = run_python(code)
+    assert "MissingExtraError" in result.stderr
+    assert 'pip install "vagen-envs[navigation]"' in result.stderr
+
+
+def test_importing_the_package_imports_no_simulator():
+    code = "import sys, vagen_envs\nassert not {'mujoco', 'ai2thor', 'torch', 'OpenGL'} & set(sys.modules)"
+    assert run_python(code).returncode == 0
+
+
+def test_without_opengl_one_error_says_what_to_install():
+    code = (
+        "import sys; sys.modules['mujoco.egl'] = sys.modules['mujoco.osmesa'] = None\n"
+        "import gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0').reset(seed=0)"
+    )
+    result = run_python(code)
+    assert "SimulatorError" in result.stderr
+    assert "libegl1" in result.stderr
+    assert "libosmesa6" in result.stderr
+
+
+def test_turns_are_read_back():
+    env = make()
+    env.reset(seed=0)
+    turn = env.step(env.oracle_reply())[-1]["turn"]
+    assert Turn.from_json(json.loads(json.dumps(turn.to_json())), {p.sha256: p for p in turn.pictures}) == turn

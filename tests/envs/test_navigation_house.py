@@ -1,0 +1,299 @@
+"""Rooms, moves, sight and search of the embedded simulator, each against a judge of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vagen_envs.navigation.furnishing import draw_house
+from vagen_envs.navigation.furniture import FURNITURE
+from vagen_envs.navigation.house import ROOM_KINDS, overlap
+from vagen_envs.navigation.instructions import EVAL_SETS, book, candidates
+from vagen_envs.navigation.mjcf import AGENT_RADIUS, scene
+from vagen_envs.navigation.objects import COLORS, TARGETS
+from vagen_envs.navigation.scene import MOVES, Pose, bearing, direction, distance
+from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
+from vagen_envs.seeding import HashStream
+
+mujoco = pytest.importorskip("mujoco")
+pytestmark = pytest.mark.sim
+
+from vagen_envs.navigation.camera import Camera  # noqa: E402
+from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
+from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E402
+
+seeds = st.integers(0, 10**6)
+EB_NAV_TYPES = {
+    "AlarmClock",
+    "Book",
+    "Bowl",
+    "Box",
+    "Bread",
+    "CellPhone",
+    "CoffeeMachine",
+    "Cup",
+    "DeskLamp",
+    "FloorLamp",
+    "GarbageCan",
+    "Kettle",
+    "Laptop",
+    "LaundryHamper",
+    "Lettuce",
+    "Mug",
+    "Pillow",
+    "Plate",
+    "Pot",
+    "Safe",
+    "Statue",
+    "StoveBurner",
+    "TissueBox",
+    "Toaster",
+    "Tomato",
+    "Vase",
+}
+
+
+def house_of(seed, kind=None):
+    return draw_house(HashStream("house test", seed), kind)
+
+
+@given(seeds)
+def test_nothing_overlaps_and_all_is_inside(seed):
+    house = house_of(seed)
+    standing = [t for t in house.things if t.z == 0]
+    for i, thing in enumerate(standing):
+        x0, y0, x1, y1 = thing.rect
+        assert x0 >= 0, thing
+        assert y0 >= 0, thing
+        assert x1 <= house.width, thing
+        assert y1 <= house.depth, thing
+        assert not (house.notch and overlap(thing.rect, house.notch)), thing
+        for other in standing[i + 1 :]:
+            tucked_in = {thing.kind, other.kind} in ({"Chair", "DiningTable"}, {"Chair", "Desk"})
+            assert tucked_in or not overlap(thing.rect, other.rect), (thing, other)
+
+
+@given(seeds)
+def test_small_things_stand_on_something_apart_from_each_other(seed):
+    house = house_of(seed)
+    targets = house.targets
+    assert len({t.kind for t in targets}) == len(targets) >= 8
+    for i, thing in enumerate(targets):
+        if thing.z > 0:
+            x, y = thing.x, thing.y
+            holders = [
+                h
+                for h in house.things
+                if h.kind in FURNITURE
+                and h.rect[0] <= x <= h.rect[2]
+                and h.rect[1] <= y <= h.rect[3]
+                and any(round(100 * s.z) + h.z == thing.z for s in FURNITURE[h.kind].surfaces)
+            ]
+            assert holders, thing
+        for other in targets[i + 1 :]:
+            assert thing.z != other.z or not overlap(thing.rect, other.rect), (thing, other)
+
+
+def test_rooms_vary():
+    houses = [house_of(seed) for seed in range(150)]
+    assert {h.kind for h in houses} == set(ROOM_KINDS)
+    assert len({(h.width, h.depth) for h in houses}) > 40
+    assert 25 < sum(h.notch is not None for h in houses) < 80
+    assert {t.kind for h in houses for t in h.targets} == EB_NAV_TYPES == set(TARGETS)
+    assert len({h.content() for h in houses}) == 150
+
+
+def test_rooms_are_golden():
+    digest = hashlib.sha256()
+    for seed in range(30):
+        house = house_of(seed)
+        digest.update(house.content() + repr((house.wall, house.floor, house.rug)).encode())
+        digest.update(repr([(t.color, t.main) for t in house.things]).encode())
+    assert digest.hexdigest()[:16] == "0c61bdceb5d8ff9d"
+
+
+@given(st.sampled_from(sorted(TARGETS)), st.data())
+def test_things_keep_to_their_room(kind, data):
+    """Every part of a thing is within the space that it was given, but for a little."""
+    target = TARGETS[kind]
+    color = COLORS[data.draw(st.sampled_from(target.colors))]
+    for part in target.build(color):
+        points = [part.at, part.turn] if part.shape == "capsule" else [part.at]
+        for x, y, z in points:
+            assert abs(x) <= target.width / 2 + 0.03, (kind, part)
+            assert abs(y) <= target.depth / 2 + 0.03, (kind, part)
+            assert -0.02 <= z <= target.height + 0.02, (kind, part)
+
+
+def poses(house, count, seed=0):
+    stream = HashStream("poses", seed, house.width, house.depth)
+    for _ in range(count):
+        x, z = stream.uniform(0.25, house.width / 100 - 0.25), stream.uniform(0.25, house.depth / 100 - 0.25)
+        yield Pose(round(x, 2), round(z, 2), stream.choice((0, 90, 180, 270)), stream.choice((-30, 0, 30, 60)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_move_test_agrees_with_a_cylinder_pushed_along(seed):
+    """The judge is a plain cylinder put at 51 places of the way, in a model of its own."""
+    house = house_of(seed)
+    simulator = HouseSimulator(house, Pose(1, 1, 0))
+    xml, files = scene(house, 0.25, 100, 8)
+
+    def world(radius):
+        cylinder = f'<geom type="cylinder" size="{radius} 0.88" pos="0 0 0.92" contype="1" conaffinity="0" mass="1"/>'
+        model = mujoco.MjModel.from_xml_string(re.sub(r'<geom type="mesh"[^>]*/>', cylinder, xml), files)
+        return model, mujoco.MjData(model)
+
+    def touches(world, pose, action):
+        model, data = world
+        angle = math.radians(pose.rotation + MOVES[action])
+        for i in range(51):
+            data.qpos[:] = (pose.x + 0.005 * i * math.sin(angle), pose.z + 0.005 * i * math.cos(angle), 0)
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_collision(model, data)
+            if data.ncon:
+                return True
+        return False
+
+    slim, wide = world(AGENT_RADIUS), world(AGENT_RADIUS * 1.03)
+    answers = []
+    for pose in poses(house, 60, seed):
+        for action in MOVES:
+            blocked = simulator.blocked(pose, action)
+            answers.append(blocked)
+            if touches(slim, pose, action):
+                assert blocked, (pose, action)
+            elif not touches(wide, pose, action):
+                assert not blocked, (pose, action)
+    assert 0.1 < np.mean(answers) < 0.95
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sight_agrees_with_the_picture(seed):
+    """The judge is MuJoCo's segmentation of a rendered frame."""
+    house = house_of(seed)
+    camera = Camera(255)
+    simulator = HouseSimulator(house, Pose(1, 1, 0), camera)
+    claimed = missed = shown = 0
+    for pose in poses(house, 12, seed):
+        if not free_pose(simulator, pose):
+            continue
+        simulator.teleport(pose)
+        counts = np.bincount(simulator.segmentation().ravel() + 1, minlength=len(house.things) + 1)[1:]
+        visible = simulator.visible()
+        claimed += int(np.sum(visible & (counts == 0)))
+        missed += int(np.sum(~visible & (counts > 300)))
+        shown += int(np.sum(counts > 300))
+    camera.close()
+    assert claimed <= 2
+    assert missed <= 0.15 * shown
+
+
+def test_actions_are_ai2thors():
+    house = house_of(0)
+    simulator = HouseSimulator(house, next(p for p in poses(house, 99) if free_pose(HouseSimulator(house, p), p)))
+    start = simulator.pose = Pose(simulator.pose.x, simulator.pose.z, 0, 0)
+    assert simulator.step("RotateLeft")
+    assert simulator.pose.rotation == 270
+    assert simulator.step("RotateRight")
+    assert simulator.step("LookUp")
+    assert simulator.pose.horizon == -30
+    assert not simulator.step("LookUp")
+    assert simulator.metadata()["lastActionSuccess"] is False
+    assert all(simulator.step("LookDown") for _ in range(3))
+    assert not simulator.step("LookDown")
+    assert simulator.pose == Pose(start.x, start.z, 0, 60)
+    for action, (dx, dz) in {
+        "MoveAhead": (0, 0.25),
+        "MoveRight": (0.25, 0),
+        "MoveBack": (0, -0.25),
+        "MoveLeft": (-0.25, 0),
+    }.items():
+        before = simulator.pose
+        moved = simulator.step(action)
+        assert moved == (simulator.pose != before)
+        if moved:
+            assert simulator.pose.x - before.x == pytest.approx(dx)
+            assert simulator.pose.z - before.z == pytest.approx(dz)
+        else:
+            assert "blocking" in simulator.metadata()["errorMessage"]
+    with pytest.raises(ValueError, match="Fly"):
+        simulator.step("Fly")
+
+
+@given(st.floats(-5, 5), st.floats(-5, 5), st.sampled_from((0, 90, 180, 270)))
+def test_directions_are_seen_from_the_agent(x, z, rotation):
+    angle = bearing(Pose(0, 0, rotation), x, z)
+    assert -180 < angle <= 180
+    ahead = x * math.sin(math.radians(rotation)) + z * math.cos(math.radians(rotation))
+    right = x * math.cos(math.radians(rotation)) - z * math.sin(math.radians(rotation))
+    if abs(abs(ahead) - abs(right)) > 1e-6:
+        expected = ("ahead" if ahead > 0 else "back") if abs(ahead) > abs(right) else "right" if right > 0 else "left"
+        assert direction(angle) == expected
+
+
+def breadth_first(simulator, start, target, threshold):
+    frontier, seen = deque([(start, 0)]), {(start.x, start.z)}
+    while frontier:
+        pose, steps = frontier.popleft()
+        if distance(pose, *target) <= threshold:
+            return steps
+        for action in MOVES:
+            simulator.teleport(pose)
+            if simulator.step(action) and (simulator.pose.x, simulator.pose.z) not in seen:
+                seen.add((simulator.pose.x, simulator.pose.z))
+                frontier.append((simulator.pose, steps + 1))
+    return None
+
+
+@settings(max_examples=12)
+@given(seeds)
+def test_the_search_finds_a_shortest_way_that_step_goes(seed):
+    levels = HouseLevels(None, "base", None, 0.25, 100.0, 1.0, 16)
+    level = levels.draw(HashStream("search test", seed), "train")
+    simulator, start, target = level.simulator, level.episode.start, level.episode.target_position
+    path = shortest_path(start, target, simulator.blocked, step=0.25, threshold=1.0, longest=16)
+    assert len(path) == breadth_first(simulator, start, target, 1.0)
+    turns = turns_towards(start, target)
+    for way in (path, [*turns, *turned_path(path, turns)]):
+        simulator.teleport(start)
+        assert all(simulator.step(action) for action in way)
+        assert distance(simulator.pose, *target) <= 1.0
+    assert shortest_path(start, target, simulator.blocked, step=0.25, threshold=1.0, longest=len(path) - 1) is None
+
+
+def test_instructions_are_known_for_every_type():
+    entries = book()
+    assert set(entries) - {"frames"} == EB_NAV_TYPES
+    assert set(entries["frames"]) == set(EVAL_SETS)
+    known = EB_NAV_TYPES | set(FURNITURE)
+    for kind in EB_NAV_TYPES:
+        for phrase in entries[kind]["needs"] + entries[kind]["looks"]:
+            assert set(phrase.get("fits", ())) <= known - {kind}
+            assert "{name}" not in phrase["text"]
+            needle = re.sub(r"(?<!^)(?=[A-Z])", " ", kind).lower()
+            assert needle not in phrase["text"].lower(), f"{kind}: an indirect phrase names its type"
+
+
+@given(seeds, st.sampled_from(EVAL_SETS))
+@settings(max_examples=40)
+def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
+    levels = HouseLevels(None, eval_set, None, 0.25, 100.0, 1.0, 16)
+    level = levels.draw(HashStream("truth test", seed), "train")
+    task, things = level.episode, level.simulator.house.things
+    meant = [t for t in things if t.kind == task.target_type]
+    assert len(meant) == 1
+    fitting = [t.kind for t in things if t.kind in TARGETS and task.instruction in candidates(eval_set, t, ())]
+    assert fitting == [task.target_type]
+    if eval_set == "long_horizon":
+        assert direction(bearing(task.start, *task.target_position)) == "back"
+    else:
+        assert direction(bearing(task.start, *task.target_position)) == "ahead"
+    assert 2.5 <= distance(task.start, *task.target_position) <= 3.0

@@ -1,0 +1,231 @@
+"""AI2-THOR's backend through the real Controller, with a stand-in for the Unity player. Faults included."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs import conformance
+from vagen_envs.errors import ConfigError, SimulatorError
+
+pytest.importorskip("ai2thor")
+pytest.importorskip("mujoco")
+pytestmark = pytest.mark.sim
+
+PLAYER = Path(__file__).parent / "navigation_player.py"
+ID = "vagen/Navigation-v0"
+
+
+@pytest.fixture(scope="module")
+def player():
+    spec = importlib.util.spec_from_file_location("navigation_player", PLAYER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def episodes(player, tmp_path_factory):
+    """A file in EB-Navigation's format for the stand-in's scenes."""
+    tasks = []
+    for scene in player.SCENES:
+        level = player.level_of(scene)
+        task = level.episode
+        target = next(t for t in level.simulator.metadata()["objects"] if t["objectType"] == task.target_type)
+        pose = {
+            "position": {"x": task.start.x, "y": 0.9, "z": task.start.z},
+            "rotation": float(task.start.rotation),
+            "horizon": 0.0,
+        }
+        tasks.append(
+            {
+                "targetObjectType": task.target_type,
+                "targetObjectIds": target["objectId"],
+                "target_position": target["position"],
+                "agentPose": pose,
+                "scene": scene,
+                "object_to_hide": [],
+                "instruction": task.instruction,
+            }
+        )
+    path = tmp_path_factory.mktemp("thor") / "base.json"
+    path.write_text(json.dumps({"tasks": tasks}))
+    return path
+
+
+@pytest.fixture
+def made(episodes, tmp_path, monkeypatch):
+    """Make an environment whose player has a fault."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    environments = []
+
+    def make(fault="none", **options):
+        executable = tmp_path / f"player-{fault.replace(' ', '-')}"
+        executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{PLAYER}" "{fault}" "$@"\n')
+        executable.chmod(0o755)
+        chosen = {"resolution": 64, "episode": 0, "thor_start_timeout": 60.0, "thor_step_timeout": 20.0, **options}
+        env = gym.make(ID, backend="thor", episodes=str(episodes), thor_executable=str(executable), **chosen).unwrapped
+        environments.append(env)
+        return env
+
+    yield make
+    from vagen_envs.navigation.thor import POOL
+
+    for env in environments:
+        env.close()
+    POOL.close()
+
+
+def no_thread_is_left():
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if not [t for t in threading.enumerate() if t.name.startswith("ai2thor")]:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_conformance_through_the_controller(made):
+    one = made(episode=None)
+    one.close()
+    conformance.check(lambda: made(episode=None), seeds=range(2))
+
+
+def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):
+    env = made(multiview=True)
+    observation, _info = env.reset(seed=1)
+    assert observation["image"].shape == (64, 128, 3)
+    level = player.level_of(player.SCENES[0])
+    ours = level.simulator
+    assert env.episode.instruction == level.episode.instruction
+    for action in ("MoveAhead", "MoveLeft", "RotateRight", "LookDown", "LookDown", "LookDown", "MoveBack"):
+        assert env.simulator.step(action) == ours.step(action)
+        assert env.simulator.pose == ours.pose
+        seen = {each["objectId"]: each["visible"] for each in env.simulator.metadata()["objects"]}
+        assert seen == {each["objectId"]: each["visible"] for each in ours.metadata()["objects"]}
+
+
+def test_players_are_used_again(made):
+    from vagen_envs.navigation.thor import POOL
+
+    first = made()
+    first.reset(seed=0)
+    process = first._levels_of._player._controller.server.unity_proc.pid
+    first.close()
+    second = made()
+    second.reset(seed=0)
+    assert second._levels_of._player._controller.server.unity_proc.pid == process
+    second.close()
+    POOL.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("dies at start", "exit code 3"),
+        ("hangs at start", "no answer within 3 s"),
+        ("rubbish at start", "failed at start"),
+        ("dies at 3", "exit code 7"),
+        ("hangs at 3", "no answer within 3 s"),
+    ],
+)
+def test_a_player_that_fails_at_its_start_is_given_up(made, fault, cause):
+    env = made(
+        fault,
+        thor_start_timeout=3.0 if "at 3" not in fault and "dies" not in fault else 6.0 if "hangs" not in fault else 3.0,
+    )
+    began = time.monotonic()
+    with pytest.raises(SimulatorError, match=cause):
+        env.reset(seed=0)
+    assert time.monotonic() - began < 20
+    assert no_thread_is_left()
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("dies at 9", "exit code 7|RuntimeError"),
+        ("crashes at 9", "exit code -6|Error"),
+        ("hangs at 9", "no answer within 2 s|TimeoutError"),
+        ("rubbish at 9", "RuntimeError"),
+    ],
+)
+def test_a_player_that_fails_later_is_replaced(made, fault, cause):
+    env = made(fault, thor_step_timeout=2.0)
+    env.reset(seed=0)
+    broken = env._levels_of._player
+    began = time.monotonic()
+    turn = "<think><reasoning>b</reasoning></think><answer>rotateleft,lookup,lookdown,rotateleft,rotateleft</answer>"
+
+    def play():
+        for _ in range(4):
+            env.step(turn)
+
+    with pytest.raises(SimulatorError, match=cause):
+        play()
+    assert time.monotonic() - began < 15
+    assert no_thread_is_left()
+    assert not broken.alive
+    env.reset(seed=0)
+    assert env._levels_of._player is not broken
+    assert env._levels_of._player.alive
+
+
+def test_a_killed_player_is_replaced(made):
+    env = made()
+    before, _ = env.reset(seed=0)
+    os.kill(env._levels_of._player._controller.server.unity_proc.pid, signal.SIGKILL)
+    with pytest.raises(SimulatorError, match=r"exit code -9|RuntimeError"):
+        env.step("<think><reasoning>b</reasoning></think><answer>rotateleft</answer>")
+    assert no_thread_is_left()
+    after, _ = env.reset(seed=0)
+    assert after["text"] == before["text"]
+    assert (after["image"] == before["image"]).all()
+
+
+def test_metadata_without_objects_is_an_error_of_the_simulator(made):
+    env = made("blind at 2")
+    with pytest.raises(SimulatorError):
+        env.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("not json", "can't be read"),
+        ('{"tasks": []}', "no episodes"),
+        ('[{"scene": "FloorPlan1"}]', "episode 0 lacks"),
+        (
+            '[{"scene": "", "targetObjectType": "Mug", "instruction": "x", "target_position": {"x": 0, "z": 0}, "agentPose": '
+            '{"position": {"x": 0, "y": 0, "z": 0}, "rotation": 0, "horizon": 0}}]',
+            "non-empty",
+        ),
+    ],
+)
+def test_a_bad_file_of_episodes_is_told(tmp_path, content, named):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=named):
+        gym.make(ID, backend="thor", episodes=str(path))
+
+
+def test_options_of_thor_are_checked(episodes):
+    with pytest.raises(ConfigError, match="episodes"):
+        gym.make(ID, backend="thor")
+    with pytest.raises(ConfigError, match="episode=99"):
+        gym.make(ID, backend="thor", episodes=str(episodes), episode=99)
+    with pytest.raises(ConfigError, match="thor_executable"):
+        gym.make(ID, backend="thor", episodes=str(episodes), thor_executable="/nowhere")

@@ -1,0 +1,87 @@
+"""The skills' waypoints and words, with a hand that does as it is told, or doesn't."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vagen_envs.primitive_skill.skills import CONTACT, STANDOFF, Arrived, pick, place, push
+
+
+def follow(skill, *, grasps="", obstacle_at=None, reaches=lambda at: True):
+    """Drive a skill: what it said, and where it sent the hand."""
+    went, hand, holding = [], (0.0, 0.0, 300.0), ""
+    try:
+        waypoint = next(skill)
+        while True:
+            went.append(waypoint)
+            reachable = waypoint.at is None or reaches(waypoint.at)
+            blocked = obstacle_at is not None and waypoint.at is not None and waypoint.at[2] < obstacle_at
+            if waypoint.at is not None and reachable:
+                hand = (*waypoint.at[:2], float(obstacle_at)) if blocked else tuple(map(float, waypoint.at))
+            holding = grasps if waypoint.closed else ""
+            waypoint = skill.send(Arrived(hand, reachable, holding))
+    except StopIteration as end:
+        return end.value, went
+
+
+numbers = st.integers(-200, 200)
+
+
+@given(numbers, numbers, st.integers(10, 200))
+def test_pick_comes_from_above_and_takes_the_object_home(x, y, z):
+    said, went = follow(pick(x, y, z, holding=""), grasps="red_cube")
+    assert said == ""
+    assert [waypoint.at for waypoint in went[1:3]] == [(x, y, z)] * 2
+    assert [waypoint.closed for waypoint in went] == [False, False, True, True, True]
+    assert went[0].at == went[3].at == (x, y, z + 100)
+    assert went[-1].at is None
+
+
+def test_failures_of_pick_are_told():
+    assert follow(pick(1, 2, 20, holding=""))[0] == "Nothing was grasped at (1, 2, 20)."
+    assert "already holds" in follow(pick(1, 2, 20, holding="apple"))[0]
+    assert follow(pick(1, 2, 20, holding=""), reaches=lambda at: False)[0] == "The arm can't reach (1, 2, 20)."
+    said, _ = follow(pick(1, 2, 20, holding=""), obstacle_at=50, grasps="red_cube")
+    assert said == "Something was in the way: the hand stopped at (1, 2, 50), and nothing was grasped at (1, 2, 20)."
+    said, _ = follow(pick(1, 2, 20, holding=""), reaches=lambda at: at[2] > 100)
+    assert said.startswith("The arm can't bend that way: the hand stopped at (1, 2, 120)")
+
+
+def test_failures_of_place_are_told():
+    said, went = follow(place(1, 2, 20, holding=""))
+    assert said == "The gripper holds nothing, so place did nothing."
+    assert went == []
+    said, _ = follow(place(1, 2, 20, holding="red_cube"), obstacle_at=60)
+    assert said.endswith("the hand stopped at (1, 2, 60), and the object was let go there, not at (1, 2, 20).")
+    said, went = follow(place(1, 2, 20, holding="red_cube"), reaches=lambda at: False)
+    assert "still in the gripper" in said
+    assert all(waypoint.closed for waypoint in went)
+
+
+@given(numbers, numbers, numbers, numbers)
+def test_push_goes_along_the_line_with_the_fingers_across(x1, y1, x2, y2):
+    said, went = follow(push(x1, y1, 45, x2, y2, 45, holding=""))
+    length = math.hypot(x2 - x1, y2 - y1)
+    if length < 1:
+        assert "do not differ" in said
+        assert went == []
+        return
+    assert said == ""
+    start, end = went[1].at, went[2].at
+    assert math.isclose(math.dist(start, (x1, y1, 45)), STANDOFF)
+    assert math.isclose(math.dist(end, (x2, y2, 45)), CONTACT, abs_tol=1e-6)
+    turn = went[1].turn
+    assert abs(turn) <= math.pi / 2 + 1e-9
+    across = (-math.sin(turn), math.cos(turn))
+    assert abs(across[0] * (x2 - x1) + across[1] * (y2 - y1)) < 1e-6 * length
+
+
+@pytest.mark.parametrize("held", ["apple", "red_cube"])
+def test_push_with_something_in_the_hand_does_nothing(held):
+    said, went = follow(push(0, 0, 20, 50, 0, 20, holding=held))
+    assert "place the object first" in said
+    assert went == []

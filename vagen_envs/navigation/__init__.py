@@ -1,0 +1,1 @@
+"""Navigation: a home robot in first person follows an instruction to find an object."""

@@ -1,0 +1,259 @@
+"""`vagen/Navigation-v0`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from PIL import Image
+
+from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.config import EnvConfig
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import LevelError
+from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.house import RoomKind
+from vagen_envs.navigation.instructions import EvalSet
+from vagen_envs.navigation.levels import HouseLevels
+from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
+from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
+from vagen_envs.navigation.state import NavigationState, words
+from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.seeding import HashStream, Split, content_hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class NavigationConfig(EnvConfig):
+    """Options of `vagen/Navigation-v0`; the defaults are VAGEN's tables 11 and 18."""
+
+    level_fields: ClassVar[tuple[str, ...]] = (
+        "backend",
+        "eval_set",
+        "room",
+        "step_length",
+        "success_threshold",
+        "fov",
+        "max_solution_length",
+        "episodes",
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "released": {"step_length": 0.5, "success_threshold": 1.5, "max_turns": 5, "max_steps": 30},
+    }
+
+    backend: Literal["house", "thor"] = "house"
+    """`house`: furnished rooms of our own in MuJoCo, levels without end. `thor`: AI2-THOR (extra `thor`), with
+    `episodes` in EB-Navigation's format."""
+    eval_set: EvalSet = "base"
+    """The flavour of the instructions, EB-Navigation's subsets; under `long_horizon` the target is behind at the
+    start. With `thor` the file says it all."""
+    room: Literal["any", "kitchen", "living_room", "bedroom"] = "any"
+    """Kind of room, for `house`."""
+    max_actions_per_turn: int = 5
+    max_turns: int = 4
+    max_steps: int = 20
+    """Primitive actions in an episode: four turns of five."""
+    resolution: int = 255
+    """Pixels of a side of a picture; 32 to 1024."""
+    down_sample_ratio: float = 1.0
+    """The picture is made smaller by this factor, above 0 to 1. So says table 11; in EB-Navigation's code the option
+    of this name instead thins out the episodes."""
+    fov: float = 100.0
+    """Field of view in degrees, 30 to 140."""
+    multiview: bool = False
+    """Show the scene from above as well, to the right of what the agent sees: the picture is twice as wide."""
+    success_threshold: float = 1.0
+    """Metres: the task is done when the target is horizontally at most this far. The released code has 1.5."""
+    step_length: float = 0.25
+    """Metres of a move. The released code has 0.5."""
+    max_solution_length: int = 16
+    """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions."""
+    success_reward: float = 10.0
+    """When the target is reached (table 18)."""
+    step_reward: float = -0.1
+    """For each action after which it isn't (table 18)."""
+    cast_shadows: bool = False
+    """Have lamps cast shadows in `house`: four times the time of a frame on a CPU, little on a GPU. Without,
+    things still have a shadow where they touch the floor."""
+    episodes: str | None = None
+    """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
+    episode: int | None = None
+    """For `thor`: play always this episode of the file, whatever seed and split."""
+    thor_platform: Literal["CloudRendering", "Linux64"] = "CloudRendering"
+    """For `thor`: without a screen (Vulkan), or with an X display."""
+    thor_executable: str | None = None
+    """For `thor`: path of a Unity build. `None` takes the one that ai2thor downloads or has downloaded."""
+    thor_start_timeout: float = 120.0
+    """For `thor`: seconds until a player that hasn't come up is given up."""
+    thor_step_timeout: float = 30.0
+    """For `thor`: seconds until a player that doesn't answer is given up."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(32 <= self.resolution <= 1024, "resolution", "from 32 to 1024")
+        self.require(0.0 < self.down_sample_ratio <= 1.0, "down_sample_ratio", "above 0 and at most 1")
+        self.require(self.shown_pixels >= 16, "down_sample_ratio", "large enough to leave 16 pixels")
+        self.require(30.0 <= self.fov <= 140.0, "fov", "from 30 to 140")
+        self.require(0.05 <= self.step_length <= 1.0, "step_length", "from 0.05 to 1")
+        self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
+        self.require(self.max_solution_length >= 1, "max_solution_length", "at least 1")
+        self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
+        self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
+        self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
+
+    @property
+    def shown_pixels(self) -> int:
+        """Height of the picture that is shown."""
+        return max(1, round(self.resolution * self.down_sample_ratio))
+
+
+class NavigationEnv(VagenEnv):
+    """A home robot in first person follows a human instruction to find an object.
+
+    Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`, `lookup`, `lookdown`
+    (VAGEN, table 10). A move is carried out in full or not at all; turns are by 90 degrees, looks by 30 between
+    30 up and 60 down. The task is done as soon as the target is within `success_threshold`, wherever the robot
+    looks. Rooms are disjoint between splits, and so are the poses of target and start.
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/Navigation-v0"
+    config_class = NavigationConfig
+    prompt_folder = "navigation"
+    test_episodes = 64
+    field_names = ("instruction", "last_action")
+    config: NavigationConfig
+    simulator: Simulator
+    episode: Episode
+
+    def _actions(self) -> ActionGrammar:
+        return Names(*ACTIONS)
+
+    def _constants(self) -> dict[str, str]:
+        above = " The right half of the picture shows the room from above." if self.config.multiview else ""
+        return {
+            "step": f"{self.config.step_length:g}",
+            "threshold": f"{self.config.success_threshold:g}",
+            "success": f"{self.config.success_reward:g}",
+            "above": above if self.config.observation != "text" else "",
+        }
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        self._open()
+        side = self.config.shown_pixels
+        return side, 2 * side if self.config.multiview else side, 3
+
+    def _open(self) -> None:
+        """Find what the simulator needs, so that a missing extra is told when the environment is made."""
+        config = self.config
+        self._levels_of: Any
+        if config.backend == "thor":
+            from vagen_envs.navigation.thor import ThorLevels
+
+            self._levels_of = ThorLevels(config)
+            return
+        mujoco()
+        room: RoomKind | None = None if config.room == "any" else config.room
+        camera = Camera(config.resolution)
+        self._levels_of = HouseLevels(
+            camera,
+            config.eval_set,
+            room,
+            config.step_length,
+            config.fov,
+            config.success_threshold,
+            config.max_solution_length,
+            config.cast_shadows,
+        )
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        level = self._levels_of.draw(stream, split)
+        self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
+        self._last_success = True
+
+    def _content(self) -> str:
+        return content_hash(self._level_content)
+
+    def _extract(self) -> NavigationState:
+        return extract(self.simulator.metadata(), self.episode)
+
+    def _picture(self) -> Picture:
+        shown = self._shrunk(self.simulator.frame())
+        if self.config.multiview:
+            shown = np.hstack((shown, self._shrunk(self.simulator.map_frame())))
+        return Picture(shown)
+
+    def _shrunk(self, pixels: Pixels) -> Pixels:
+        side = self.config.shown_pixels
+        if pixels.shape[0] == side:
+            return pixels
+        return np.array(Image.fromarray(pixels).resize((side, side), Image.Resampling.BOX))
+
+    def _execute(self, action: Action) -> Executed:
+        self._last_success = self.simulator.step(ACTIONS[action.name])
+        rewards: tuple[RewardTerm, ...] = ()
+        if self._solved():
+            rewards = (RewardTerm("success", self.config.success_reward),)
+        elif self.config.step_reward:
+            rewards = (RewardTerm("step", self.config.step_reward),)
+        feedback = "" if self._last_success else f"{action.name} was not possible."
+        return Executed(action.text, self._last_success, rewards, feedback)
+
+    def _solved(self) -> bool:
+        return distance(self.simulator.pose, *self.episode.target_position) <= self.config.success_threshold
+
+    def _fields(self) -> dict[str, str]:
+        last = "The last action was carried out." if self._last_success else "The last action was NOT carried out."
+        return {"instruction": self.episode.instruction, "last_action": last}
+
+    def _metrics(self) -> dict[str, bool | float | str]:
+        return {"last_action_success": self._last_success}
+
+    def plan(self) -> Sequence[str]:
+        """A shortest way; the robot first turns to face the target where the actions left allow that."""
+        config, pose, target = self.config, self.simulator.pose, self.episode.target_position
+        path = shortest_path(
+            pose,
+            target,
+            self.simulator.blocked,
+            step=config.step_length,
+            threshold=config.success_threshold,
+            longest=max(config.max_steps, config.max_solution_length),
+        )
+        if path is None:
+            raise LevelError("there is no way to the target from here; reset for another level")
+        left = min(config.max_steps - self._steps, (config.max_turns - self._turns) * config.max_actions_per_turn)
+        turns = turns_towards(pose, target)
+        if len(turns) + len(path) <= left:
+            path = [*turns, *turned_path(path, turns)]
+        return [_NAMES[action] for action in path]
+
+    def imagine(self, actions: Sequence[str]) -> NavigationState:
+        simulator, start = self.simulator, self.simulator.pose
+        try:
+            for action in actions:
+                if self._solved():
+                    break
+                simulator.step(ACTIONS[action])
+            return self._extract()
+        finally:
+            simulator.teleport(start)
+
+    def _reason(self, actions: Sequence[str]) -> str:
+        state: Any = self._state
+        where = {"ahead": "in front of me", "back": "behind me", "left": "on my left", "right": "on my right"}
+        way = "I turn towards it first" if actions[0].startswith("rotate") else "I follow the free way to it"
+        what = words(state.target_type)
+        return f"I need the {what}, which is {where[state.target_direction]}. {way}: {', '.join(actions)}."
+
+    def close(self) -> None:
+        super().close()
+        self._levels_of.close()
+
+
+_NAMES = {name: action for action, name in ACTIONS.items()}
+"""AI2-THOR's names and the paper's."""

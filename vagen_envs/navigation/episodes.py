@@ -1,0 +1,71 @@
+"""EB-Navigation's episode files (EmbodiedBench, 2025), read from a path of the user's. None is part of this package."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_envs.errors import ConfigError
+from vagen_envs.navigation.scene import Episode, Pose
+
+
+@dataclass(frozen=True, slots=True)
+class ThorEpisode:
+    """One episode in one of AI2-THOR's scenes.
+
+    Attributes:
+        scene: such as `FloorPlan11`.
+        episode: the task.
+        y: height of the agent's middle at the start in metres.
+    """
+
+    scene: str
+    episode: Episode
+    y: float
+
+    def content(self) -> bytes:
+        """The canonical content: scene, target and start, without the words."""
+        task = self.episode
+        start = [task.start.x, task.start.z, task.start.rotation, task.start.horizon]
+        return json.dumps(["navigation thor", self.scene, task.target_type, task.target_position, start]).encode()
+
+
+def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
+    """The episodes of a file, in its order.
+
+    The file is JSON: a list, or an object with a list `tasks`, of objects with `targetObjectType`,
+    `target_position` {x, z}, `agentPose` {position {x, y, z}, rotation, horizon}, `scene` and `instruction`.
+    `targetObjectIds` and `object_to_hide` may be there; like EB-Navigation's own code we don't need them.
+
+    Raises:
+        ConfigError: the file can't be read or an episode lacks something; the message says which and what.
+    """
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"episodes={str(path)!r} can't be read ({error}); give a JSON file as EB-Navigation's"
+        ) from error
+    tasks = data.get("tasks") if isinstance(data, dict) else data
+    if not isinstance(tasks, list) or not tasks:
+        raise ConfigError(f"episodes={str(path)!r} has no episodes; it needs a list under 'tasks'")
+    return tuple(_episode(task, f"{path}, episode {index}") for index, task in enumerate(tasks))
+
+
+def _episode(task: Any, where: str) -> ThorEpisode:
+    try:
+        target, agent = task["target_position"], task["agentPose"]
+        at = agent["position"]
+        rotation = agent["rotation"]["y"] if isinstance(agent["rotation"], dict) else agent["rotation"]
+        start = Pose(float(at["x"]), float(at["z"]), round(float(rotation)) % 360, round(float(agent["horizon"])))
+        scene, kind, said = task["scene"], task["targetObjectType"], task["instruction"]
+        if not all(isinstance(text, str) and text for text in (scene, kind, said)):
+            raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
+        position = (float(target["x"]), float(target["z"]))
+        return ThorEpisode(scene, Episode(said, kind, position, start), float(at["y"]))
+    except KeyError as error:
+        raise ConfigError(f"{where} lacks {error}; add it as in EB-Navigation's files") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error

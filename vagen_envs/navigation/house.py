@@ -1,0 +1,99 @@
+"""Furnished rooms drawn from a stream: a pure function of it, in whole centimetres.
+
+x goes to the east, y to the north, z up; the room's south-west corner is (0, 0). A turn of 0 looks
+south, 90 east, 180 north, 270 west.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from vagen_envs.navigation.furniture import (
+    FURNITURE,
+)
+from vagen_envs.navigation.objects import TARGETS
+from vagen_envs.navigation.shapes import Color
+
+RoomKind = Literal["kitchen", "living_room", "bedroom"]
+ROOM_KINDS: tuple[RoomKind, ...] = ("kitchen", "living_room", "bedroom")
+FLOORS = ("planks", "tiles", "carpet")
+
+Rect = tuple[int, int, int, int]
+_SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
+_TRIES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A piece of furniture or a thing to look for, where it stands.
+
+    Attributes:
+        kind: AI2-THOR's name of its type.
+        x, y, z: middle of its foot in cm.
+        turn: where its front looks, 0 south, counter-clockwise in degrees.
+        color: name in `objects.COLORS` for a target, empty for furniture.
+        main, second: its colours.
+    """
+
+    kind: str
+    x: int
+    y: int
+    z: int
+    turn: int
+    color: str
+    main: Color
+    second: Color
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Extent along x, y and z in cm, as turned."""
+        model = TARGETS.get(self.kind) or FURNITURE[self.kind]
+        wide, deep, high = (round(100 * side) for side in (model.width, model.depth, model.height))
+        return (deep, wide, high) if self.turn % 180 else (wide, deep, high)
+
+    @property
+    def rect(self) -> Rect:
+        """West, south, east, north edge in cm."""
+        wide, deep, _ = self.size
+        return self.x - wide // 2, self.y - deep // 2, self.x + (wide + 1) // 2, self.y + (deep + 1) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """One furnished room.
+
+    Attributes:
+        kind: what room it is.
+        width, depth: extent along x and y in cm.
+        notch: a corner that doesn't belong to the room, which makes it L-shaped.
+        wall: colour of the walls.
+        floor: name in `FLOORS`.
+        rug: where a rug lies, and its colour.
+        things: furniture first.
+    """
+
+    kind: RoomKind
+    width: int
+    depth: int
+    notch: Rect | None
+    wall: Color
+    floor: str
+    rug: tuple[Rect, Color] | None
+    things: tuple[Thing, ...]
+
+    def content(self) -> bytes:
+        """The room's canonical content: what stands where, without colours."""
+        things = [(each.kind, each.x, each.y, each.z, each.turn) for each in self.things]
+        return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things]).encode()
+
+    @property
+    def targets(self) -> list[Thing]:
+        """The things that can be looked for."""
+        return [thing for thing in self.things if thing.kind in TARGETS]
+
+
+def overlap(a: Rect, b: Rect) -> bool:
+    """Whether two rectangles share area."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -1,0 +1,139 @@
+"""Episodes in furnished rooms, drawn from a stream, each solvable by moves that `step` would make."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vagen_envs.errors import LevelError
+from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.furnishing import draw_house
+from vagen_envs.navigation.house import RoomKind, Thing
+from vagen_envs.navigation.instructions import EvalSet, say
+from vagen_envs.navigation.scene import Episode, Pose, bearing, distance
+from vagen_envs.navigation.search import shortest_path
+from vagen_envs.navigation.simulator import HouseSimulator, free_pose
+from vagen_envs.seeding import HashStream, Split, split_of
+
+NEAREST_START, FARTHEST_START = 2.5, 3.0
+"""Metres between the start and the target, as in EB-Navigation."""
+_MOST_ROOMS = 2000
+_MOST_STARTS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """An episode ready to be played.
+
+    Attributes:
+        simulator: the scene with the agent at the start.
+        episode: the task.
+        content: the canonical content of room, target and start.
+    """
+
+    simulator: HouseSimulator
+    episode: Episode
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class HouseLevels:
+    """Draws levels in furnished rooms.
+
+    Args:
+        camera: where pictures are made; `None` if none will be asked for.
+        eval_set: the flavour of the instruction; `long_horizon` starts with the target behind.
+        room: a kind of room, or `None` for any.
+        step_length: metres of a move.
+        field_of_view: degrees.
+        threshold: metres from the target that are near enough.
+        longest: most moves of a shortest way.
+        cast_shadows: as in `HouseSimulator`.
+    """
+
+    camera: Camera | None
+    eval_set: EvalSet
+    room: RoomKind | None
+    step_length: float
+    field_of_view: float
+    threshold: float
+    longest: int
+    cast_shadows: bool = False
+
+    def draw(self, stream: HashStream, split: Split) -> Level:
+        """A level of the split. Both the room and the pose of target and start belong to it.
+
+        Raises:
+            LevelError: no room has an episode; the message says what to change.
+        """
+        mujoco()
+        for _ in range(_MOST_ROOMS):
+            house = draw_house(stream, self.room)
+            if split_of(house.content()) != split:
+                continue
+            simulator = HouseSimulator(
+                house,
+                Pose(house.width / 200, house.depth / 200, 0),
+                self.camera,
+                step_length=self.step_length,
+                field_of_view=self.field_of_view,
+                cast_shadows=self.cast_shadows,
+            )
+            targets = house.targets
+            stream.shuffle(targets)
+            for target in targets:
+                level = self._look_for(stream, split, simulator, target)
+                if level is not None:
+                    return level
+        raise LevelError(
+            f"no room has an episode with a way of at most max_solution_length={self.longest} moves of "
+            f"{self.step_length} m to within {self.threshold} m; widen one of them"
+        )
+
+    def _look_for(self, stream: HashStream, split: Split, simulator: HouseSimulator, target: Thing) -> Level | None:
+        kinds = {each.kind for each in simulator.house.things} - {target.kind}
+        instruction = say(stream, self.eval_set, target, kinds)
+        if instruction is None:
+            return None
+        at = (target.x / 100, target.y / 100)
+        for start in self._starts(stream, target):
+            pose = _pose_bytes(simulator.house.kind, target, start)
+            if split_of(pose) != split or not free_pose(simulator, start):
+                continue
+            # The target is seen from the start, or would be if the agent turned round.
+            simulator.teleport(start)
+            if not simulator.visible()[simulator.house.things.index(target)]:
+                continue
+            path = shortest_path(
+                start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest
+            )
+            if not path:
+                continue
+            turned = (start.rotation + 180) % 360 if self.eval_set == "long_horizon" else start.rotation
+            first = Pose(start.x, start.z, turned)
+            simulator.teleport(first)
+            content = simulator.house.content() + pose
+            return Level(simulator, Episode(instruction, target.kind, at, first), content)
+        return None
+
+    def _starts(self, stream: HashStream, target: Thing) -> Iterator[Pose]:
+        """Poses at the right distance, looking towards the target, on a grid of 5 cm."""
+        x, z = target.x / 100, target.y / 100
+        for _ in range(_MOST_STARTS):
+            far, angle = stream.uniform(NEAREST_START, FARTHEST_START), stream.uniform(0, 2 * math.pi)
+            pose = Pose(round(20 * (x + far * math.sin(angle))) / 20, round(20 * (z + far * math.cos(angle))) / 20, 0)
+            if NEAREST_START <= distance(pose, x, z) <= FARTHEST_START:
+                yield Pose(pose.x, pose.z, round(bearing(pose, x, z) / 90) * 90 % 360)
+
+    def close(self) -> None:
+        """Free the camera."""
+        if self.camera is not None:
+            self.camera.close()
+
+
+def _pose_bytes(kind: str, target: Thing, start: Pose) -> bytes:
+    """Target and start, wherever the furniture is."""
+    pose = [kind, target.kind, target.x, target.y, target.z, round(100 * start.x), round(100 * start.z), start.rotation]
+    return json.dumps(["navigation pose", *pose]).encode()

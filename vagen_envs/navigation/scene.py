@@ -1,0 +1,160 @@
+"""What both simulators speak: poses, episodes, and AI2-THOR's way to describe a scene.
+
+Coordinates are AI2-THOR's: metres, x right, y up, z forward, left-handed; a rotation of 0 looks along z and
+90 along x; a horizon is positive below the horizontal. Everything that judges an episode is written here,
+once, on top of this metadata.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vagen_envs.navigation.state import NavigationState
+from vagen_envs.pictures import Pixels
+
+Metadata = Mapping[str, Any]
+
+ACTIONS: Mapping[str, str] = {
+    "moveahead": "MoveAhead",
+    "moveback": "MoveBack",
+    "moveright": "MoveRight",
+    "moveleft": "MoveLeft",
+    "rotateright": "RotateRight",
+    "rotateleft": "RotateLeft",
+    "lookup": "LookUp",
+    "lookdown": "LookDown",
+}
+"""The paper's names (table 10, prompts of appendix B) and AI2-THOR's."""
+
+MOVES: Mapping[str, int] = {"MoveAhead": 0, "MoveRight": 90, "MoveBack": 180, "MoveLeft": 270}
+"""Where each move goes, clockwise in degrees from where the agent looks."""
+
+HIGHEST_LOOK, LOWEST_LOOK, LOOK_STEP, TURN_STEP = -30, 60, 30, 90
+"""AI2-THOR's limits of the camera and VAGEN's steps, in degrees."""
+
+VISIBILITY_DISTANCE = 10.0
+"""Metres; EB-Navigation's setting."""
+
+NEAREST = 5
+"""How many visible objects a state names, as in VAGEN's code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Where the agent is: metres and degrees."""
+
+    x: float
+    z: float
+    rotation: int
+    horizon: int = 0
+
+    def moved(self, action: str, step: float) -> Pose:
+        """The pose after a move that isn't blocked."""
+        dx, dz = heading((self.rotation + MOVES[action]) % 360)
+        return Pose(round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon)
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A task in some scene.
+
+    Attributes:
+        instruction: what the human says.
+        target_type: AI2-THOR's name of the type looked for.
+        target_position: x and z in metres; success is measured to it.
+        start: the agent's first pose.
+    """
+
+    instruction: str
+    target_type: str
+    target_position: tuple[float, float]
+    start: Pose
+
+
+class Simulator(Protocol):
+    """A scene with an agent in it. `step` and `blocked` use the same move test."""
+
+    def step(self, action: str) -> bool:
+        """Carry out one of AI2-THOR's actions. Whether it succeeded; `metadata` says why not."""
+
+    def blocked(self, pose: Pose, action: str) -> bool:
+        """Whether a move from this pose would fail. Changes nothing."""
+
+    def teleport(self, pose: Pose) -> None:
+        """Put the agent somewhere without asking whether it fits."""
+
+    @property
+    def pose(self) -> Pose:
+        """Where the agent is."""
+
+    def metadata(self) -> Metadata:
+        """The scene as AI2-THOR describes it."""
+
+    def frame(self) -> Pixels:
+        """What the agent sees: uint8, resolution by resolution by 3."""
+
+    def map_frame(self) -> Pixels:
+        """The scene from above, in the same size."""
+
+
+def heading(rotation: int) -> tuple[float, float]:
+    """X and z of a step of 1 m; exact for quarter turns."""
+    exact = {0: (0.0, 1.0), 90: (1.0, 0.0), 180: (0.0, -1.0), 270: (-1.0, 0.0)}
+    turned = rotation % 360
+    return exact.get(turned) or (math.sin(math.radians(turned)), math.cos(math.radians(turned)))
+
+
+def bearing(pose: Pose, x: float, z: float) -> float:
+    """Where a point is, clockwise from where the agent looks: above -180 to 180 degrees."""
+    angle = math.degrees(math.atan2(x - pose.x, z - pose.z)) - pose.rotation
+    return 180.0 - (180.0 - angle) % 360.0
+
+
+def direction(angle: float) -> str:
+    """A bearing in words: within 45 degrees `ahead`, to 135 `right` or `left`, else `back` (VAGEN's code)."""
+    if abs(angle) <= 45.0:
+        return "ahead"
+    if abs(angle) > 135.0:
+        return "back"
+    return "right" if angle > 0 else "left"
+
+
+def distance(pose: Pose, x: float, z: float) -> float:
+    """Horizontal distance in metres."""
+    return math.hypot(x - pose.x, z - pose.z)
+
+
+def pose_of(metadata: Metadata) -> Pose:
+    """The agent's pose in the metadata; its rotation and horizon to the nearest degree."""
+    agent = metadata["agent"]
+    position = agent["position"]
+    rotation = round(agent["rotation"]["y"]) % 360
+    return Pose(position["x"], position["z"], rotation, round(agent["cameraHorizon"]))
+
+
+def extract(metadata: Metadata, episode: Episode) -> NavigationState:
+    """The state the paper's judge is given (VAGEN, appendix D.1)."""
+    pose = pose_of(metadata)
+    x, z = episode.target_position
+    seen: Sequence[tuple[float, Any]] = [
+        (distance(pose, each["position"]["x"], each["position"]["z"]), each)
+        for each in metadata["objects"]
+        if each["visible"]
+    ]
+    nearest = sorted(seen, key=lambda pair: (pair[0], pair[1]["objectId"]))[:NEAREST]
+    return NavigationState(
+        target_type=episode.target_type,
+        target_distance=round(distance(pose, x, z), 2),
+        target_direction=direction(bearing(pose, x, z)),
+        visible_objects=tuple(
+            (
+                each["objectType"],
+                direction(bearing(pose, each["position"]["x"], each["position"]["z"])),
+                round(far, 2),
+            )
+            for far, each in nearest
+        ),
+    )

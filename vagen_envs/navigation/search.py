@@ -1,0 +1,87 @@
+"""The shortest way to the target, by the same move test as `step`."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+from vagen_envs.navigation.scene import MOVES, Pose, bearing, distance
+
+_MOST_POSES = 4000
+
+
+def shortest_path(
+    start: Pose,
+    target: tuple[float, float],
+    blocked: Callable[[Pose, str], bool],
+    *,
+    step: float,
+    threshold: float,
+    longest: int,
+) -> list[str] | None:
+    """Fewest moves, without turning, to within `threshold` of the target, by A*; `None` if it takes over `longest`.
+
+    Args:
+        start: where the agent is.
+        target: x and z in metres.
+        blocked: the simulator's move test.
+        step: metres of a move.
+        threshold: metres from the target that are near enough.
+        longest: most moves.
+    """
+    x, z = target
+
+    def least(pose: Pose) -> int:
+        # Moves go along two axes, so at least the larger of both ways to the circle has to be walked.
+        return max(0, math.ceil((distance(pose, x, z) - threshold) / step - 1e-9))
+
+    turn = start.rotation
+    steps = {action: start.moved(action, step) for action in MOVES}
+    shifts = {action: (pose.x - start.x, pose.z - start.z) for action, pose in steps.items()}
+    open_poses: list[tuple[int, int, tuple[int, int]]] = [(least(start), 0, (0, 0))]
+    came: dict[tuple[int, int], tuple[tuple[int, int], str] | None] = {(0, 0): None}
+    cost = {(0, 0): 0}
+    cells = {"MoveAhead": (0, 1), "MoveBack": (0, -1), "MoveRight": (1, 0), "MoveLeft": (-1, 0)}
+    ahead, right = shifts["MoveAhead"], shifts["MoveRight"]
+
+    def at(cell: tuple[int, int]) -> Pose:
+        i, j = cell
+        return Pose(
+            round(start.x + i * right[0] + j * ahead[0], 6), round(start.z + i * right[1] + j * ahead[1], 6), turn
+        )
+
+    while open_poses and len(came) < _MOST_POSES:
+        estimate, negative_cost, cell = heapq.heappop(open_poses)
+        if estimate > longest:
+            return None
+        walked = -negative_cost
+        if walked > cost[cell]:
+            continue
+        pose = at(cell)
+        if distance(pose, x, z) <= threshold:
+            path: list[str] = []
+            while (before := came[cell]) is not None:
+                cell, action = before
+                path.append(action)
+            return path[::-1]
+        for action, (i, j) in cells.items():
+            following = (cell[0] + i, cell[1] + j)
+            if walked + 1 < cost.get(following, _MOST_POSES) and not blocked(pose, action):
+                cost[following], came[following] = walked + 1, (cell, action)
+                heapq.heappush(open_poses, (walked + 1 + least(at(following)), -(walked + 1), following))
+    return None
+
+
+def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:
+    """The quarter turns after which the target is within 45 degrees of straight ahead."""
+    angle = bearing(pose, *target)
+    quarters = math.ceil((abs(angle) - 45.0) / 90.0 - 1e-9)
+    return ["RotateRight" if angle > 0 else "RotateLeft"] * max(0, quarters)
+
+
+def turned_path(path: list[str], turns: list[str]) -> list[str]:
+    """The same way for an agent that has turned first."""
+    quarter = (turns.count("RotateRight") - turns.count("RotateLeft")) * 90
+    names = {way: action for action, way in MOVES.items()}
+    return [names[(MOVES[action] - quarter) % 360] for action in path]

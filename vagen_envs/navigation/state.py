@@ -1,0 +1,65 @@
+"""What is true for the robot, as the paper's judge is given it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vagen_envs.core import State
+
+Seen = tuple[str, str, float]
+
+_WHERE = {
+    "ahead": "ahead of the agent",
+    "right": "to the right of the agent",
+    "left": "to the left of the agent",
+    "back": "behind the agent",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationState(State):
+    """A moment of the search (VAGEN, appendix D.1).
+
+    Attributes:
+        target_type: AI2-THOR's name of the type looked for, such as `"DeskLamp"`.
+        target_distance: horizontal distance from the agent in metres, two decimals.
+        target_direction: `ahead`, `right`, `left` or `back`.
+        visible_objects: the nearest visible objects, nearest first: type, direction, distance.
+    """
+
+    kind: ClassVar[str] = "navigation"
+
+    target_type: str
+    target_distance: float
+    target_direction: str
+    visible_objects: tuple[Seen, ...]
+
+    def sentences(self) -> tuple[str, ...]:
+        """The target, then what is visible, each with direction and distance."""
+        return (
+            f"the {words(self.target_type)} is {_WHERE[self.target_direction]}, {self.target_distance:.2f} m away",
+            *(f"the {words(kind)} is {_WHERE[where]}, {far:.2f} m away" for kind, where, far in self.visible_objects),
+        )
+
+    def structured(self) -> str:
+        """The dictionary of VAGEN, appendix D.1."""
+        seen = [
+            {"type": kind, "direction_to_player": where, "distance_to_player": far}
+            for kind, where, far in self.visible_objects
+        ]
+        return str(
+            {
+                "target_obj_type": self.target_type,
+                "target_distance_to_player": self.target_distance,
+                "target_direction_to_player": self.target_direction,
+                "visible_objects": seen,
+            }
+        )
+
+
+def words(kind: str) -> str:
+    """AI2-THOR's name as words: `DeskLamp` is `desk lamp`, `TVStand` is `TV stand`."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z][a-z]+", kind)
+    return " ".join(part if part.isupper() and len(part) > 1 else part.lower() for part in parts)

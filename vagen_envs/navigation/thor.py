@@ -1,0 +1,180 @@
+"""AI2-THOR behind the same interface as the embedded simulator."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
+from vagen_envs.navigation.scene import (
+    LOOK_STEP,
+    MOVES,
+    TURN_STEP,
+    Episode,
+    Metadata,
+    Pose,
+    pose_of,
+)
+from vagen_envs.navigation.thor_player import ENV_ID, POOL, Player, PlayerOptions, ai2thor
+from vagen_envs.pictures import Pixels
+from vagen_envs.seeding import HashStream, Split, split_of
+
+if TYPE_CHECKING:
+    from vagen_envs.navigation.env import NavigationConfig
+
+
+class ThorSimulator:
+    """One episode in AI2-THOR."""
+
+    def __init__(self, player: Player, record: ThorEpisode, step_length: float) -> None:
+        self._player, self._step_length, self._y = player, step_length, record.y
+        self._event = player.reset(record.scene)
+        if player.options.multiview:
+            properties = player.step("GetMapViewCameraProperties", raise_for_failure=True).metadata["actionReturn"]
+            player.step(
+                "AddThirdPartyCamera",
+                **{**properties, "orthographic": True},
+                skyboxColor="white",
+                raise_for_failure=True,
+            )
+        self._moves: dict[tuple[float, float, int], bool] = {}
+        self._away = False
+        self.teleport(record.episode.start)
+        if not self._event.metadata["lastActionSuccess"]:
+            why = self._event.metadata["errorMessage"]
+            raise LevelError(
+                f"the start of the episode in {record.scene} can't be taken up ({why}); correct its agentPose"
+            )
+
+    @property
+    def pose(self) -> Pose:
+        """Where the agent is."""
+        return pose_of(self._event.metadata)
+
+    def step(self, action: str) -> bool:
+        """Carry out one of AI2-THOR's eight actions. Whether it succeeded."""
+        if self._away:
+            self.teleport(self.pose)
+        self._event = self._act(action)
+        return bool(self._event.metadata["lastActionSuccess"])
+
+    def _act(self, action: str) -> Any:
+        if action in MOVES:
+            return self._player.step(action, moveMagnitude=self._step_length)
+        return self._player.step(action, degrees=TURN_STEP if action.startswith("Rotate") else LOOK_STEP)
+
+    def blocked(self, pose: Pose, action: str) -> bool:
+        """Whether a move from this pose fails: it is tried, and the agent is put back before its next step."""
+        key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
+        if key not in self._moves:
+            self._away = True
+            tried = self._teleported(pose, renderImage=False)
+            if tried.metadata["lastActionSuccess"]:
+                tried = self._player.step(action, moveMagnitude=self._step_length, renderImage=False)
+            self._moves[key] = not tried.metadata["lastActionSuccess"]
+        return self._moves[key]
+
+    def teleport(self, pose: Pose) -> None:
+        """Put the agent somewhere."""
+        self._event = self._teleported(pose)
+        self._away = False
+
+    def _teleported(self, pose: Pose, **arguments: Any) -> Any:
+        return self._player.step(
+            "Teleport",
+            position={"x": pose.x, "y": self._y, "z": pose.z},
+            rotation={"x": 0, "y": pose.rotation, "z": 0},
+            horizon=pose.horizon,
+            standing=True,
+            **arguments,
+        )
+
+    def metadata(self) -> Metadata:
+        """AI2-THOR's own, of the last step."""
+        found: Metadata = self._event.metadata
+        return found
+
+    def frame(self) -> Pixels:
+        """What the agent sees."""
+        return self._checked(self._event.frame)
+
+    def map_frame(self) -> Pixels:
+        """The scene from above."""
+        frames = self._event.third_party_camera_frames
+        return self._checked(frames[-1] if frames else None)
+
+    def _checked(self, frame: Any) -> Pixels:
+        side = self._player.options.resolution
+        if frame is None or frame.shape != (side, side, 3):
+            seen = "no frame" if frame is None else f"a frame of shape {frame.shape}"
+            raise SimulatorError(ENV_ID, f"AI2-THOR gave {seen}, not one of {(side, side, 3)}")
+        return np.array(frame, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class ThorLevel:
+    """An episode ready to be played: as `levels.Level`."""
+
+    simulator: ThorSimulator
+    episode: Episode
+    content: bytes
+
+
+class ThorLevels:
+    """Draws levels from a file of episodes. Splits are by scene, so no room is in two of them.
+
+    Raises:
+        ConfigError: the file or the executable is not to be used.
+        MissingExtraError: ai2thor isn't installed.
+    """
+
+    def __init__(self, config: NavigationConfig) -> None:
+        ai2thor("ai2thor.controller")
+        self._config = config
+        self._episodes = read_episodes(config.episodes or "")
+        if config.episode is not None and not 0 <= config.episode < len(self._episodes):
+            raise ConfigError(
+                f"episode={config.episode} is not valid: the file has episodes 0 to {len(self._episodes) - 1}"
+            )
+        if config.thor_executable is not None and not os.access(Path(config.thor_executable), os.X_OK):
+            raise ConfigError(
+                f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
+            )
+        self._options = PlayerOptions(
+            config.thor_platform,
+            config.thor_executable,
+            config.resolution,
+            config.fov,
+            config.multiview,
+            config.thor_start_timeout,
+            config.thor_step_timeout,
+        )
+        self._player: Player | None = None
+
+    def draw(self, stream: HashStream, split: Split) -> ThorLevel:
+        """An episode of the split, in a player that is started, or restarted, if need be."""
+        if self._config.episode is not None:
+            record = self._episodes[self._config.episode]
+        else:
+            known = [each for each in self._episodes if split_of(each.scene.encode()) == split]
+            if not known:
+                raise LevelError(
+                    f"no scene of {self._config.episodes} belongs to split {split!r}; use another split or episode="
+                )
+            record = stream.choice(known)
+        if self._player is None or not self._player.alive:
+            self.close()
+            self._player = POOL.acquire(self._options, record.scene)
+        simulator = ThorSimulator(self._player, record, self._config.step_length)
+        return ThorLevel(simulator, record.episode, record.content())
+
+    def close(self) -> None:
+        """Give the player back."""
+        if self._player is not None:
+            player, self._player = self._player, None
+            POOL.release(player)

@@ -1,0 +1,1 @@
+"""PrimitiveSkill: a robot arm that picks, places and pushes, on ManiSkill 3 and SAPIEN."""

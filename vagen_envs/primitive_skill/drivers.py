@@ -1,0 +1,61 @@
+"""What the machine must have for pictures and for a GPU, and what to do where it lacks it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import sapien
+
+from vagen_envs.errors import SimulatorError
+
+_ENV_ID = "vagen/PrimitiveSkill-v0"
+
+VULKAN_MEND = (
+    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
+    'on Debian 12, as root, run `echo "deb http://deb.debian.org/debian bookworm-backports main" > '
+    "/etc/apt/sources.list.d/backports.list && apt-get update && apt-get install -y --no-install-recommends "
+    "-t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0`; on Debian 13 and Ubuntu 24.04 "
+    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
+    'Without pictures, with observation="text", none is needed'
+)
+
+
+@functools.cache
+def renderer(device: str) -> sapien.render.RenderSystem:
+    """The renderer of this process, kept for good: with the last one its compiled shaders would go, 7 s of work.
+
+    Raises:
+        SimulatorError: there is no driver for it; the message says how to get one.
+    """
+    if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
+        raise SimulatorError(
+            _ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
+        )
+    try:
+        return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
+    except RuntimeError as error:
+        raise SimulatorError(_ENV_ID, f"{error}. {VULKAN_MEND}") from error
+
+
+@functools.cache
+def check_gpu() -> None:
+    """Raise SimulatorError, with the mend, unless PhysX can run on a GPU here."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SimulatorError(
+            _ENV_ID,
+            "device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch "
+            f"{torch.__version__} sees no GPU. Use device='cpu', with workers for speed",
+        )
+    try:
+        sapien.physx.enable_gpu()
+    except RuntimeError as error:
+        folder = Path.home() / ".sapien" / "physx"
+        raise SimulatorError(
+            _ENV_ID,
+            f"PhysX's GPU library could not be loaded ({error}). SAPIEN downloads it at first use; "
+            f"on a closed network put it under {folder} beforehand",
+        ) from error

@@ -1,0 +1,244 @@
+"""`vagen/PrimitiveSkill-v0` and its four tasks."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from vagen_envs.actions import Action, ActionGrammar, Calls, Refused
+from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.pictures import Picture
+from vagen_envs.primitive_skill import tasks
+from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Vector, Workspace, draw_level
+from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
+from vagen_envs.primitive_skill.skills import ARITY, Call
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
+from vagen_envs.seeding import HashStream, Split, content_hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrimitiveSkillConfig(EnvConfig):
+    """Options of `vagen/PrimitiveSkill-v0`; the defaults are VAGEN's tables 13 and 19."""
+
+    level_fields: ClassVar[tuple[str, ...]] = ("task",)
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
+    }
+
+    representation: Representation = "structured"
+    """The paper uses the structured form for this environment (section 4), natural language elsewhere."""
+    separator: str = "|"
+    max_actions_per_turn: int = 2
+    """Table 13."""
+    max_turns: int = 3
+    """Table 13."""
+    task: Literal["place", "stack", "drawer", "align"] = "place"
+    """What is to be done."""
+    success_reward: float = 10.0
+    """When the task is done (table 19)."""
+    step_reward: float = -0.1
+    """For each skill after which the task isn't done (table 19)."""
+    stage_rewards: tuple[float, float, float] = (2.0, 4.0, 6.0)
+    """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
+    which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
+    out_of_workspace: Literal["clip", "refuse"] = "clip"
+    """Coordinates outside the workspace are moved to its edge, as in the released code, and the agent is told; or
+    the action is refused, which the turn records as a problem."""
+    picture_size: int = 300
+    """Height and width of the picture in pixels; 64 to 1024."""
+    workers: int = 0
+    """Simulate in a pool of this many worker processes, which this process's environments share; 0 for none.
+    It changes nothing that is to be seen."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
+        self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
+
+    @property
+    def workspace(self) -> Workspace:
+        """The limits of the skills' coordinates."""
+        return FLOOR if self.task == "drawer" else TABLE
+
+
+class PrimitiveSkillEnv(VagenEnv):
+    """Tell a Panda arm what to pick, where to place it and what to push, seen by a third-person camera.
+
+    Actions: `pick(x, y, z)`, `place(x, y, z)`, `push(x1, y1, z1, x2, y2, z2)` in whole millimetres (VAGEN,
+    table 12), separated by `|`. The observation lists where things are, but not which is which.
+
+    Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
+    into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
+    vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded.
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/PrimitiveSkill-v0"
+    config_class = PrimitiveSkillConfig
+    prompt_folder = "primitive_skill"
+    test_episodes = 8
+    field_names = ("instruction", "limits", "positions", "other")
+    config: PrimitiveSkillConfig
+
+    def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
+        super().__init__(render_mode, preset, **options)
+        for module in ("mani_skill", "sapien", "torch"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(self.id, "primitive-skill", module)
+        self._session: Session | None = None
+        self._seen: Picture | None = None
+
+    def close(self) -> None:
+        VagenEnv.close(self)
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def _actions(self) -> ActionGrammar:
+        return SkillCalls(self.config.workspace if self.config.out_of_workspace == "refuse" else None)
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        return self.config.picture_size, self.config.picture_size, 3
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        self._level = draw_level(self.config.task, stream, split)
+        self._see(self._here().load(self._level))
+        self._stage = tasks.stage(self._level, self._now)
+
+    def _content(self) -> str:
+        return content_hash(self._level.content())
+
+    def _extract(self) -> PrimitiveSkillState:
+        return self._now
+
+    def _picture(self) -> Picture:
+        if self._seen is None:
+            self._seen = Picture(self._here().picture())
+        return self._seen
+
+    def _execute(self, action: Action) -> Executed:
+        call, text, clipped = self._call(action)
+        before = self._now
+        failed, facts = self._here().run(call)
+        self._see(facts)
+        feedback = f"{clipped} {failed}".strip()
+        return Executed(text, self._now != before, self._task_rewards(), feedback)
+
+    def _task_rewards(self) -> tuple[RewardTerm, ...]:
+        config = self.config
+        done = tasks.solved(self._level, self._now)
+        stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
+        stage = min(stage, 1) if config.task == "drawer" else stage
+        reached = config.stage_rewards[self._stage + 1 : stage + 1]
+        self._stage = max(self._stage, stage)
+        rewards = [RewardTerm("stage", sum(reached))] if sum(reached) else []
+        if done:
+            rewards.append(RewardTerm("success", config.success_reward))
+        elif config.step_reward:
+            rewards.append(RewardTerm("step", config.step_reward))
+        return tuple(rewards)
+
+    def _solved(self) -> bool:
+        return tasks.solved(self._level, self._now)
+
+    def _metrics(self) -> dict[str, bool | float | str]:
+        return {"stage": self._stage}
+
+    def _fields(self) -> dict[str, str]:
+        state, limits = self._now, self.config.workspace.limits
+        opened = state.drawer_open_value
+        return {
+            "instruction": self._level.instruction,
+            "limits": "\n".join(f"{axis}_workspace_limit: {limit}" for axis, limit in zip("xyz", limits, strict=True)),
+            "positions": str([state.positions[name] for name in self._level.listing]),
+            "other": "" if opened is None else f"\nOther information:\n{{'drawer_open_value': {opened}}}",
+        }
+
+    def plan(self) -> Sequence[str]:
+        """The rest of a solution. Raises LevelError if the drawer would have to be opened again."""
+        return tasks.plan(self._level, self._now)
+
+    def imagine(self, actions: Sequence[str]) -> PrimitiveSkillState:
+        state = self._now
+        calls: list[Call] = []
+        for text in actions:
+            action = self.grammar.actions.read(text.strip(), 0, len(text))
+            if isinstance(action, Refused) or tasks.solved(self._level, state):
+                break
+            calls.append(self._call(action)[0])
+            state = self._as_state(self._here().imagine(calls))
+        return state
+
+    def _reason(self, actions: Sequence[str]) -> str:
+        if not actions:
+            return "Everything is where it belongs."
+        return f"{self._level.instruction} Next I do {' and then '.join(actions)}."
+
+    def _call(self, action: Action) -> tuple[Call, str, str]:
+        """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
+        workspace = self.config.workspace
+        points = [action.args[i : i + 3] for i in range(0, len(action.args), 3)]
+        numbers = tuple(value for point in points for value in workspace.clip(_whole(point)))
+        if numbers == action.args:
+            return (action.name, numbers), action.text, ""
+        text = f"{action.name}({', '.join(map(str, numbers))})"
+        return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
+
+    def _see(self, facts: Facts) -> None:
+        self._now = self._as_state(facts)
+        self._seen = None
+
+    def _as_state(self, facts: Facts) -> PrimitiveSkillState:
+        targets = {name: TARGETS[name] for name in self._level.targets}
+        return PrimitiveSkillState(self._level.task, {**facts.positions, **targets}, facts.held, facts.opened)
+
+    def _here(self) -> Session:
+        if self._session is None:
+            config = self.config
+            looks = self._looks or self.render_mode in ("rgb_array", "human")
+            size = config.picture_size if looks else 0
+            if config.workers or is_forked():
+                self._session = PooledSession(shared_pool(max(1, config.workers), size))
+            else:
+                self._session = LocalSession(size)
+        return self._session
+
+
+class SkillCalls(Calls):
+    """The skills' calls.
+
+    Args:
+        workspace: refuse coordinates outside it; `None` lets every number pass.
+    """
+
+    def __init__(self, workspace: Workspace | None) -> None:
+        super().__init__(ARITY)
+        self._workspace = workspace
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        action = super().read(piece, start, end)
+        if self._workspace is None or isinstance(action, Refused):
+            return action
+        for i, value in enumerate(action.args):
+            low, high = self._workspace.limits[i % 3]
+            if not low <= value <= high:
+                return Refused("bad_argument", f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} "
+                                               f"is not between {low} and {high}")  # fmt: skip
+        return action
+
+    def summary(self) -> str:
+        return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
+
+
+def _whole(point: Sequence[int | float]) -> Vector:
+    x, y, z = map(int, point)
+    return x, y, z

@@ -1,0 +1,256 @@
+"""Levels of the four tasks: where things start, what is asked for, and in which words.
+
+Lengths are millimetres in the world's axes: the camera looks towards -x, +y is to its right, +z up,
+and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that each
+level can be solved by construction.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vagen_envs.errors import LevelError
+from vagen_envs.seeding import HashStream, Split, split_of
+
+Vector = tuple[int, int, int]
+
+CUBE = 40
+"""Edge of a cube."""
+TARGET_RADIUS = 50
+APPLE_RADIUS = 32
+TRAVEL = 160
+"""How far the drawer opens."""
+ARM_X = -615
+"""Where the arm stands, at y = 0; ManiSkill's table-top tasks have it there too."""
+TARGETS: Mapping[str, Vector] = {"left_target": (80, -100, 0), "right_target": (80, 100, 0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What the skills' coordinates may be: lowest and highest x, y and z, both included."""
+
+    x: tuple[int, int]
+    y: tuple[int, int]
+    z: tuple[int, int]
+
+    def clip(self, point: Vector) -> Vector:
+        x, y, z = (min(max(value, low), high) for value, (low, high) in zip(point, self.limits, strict=True))
+        return x, y, z
+
+    @property
+    def limits(self) -> tuple[tuple[int, int], ...]:
+        return self.x, self.y, self.z
+
+
+TABLE = Workspace((-100, 150), (-200, 200), (10, 200))
+FLOOR = Workspace((-500, -100), (-600, 200), (10, 650))
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A thing that can be moved: its name (colour first), where its centre starts, its turn about z in degrees."""
+
+    name: str
+    at: Vector
+    yaw: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cabinet:
+    """A cabinet with one drawer, which slides out to the right (+y).
+
+    Attributes:
+        x: of its middle.
+        front: y of its front.
+        opened: how far the drawer starts pulled out.
+    """
+
+    x: int
+    front: int
+    opened: int
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level.
+
+    Attributes:
+        task: place, stack, drawer or align.
+        bodies: what can be moved.
+        targets: names of the discs on the table.
+        cabinet: of the drawer task.
+        goal: of place, the cube for the left and the one for the right target; of stack, the cubes from
+            the lowest up; of align, the cubes from left to right, or nothing if any order will do.
+        instruction: what a person asks for. True.
+        listing: names in the order in which the observation lists positions, without the names.
+    """
+
+    task: str
+    bodies: tuple[Body, ...]
+    targets: tuple[str, ...]
+    cabinet: Cabinet | None
+    goal: tuple[str, ...]
+    instruction: str
+    listing: tuple[str, ...]
+
+    @property
+    def workspace(self) -> Workspace:
+        """The limits of the skills' coordinates."""
+        return FLOOR if self.task == "drawer" else TABLE
+
+    def content(self) -> bytes:
+        """Canonical: colours, words and goals left out, and equal for a layout and its mirror image.
+
+        So all goals and words over one layout stay within one split. A cabinet has no mirror image.
+        """
+        cabinet = self.cabinet and (self.cabinet.x, self.cabinet.front, self.cabinet.opened)
+        views = [sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
+                 for side in ((1,) if cabinet else (1, -1))]  # fmt: skip
+        return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is measured.
+
+    Attributes:
+        positions: of each body, and of the drawer's box and handle, in whole millimetres.
+        held: the name of the body between the fingers, or nothing.
+        opened: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
+    """
+
+    positions: Mapping[str, Vector]
+    held: str
+    opened: int | None
+
+
+def draw_level(task: str, stream: HashStream, split: Split) -> Level:
+    """Draw levels of a task until one belongs to `split`.
+
+    Raises:
+        LevelError: none was found, which the sizes of the spaces rule out.
+    """
+    for _ in range(2_000):
+        level = _DRAW[task](stream)
+        if split_of(level.content()) == split:
+            return level
+    raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
+
+
+def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
+    """Whether the open gripper can reach down to `a` while a cube stands at `b`; its fingers spread along y.
+
+    Beside two cubes on each other the palm needs room too: 150 for `fingers`.
+    """
+    return abs(a[1] - b[1]) >= fingers or abs(a[0] - b[0]) >= 70
+
+
+def say(name: str) -> str:
+    """`red_cube` as people say it."""
+    return name.replace("_", " ")
+
+
+def _cubes(
+    stream: HashStream, names: tuple[str, ...], allowed: Callable[[Vector], bool], fingers: int = 100
+) -> tuple[Body, ...]:
+    while True:
+        bodies: list[Body] = []
+        for name in names:
+            at = (stream.below(211) - 80, stream.below(321) - 160, CUBE // 2)
+            if allowed(at) and all(apart(at, other.at, fingers) for other in bodies):
+                bodies.append(Body(name, at, stream.below(31) - 15))
+        if len(bodies) == len(names):
+            return tuple(bodies)
+
+
+def _shuffled(stream: HashStream, names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(stream.sample(names, len(names)))
+
+
+_PLACE_WORDS = (
+    "Put the {left} on the left target and the {right} on the right target.",
+    "Please place the {right} onto the right disc, and the {left} onto the left disc.",
+    "The {left} belongs on the left target, the {right} on the right one.",
+    "Move each cube to its target: {left} to the left, {right} to the right.",
+    "Can you set the {right} down on the right target and the {left} on the left target?",
+)
+
+
+def _draw_place(stream: HashStream) -> Level:
+    cubes = ("red_cube", "green_cube")
+    bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
+    left, right = goal = _shuffled(stream, cubes)
+    words = stream.choice(_PLACE_WORDS).format(left=say(left), right=say(right))
+    return Level("place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*cubes, *TARGETS)))
+
+
+_STACK_WORDS = (
+    "Put the {middle} on the {bottom}, and the {top} on the {middle}.",
+    "Please build a tower: the {bottom} at the bottom, the {middle} in the middle, the {top} on top.",
+    "Stack the {middle} onto the {bottom}, then the {top} onto the {middle}.",
+    "Make a stack of three with the {top} on top of the {middle} and the {middle} on top of the {bottom}.",
+    "From the table up I want the {bottom}, the {middle} and then the {top} in one stack.",
+)
+
+
+def _draw_stack(stream: HashStream) -> Level:
+    cubes = ("red_cube", "green_cube", "yellow_cube")
+    bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
+    bottom, middle, top = goal = _shuffled(stream, cubes)
+    words = stream.choice(_STACK_WORDS).format(bottom=say(bottom), middle=say(middle), top=say(top))
+    return Level("stack", bodies, (), None, goal, words, _shuffled(stream, cubes))
+
+
+_ALIGN_WORDS = (
+    "Line the cubes up on the white line (x = 0).",
+    "Please move both cubes onto the white line, so that x is 0 for each.",
+    "Align the two cubes with the y-axis, the white line on the table.",
+)
+_ALIGN_ORDERED_WORDS = (
+    "Line the cubes up on the white line (x = 0) with the {left} to the left of the {right}.",
+    "Please move both cubes onto the white line at x = 0, the {right} to the right of the {left}.",
+    "Align the {left} and the {right} with the white line on the table, the {left} on the left.",
+)
+
+
+def _draw_align(stream: HashStream) -> Level:
+    cubes = ("red_cube", "green_cube")
+    bodies = _cubes(stream, cubes, lambda at: abs(at[0]) >= CUBE)
+    goal: tuple[str, ...] = ()
+    words = stream.choice(_ALIGN_WORDS)
+    if stream.below(3):
+        left, right = goal = _shuffled(stream, cubes)
+        words = stream.choice(_ALIGN_ORDERED_WORDS).format(left=say(left), right=say(right))
+    return Level("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
+
+
+_DRAWER_WORDS = (
+    "Please put the apple in the drawer and close the drawer.",
+    "Put the apple into the drawer, then push the drawer shut.",
+    "The apple should go in the drawer, and the drawer should be closed.",
+    "Store the apple in the open drawer and shut it.",
+    "Can you close the drawer with the apple inside it?",
+)
+
+
+def _draw_drawer(stream: HashStream) -> Level:
+    cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
+    while True:
+        x, y = stream.below(181) - 330, 40 + stream.below(121)
+        if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
+            break
+    apple = Body("apple", (x, y, APPLE_RADIUS), stream.below(360))
+    names = ("apple", "drawer", "handle")
+    return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
+
+
+_DRAW: Mapping[str, Callable[[HashStream], Level]] = {
+    "place": _draw_place,
+    "stack": _draw_stack,
+    "drawer": _draw_drawer,
+    "align": _draw_align,
+}
+TASKS: tuple[str, ...] = tuple(_DRAW)

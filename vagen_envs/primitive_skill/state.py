@@ -1,0 +1,44 @@
+"""What is true in PrimitiveSkill, in words and as a dictionary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vagen_envs.core import State
+from vagen_envs.primitive_skill.levels import Vector, say
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveSkillState(State):
+    """Where the things are.
+
+    Attributes:
+        task: place, stack, drawer or align.
+        positions: (x, y, z) of the centre of each named thing, in whole millimetres. The camera looks
+            towards -x, +y is to its right, +z up, and the table's top is z = 0.
+        held: the name of what the gripper holds, or nothing.
+        drawer_open_value: how far the drawer is pulled out, in whole millimetres; `None` without a drawer.
+    """
+
+    kind: ClassVar[str] = "primitive_skill"
+
+    task: str
+    positions: dict[str, Vector]
+    held: str
+    drawer_open_value: int | None
+
+    def sentences(self) -> tuple[str, ...]:
+        """One for each thing, and what the gripper and the drawer do (VAGEN, appendix D.1)."""
+        facts = [f"the {say(name)} is at {at}" for name, at in self.positions.items()]
+        if self.drawer_open_value is not None:
+            facts.append(f"the drawer is {self.drawer_open_value} mm open")
+        facts.append(f"the gripper holds the {say(self.held)}" if self.held else "the gripper is empty")
+        return tuple(facts)
+
+    def structured(self) -> str:
+        """As in VAGEN, appendix C.2: `{red_cube: (100, 100, 40), ...}`."""
+        entries = [f"{name}: {at}" for name, at in self.positions.items()]
+        if self.drawer_open_value is not None:
+            entries.append(f"drawer_open_value: {self.drawer_open_value}")
+        return "{" + ", ".join(entries) + "}"

@@ -1,0 +1,204 @@
+"""What counts in each task: subgoals, success, and the oracle's plan. Pure functions of a level and a state.
+
+Stages, from 0: in place, stack and align, a cube that has to move is lifted (0), it is where it belongs
+(1), and the other one is lifted (2); in drawer, the apple is lifted (0) and lies in the drawer (1).
+Success follows. The paper names no stages, and its release only those of one task.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from vagen_envs.errors import LevelError
+from vagen_envs.primitive_skill.levels import CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Level, Vector, apart
+from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
+
+STACKED = 20
+"""A cube is on another if their centres are nearer than this in x and in y (as released: xy < 2 cm)."""
+ALIGNED = 10
+"""A cube is on the line if |x| is at most this (as released)."""
+SHUT = TRAVEL // 10
+"""The drawer is closed if it is open by at most this: a tenth, as released."""
+_HALF = CUBE // 2
+_LEVEL = 10
+"""Heights that differ by less are the same."""
+
+
+def solved(level: Level, state: State) -> bool:
+    """Whether the task is done, with nothing left in the gripper."""
+    if state.held:
+        return False
+    if level.task == "drawer":
+        opened = state.drawer_open_value
+        return _in_drawer(state) and opened is not None and opened <= SHUT
+    return len(_done(level, state)) == len(_movers(level))
+
+
+def stage(level: Level, state: State) -> int:
+    """The highest stage that is complete now, -1 for none."""
+    if level.task == "drawer":
+        return 1 if _in_drawer(state) and not state.held else 0 if state.held else -1
+    done = _done(level, state)
+    lifted = state.held in _movers(level) and state.held not in done
+    return 2 * len(done) + lifted - 1
+
+
+def plan(level: Level, state: State) -> list[str]:
+    """The rest of a solution, from any state that has one.
+
+    Raises:
+        LevelError: a shut drawer would have to be opened, which no skill can do.
+    """
+    if solved(level, state):
+        return []
+    return _plan_drawer(state) if level.task == "drawer" else _plan_cubes(level, state)
+
+
+# -- cubes -----------------------------------------------------------------------------------------
+
+
+def _movers(level: Level) -> tuple[str, ...]:
+    """The cubes that have to be brought somewhere, in the order in which that works."""
+    if level.task == "align":
+        return level.goal or tuple(body.name for body in level.bodies)
+    return level.goal[1:] if level.task == "stack" else level.goal
+
+
+def _done(level: Level, state: State) -> tuple[str, ...]:
+    """The cubes that are where they belong."""
+    at = state.positions
+    if level.task == "stack":
+        done: list[str] = []
+        for below, above in itertools.pairwise(level.goal):
+            if above == state.held or not _on(at[above], at[below]):
+                break
+            done.append(above)
+        return tuple(done)
+    resting = [name for name in _movers(level) if name != state.held and abs(at[name][2] - _HALF) < _LEVEL]
+    if level.task == "place":
+        return tuple(name for name in resting if _near(at[name], _disc(level, name), TARGET_RADIUS))
+    lined = [name for name in resting if abs(at[name][0]) <= ALIGNED]
+    if len(lined) == 2 and level.goal and at[level.goal[0]][1] >= at[level.goal[1]][1]:
+        lined.pop()  # in the wrong order: one of them has to go to the other side
+    return tuple(lined)
+
+
+def _plan_cubes(level: Level, state: State) -> list[str]:
+    done, movers = _done(level, state), _movers(level)
+    at, held = dict(state.positions), state.held
+    actions: list[str] = []
+
+    def put_aside(name: str, goal: Vector | None = None) -> None:
+        at[name] = _free_spot(level, at, name, goal)
+        actions.append(_place(at[name]))
+
+    waiting = [name for name in movers if name not in done]
+    if level.task != "stack":  # a stack is built from below; elsewhere the cube in the hand comes first
+        waiting.sort(key=lambda name: name != held)
+    for name in waiting:
+        goal = _goal_of(level, at, name)
+        others = [each for each in at if each not in TARGETS and each != name]
+        blockers = [each for each in others if _on(at[each], at[name]) or _in_the_way(level, at[each], goal)]
+        if held and (held != name or blockers):
+            put_aside(held, goal)
+            blockers = [each for each in blockers if each != held]
+            held = ""
+        for blocker in blockers:
+            actions.append(_call("pick", at[blocker]))
+            put_aside(blocker, goal)
+        if held != name:
+            actions.append(_call("pick", at[name]))
+        held = ""
+        actions.append(_place(goal))
+        at[name] = goal
+    if held:
+        put_aside(held)
+    return actions
+
+
+def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
+    """Where the centre of a cube belongs."""
+    if level.task == "place":
+        x, y, _ = _disc(level, name)
+        return x, y, _HALF
+    if level.task == "stack":
+        x, y, z = at[level.goal[level.goal.index(name) - 1]]
+        return x, y, z + CUBE
+    other = next(each for each in at if each != name)
+    other_y = at[other][1]
+    on_line = abs(at[other][0]) <= ALIGNED
+    best: tuple[int, Vector] | None = None
+    for y in range(-170, 171, 10):
+        # A cube that is still to follow may be put on either side later, if there is room for it.
+        wrong = level.goal and (y < other_y if name == level.goal[1] else y > other_y) and on_line
+        no_room = level.goal and not on_line and (y > 50 if name == level.goal[0] else y < -50)
+        spot = (0, y, _HALF)
+        if not wrong and not no_room and apart(spot, at[other]):
+            cost = abs(y - at[name][1])
+            best = min(best or (cost, spot), (cost, spot))
+    if best is None:
+        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}")
+    return best[1]
+
+
+def _in_the_way(level: Level, other: Vector, goal: Vector) -> bool:
+    """Whether a cube at `other` keeps the hand from `goal`."""
+    if level.task == "stack":
+        return _near(other, goal, 30) and other[2] >= goal[2] - _LEVEL
+    return not apart(goal, other)
+
+
+def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
+    """A spot on the table away from everything, the nearest one."""
+    things = [each for other, each in at.items() if other != name] + ([goal] if goal else [])
+    spots = [(x, y, _HALF) for x in range(-80, 131, 10) for y in range(-160, 161, 10)]
+    spots = [spot for spot in spots if all(apart(spot, thing) for thing in things)
+             and (level.task != "align" or abs(spot[0]) > CUBE)]  # fmt: skip
+    if not spots:
+        raise LevelError(f"no free spot on the table for {name}")
+    x, y, _ = at[name]
+    return min(spots, key=lambda spot: (abs(spot[0] - x) + abs(spot[1] - y), spot))
+
+
+def _disc(level: Level, name: str) -> Vector:
+    return TARGETS[("left_target", "right_target")[level.goal.index(name)]]
+
+
+def _on(above: Vector, below: Vector) -> bool:
+    return _near(above, below, STACKED) and abs(above[2] - below[2] - CUBE) < _LEVEL
+
+
+def _near(a: Vector, b: Vector, distance: int) -> bool:
+    return abs(a[0] - b[0]) <= distance and abs(a[1] - b[1]) <= distance
+
+
+# -- drawer ----------------------------------------------------------------------------------------
+
+
+def _in_drawer(state: State) -> bool:
+    apple, box = state.positions["apple"], state.positions["drawer"]
+    return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
+
+
+def _plan_drawer(state: State) -> list[str]:
+    apple, box, handle = (state.positions[name] for name in ("apple", "drawer", "handle"))
+    opened = state.drawer_open_value or 0
+    actions: list[str] = []
+    if state.held or not _in_drawer(state):
+        if opened < 100:
+            raise LevelError(f"the drawer is open by {opened} mm only, too little for the apple; no skill opens it")
+        if not state.held:
+            actions.append(_call("pick", apple))
+        actions.append(_call("place", (box[0], box[1], 100)))
+    x, y, z = handle
+    actions.append(_call("push", (*handle, x, y - opened, z)))
+    return actions
+
+
+def _place(at: Vector) -> str:
+    return _call("place", (at[0], at[1], at[2] + 5))
+
+
+def _call(name: str, numbers: tuple[int, ...]) -> str:
+    return f"{name}({', '.join(map(str, numbers))})"

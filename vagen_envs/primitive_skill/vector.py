@@ -1,0 +1,101 @@
+"""Many environments that step beside each other: `gym.make_vec("vagen/PrimitiveSkill-v0", num_envs=8)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
+
+from vagen_envs.errors import EpisodeOverError, SimulatorError
+from vagen_envs.primitive_skill.env import PrimitiveSkillEnv
+
+
+class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+    """`num_envs` environments over one pool of worker processes.
+
+    An environment whose simulator breaks (its worker was killed, say) ends its episode: `truncated`,
+    reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has
+    no score. The others go on. The next step begins a new episode there, as after any end (Gymnasium's
+    autoreset mode "next step").
+
+    Args:
+        num_envs: how many.
+        workers: processes they share; one for each environment up to 4, unless it is said.
+        options: of each environment, see `PrimitiveSkillConfig`.
+    """
+
+    metadata: dict[str, Any] = {**PrimitiveSkillEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self, num_envs: int = 1, workers: int | None = None, **options: Any) -> None:
+        workers = min(num_envs, 4) if workers is None else workers
+        self.envs = [PrimitiveSkillEnv(workers=workers, **options) for _ in range(num_envs)]
+        self.num_envs = num_envs
+        self.render_mode = self.envs[0].render_mode
+        self.single_action_space = self.envs[0].action_space
+        self.single_observation_space = self.envs[0].observation_space
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        # With workers threads only wait; without, one simulator at a time is all a process can do.
+        self._threads = ThreadPoolExecutor(num_envs if workers else 1, "primitive-skill")
+        self._ended = np.ones(num_envs, bool)
+        self._last: list[dict[str, Any]] = []
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
+        if seed is None or isinstance(seed, int):
+            seeds: Sequence[int | None] = [None if seed is None else seed + i for i in range(self.num_envs)]
+        else:
+            seeds = seed
+        done = self._threads.map(lambda env, each: env.reset(seed=each, options=options), self.envs, seeds)
+        results = list(done)
+        self._last = [observation for observation, _ in results]
+        self._ended[:] = False
+        return self._batch(), self._infos([info for _, info in results])
+
+    def step(self, actions: Sequence[str]) -> tuple[dict[str, Any], Any, Any, Any, dict[str, Any]]:
+        """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread."""
+        if not self._last:
+            raise EpisodeOverError(f"{PrimitiveSkillEnv.id} has no running episodes; call reset() first")
+        results = list(self._threads.map(self._one, range(self.num_envs), actions))
+        self._last = [result[0] for result in results]
+        rewards = np.array([result[1] for result in results], np.float64)
+        terminated = np.array([result[2] for result in results], bool)
+        truncated = np.array([result[3] for result in results], bool)
+        self._ended = terminated | truncated
+        return self._batch(), rewards, terminated, truncated, self._infos([result[4] for result in results])
+
+    def render(self) -> tuple[Any, ...] | None:
+        """What each environment's `render` gives."""
+        return tuple(env.render() for env in self.envs)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Free the scenes; the workers stay warm for the next environments of this process."""
+        self._threads.shutdown()
+        for env in self.envs:
+            env.close()
+
+    def _one(self, i: int, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        try:
+            if self._ended[i]:
+                observation, info = self.envs[i].reset()
+                return observation, 0.0, False, False, info
+            return self.envs[i].step(str(action))
+        except SimulatorError as error:
+            return self._last[i], 0.0, False, True, {"simulator_error": error.cause}
+
+    def _batch(self) -> dict[str, Any]:
+        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
+        batch: Any = concatenate(self.single_observation_space, self._last, empty)
+        return dict(batch)
+
+    def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        batched: dict[str, Any] = {}
+        for i, info in enumerate(infos):
+            batched = self._add_info(batched, info, i)
+        return batched

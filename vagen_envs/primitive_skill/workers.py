@@ -1,0 +1,221 @@
+"""Warm worker processes that play sessions, several each, and are replaced when they die.
+
+Starting a simulator and taking its first picture costs seconds and hundreds of megabytes; a pool pays
+that once a worker. A session whose worker dies during one of its calls has lost its episode and says
+why. Other sessions of that worker are played again on the replacement, which is exact.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from vagen_envs.errors import SimulatorError
+from vagen_envs.primitive_skill.levels import Facts, Level
+from vagen_envs.primitive_skill.session import Pixels
+from vagen_envs.primitive_skill.skills import Call
+
+ENV_ID = "vagen/PrimitiveSkill-v0"
+TIMEOUT = 120.0
+"""Seconds after which a worker that doesn't answer is taken for dead. A skill takes a tenth of a second."""
+
+
+class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
+    """A worker is gone. `during` is true if it was at work on the call that found out."""
+
+    def __init__(self, cause: str, *, during: bool) -> None:
+        super().__init__(cause)
+        self.during = during
+
+
+class Worker:
+    """One process and the socket to it. Calls of several threads wait for each other."""
+
+    def __init__(self, picture_size: int) -> None:
+        ours, theirs = socket.socketpair()
+        # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
+        self.process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", "vagen_envs.primitive_skill.worker", str(theirs.fileno()), str(picture_size)],
+            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        theirs.close()
+        self._connection = Connection(ours.detach())
+        self._lock = threading.Lock()
+        self._started = False
+        self.sessions = 0
+        self.dead = ""
+
+    def call(self, session: int, method: str, *arguments: Any) -> Any:
+        """Ask, and wait for the answer.
+
+        Raises:
+            WorkerDied: the process is gone, or doesn't answer any more and was killed.
+            SimulatorError: the simulator itself failed; the worker lives on.
+        """
+        with self._lock:
+            if self.dead:
+                raise WorkerDied(self.dead, during=False)
+            during = False
+            try:
+                if not self._started:
+                    self._answer()
+                    self._started = True
+                self._connection.send((session, method, arguments))
+                during = True
+                return self._answer()
+            except (EOFError, OSError) as error:
+                self.dead = self._why(error)
+                raise WorkerDied(self.dead, during=during) from error
+
+    def _answer(self) -> Any:
+        if not self._connection.poll(TIMEOUT):
+            self.process.kill()
+            raise TimeoutError(f"no answer within {TIMEOUT:.0f} s")
+        good, result = self._connection.recv()
+        if not good:
+            raise SimulatorError(ENV_ID, result)
+        return result
+
+    def _why(self, error: Exception) -> str:
+        try:
+            code = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        if isinstance(error, TimeoutError):
+            return f"worker process {self.process.pid} gave {error} and was killed"
+        if code < 0:
+            return f"worker process {self.process.pid} was killed by {signal.Signals(-code).name}"
+        return f"worker process {self.process.pid} ended with status {code}"
+
+    def close(self) -> None:
+        """End the process."""
+        self.dead = self.dead or "it was closed"
+        self._connection.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+class WorkerPool:
+    """`size` workers. They start, and warm up, at once and beside each other."""
+
+    def __init__(self, size: int, picture_size: int) -> None:
+        self._picture_size = picture_size
+        self._lock = threading.Lock()
+        self.workers = [Worker(picture_size) for _ in range(size)]
+
+    def take(self) -> Worker:
+        """The worker with the fewest sessions, after the dead ones have been replaced."""
+        with self._lock:
+            for i, worker in enumerate(self.workers):
+                if worker.dead or worker.process.poll() is not None:
+                    self.workers[i] = Worker(self._picture_size)
+            worker = min(self.workers, key=lambda each: each.sessions)
+            worker.sessions += 1
+            return worker
+
+    def give_back(self, worker: Worker) -> None:
+        with self._lock:
+            worker.sessions -= 1
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers:
+            worker.close()
+
+
+class PooledSession:
+    """A session in a worker of a pool."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self._worker: Worker | None = None
+        self._number = next(self._numbers)
+        self._level: Level | None = None
+        self._past: list[Call] = []
+
+    def load(self, level: Level) -> Facts:
+        self._level, self._past = level, []
+        facts: Facts = self._ask("load", level)
+        return facts
+
+    def run(self, call: Call) -> tuple[str, Facts]:
+        said: tuple[str, Facts] = self._ask("run", call)
+        self._past.append(call)
+        return said
+
+    def imagine(self, calls: Sequence[Call]) -> Facts:
+        facts: Facts = self._ask("imagine", list(calls))
+        return facts
+
+    def picture(self) -> Pixels:
+        pixels: Pixels = self._ask("picture")
+        return pixels
+
+    def close(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            self._pool.give_back(worker)
+            with contextlib.suppress(WorkerDied, SimulatorError):  # gone already
+                worker.call(self._number, "close")
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        try:
+            return self._reach(method).call(self._number, method, *arguments)
+        except WorkerDied as death:
+            self._leave()
+            if death.during:
+                raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
+        try:
+            return self._reach(method).call(self._number, method, *arguments)
+        except WorkerDied as death:
+            self._leave()
+            raise SimulatorError(ENV_ID, f"{death}, right after another one") from death
+
+    def _reach(self, method: str) -> Worker:
+        """The worker of this session; a new one is first brought to where the session was."""
+        if self._worker is None:
+            self._worker = self._pool.take()
+            if method != "load":
+                self._worker.call(self._number, "load", self._level)
+                for call in self._past:
+                    self._worker.call(self._number, "run", call)
+        return self._worker
+
+    def _leave(self) -> None:
+        if self._worker is not None:
+            self._pool.give_back(self._worker)
+            self._worker = None
+
+
+_pools: dict[tuple[int, int, int], WorkerPool] = {}
+_pools_lock = threading.Lock()
+
+
+def shared_pool(size: int, picture_size: int) -> WorkerPool:
+    """This process's pool of that many workers. Environments with the same options share it."""
+    key = (os.getpid(), size, picture_size)
+    with _pools_lock:
+        if key not in _pools:
+            _pools[key] = WorkerPool(size, picture_size)
+        return _pools[key]
+
+
+@atexit.register
+def close_pools() -> None:
+    """End the workers of this process. A later environment starts new ones."""
+    with _pools_lock:
+        for key in [key for key in _pools if key[0] == os.getpid()]:
+            _pools.pop(key).close()

@@ -1,0 +1,1 @@
+"""SVG reconstruction: write the SVG of a picture."""

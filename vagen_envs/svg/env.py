@@ -1,0 +1,234 @@
+"""`vagen/SVGReconstruction-v0`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vagen_envs.actions import Action, ActionGrammar
+from vagen_envs.config import EnvConfig
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import LevelError
+from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.svg.answer import SvgText
+from vagen_envs.svg.dataset import Icon, content_of, load_dataset
+from vagen_envs.svg.renderer import Drawing, shared_renderer
+from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
+from vagen_envs.svg.scorers.base import ScorerName
+from vagen_envs.svg.state import SvgState, elements
+
+GAP = 8
+"""Pixels between target and drawing."""
+
+_GREY = 128
+_MOST_DRAWS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SvgConfig(EnvConfig):
+    """Options of `vagen/SVGReconstruction-v0`; the defaults are VAGEN's tables 15 and 20, but for the data set.
+
+    The paper's data set, starvector/svg-icons-simple, states no licence, so it isn't shipped: give the
+    folder of your copy as `dataset`.
+    """
+
+    level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
+
+    dataset: str = "builtin"
+    """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of a folder,
+    `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see `load_dataset`."""
+    max_target_length: int = 8_000
+    """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
+    size: int = 224
+    """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
+    scorer: ScorerName = "auto"
+    """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these that has all it
+    needs here. Which one it was stands in the metric `scorer` of each turn."""
+    scorer_weights: str = ""
+    """Folder of DreamSim's and DINO's weights; by default `$VAGEN_DREAMSIM_WEIGHTS`."""
+    scorer_address: str = ""
+    """Of a running scorer service, which then scores instead of this process; see `ScorerService`."""
+    similarity_reward: float = 5.0
+    """Times the score, each turn (table 20: "DreamSim weight"). Of whichever scorer is used."""
+    dino_reward: float = 0.0001
+    """Times the DINO score, each turn, where the scorer gives one (table 20: "Dino weight")."""
+    success_score: float = 0.99
+    """From this score on, the final picture counts as the target in the metric `success`. The paper has no
+    success for this task."""
+    separator: str = "~~"
+    max_actions_per_turn: int = 1
+    max_turns: int = 2
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(32 <= self.size <= 1024, "size", "from 32 to 1024 pixels")
+        self.require(1 <= self.max_target_length <= 12_000, "max_target_length", "from 1 to 12000 characters")
+        self.require(0 < self.success_score <= 1, "success_score", "above 0 and at most 1")
+
+    def level_key(self) -> dict[str, Any]:
+        """Levels depend on what the icons are, not on the path where they lie."""
+        key = EnvConfig.level_key(self)
+        return {**key, "dataset": load_dataset(self.dataset, self.max_target_length).name}
+
+
+class SvgEnv(VagenEnv):
+    """Write the SVG of a picture; see what it draws beside the target, and improve it.
+
+    Action: one SVG (VAGEN, table 14). The picture shows the target on the left and the last drawing on
+    the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw, scores 0 and
+    the observation says what was wrong. An episode lasts all its turns, since each turn earns its score
+    anew: one that ended early would punish a good first drawing.
+
+    Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the episode so
+    far), each score by its name, `scorer` (its version), `svg_length` (characters).
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/SVGReconstruction-v0"
+    config_class = SvgConfig
+    prompt_folder = "svg"
+    test_episodes = 32
+    config: SvgConfig
+
+    def _actions(self) -> ActionGrammar:
+        return SvgText()
+
+    def _constants(self) -> dict[str, str]:
+        return {"similarity_reward": f"{self.config.similarity_reward:g}"}
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        self._renderer = shared_renderer()
+        self._scorer = self._make_scorer()
+        return self.config.size, 2 * self.config.size + GAP, 3
+
+    def _make_scorer(self) -> Scorer:
+        config = self.config
+        if config.scorer_address:
+            from vagen_envs.svg.scorers.service import RemoteScorer
+
+            return RemoteScorer(config.scorer_address, config.scorer)
+        return make_scorer(config.scorer, config.scorer_weights)
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        icons = load_dataset(self.config.dataset, self.config.max_target_length).splits[split]
+        for _ in range(_MOST_DRAWS if icons else 0):
+            self.icon: Icon = stream.choice(icons)
+            target = self._draw(self.icon.svg)
+            if target.pixels is not None and target.marks and not (target.pixels == 255).all():
+                break
+        else:
+            raise LevelError(
+                f"the split {split!r} of dataset={self.config.dataset!r} has {len(icons)} icons, and none of those "
+                "tried can be drawn; use a larger data set"
+            )
+        self._target: Pixels = target.pixels
+        self._target_elements = elements(target.marks, self.config.size)
+        self._drawing: Drawing | None = None
+        self._length = 0
+        self._scores: Mapping[str, float] = {}
+        self._score = self._best = 0.0
+
+    def _content(self) -> str:
+        return content_hash(content_of(self.icon.svg))
+
+    def _draw(self, svg: str) -> Drawing:
+        return self._renderer.draw(svg, self.config.size)
+
+    def _state_of(self, drawing: Drawing | None) -> SvgState:
+        drawn = drawing is not None and drawing.pixels is not None
+        return SvgState(self._target_elements, elements(drawing.marks, self.config.size) if drawing and drawn else None)
+
+    def _extract(self) -> SvgState:
+        return self._state_of(self._drawing)
+
+    def _picture(self) -> Picture:
+        size = self.config.size
+        pixels = np.full((size, 2 * size + GAP, 3), _GREY, np.uint8)
+        pixels[:, :size] = self._target
+        if self._drawing is not None and self._drawing.pixels is not None:
+            pixels[:, size + GAP :] = self._drawing.pixels
+        return Picture(pixels)
+
+    def _execute(self, action: Action) -> Executed:
+        before = self._drawing.pixels if self._drawing else None
+        drawing = self._drawing = self._draw(action.text)
+        self._length = len(action.text)
+        said = f"an SVG of {self._length} characters"
+        if drawing.pixels is None:
+            self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
+            return Executed(said, before is not None, (), f"It scores 0: {drawing.problem}.")
+        self._scores = self._scorer.score([self._target], [drawing.pixels])[0]
+        self._score = next(iter(self._scores.values()))
+        self._best = max(self._best, self._score)
+        weights = {"dino": self.config.dino_reward}
+        rewards = [
+            RewardTerm(name, weights.get(name, self.config.similarity_reward) * score)
+            for name, score in self._scores.items()
+        ]
+        changed = before is None or not np.array_equal(before, drawing.pixels)
+        return Executed(said, changed, tuple(rewards), f"Its similarity to the target is {self._score:.3f} of 1.")
+
+    def _solved(self) -> bool:
+        return self._turns >= self.config.max_turns - 1 and self._score >= self.config.success_score
+
+    def _metrics(self) -> dict[str, bool | float | str]:
+        return {
+            "score": self._score,
+            "best_score": self._best,
+            **self._scores,
+            "svg_length": float(self._length),
+            "scorer": self._scorer.version,
+        }
+
+    def options_missing(self) -> Sequence[tuple[str, str, str]]:
+        found = doctor(self.config.scorer_weights)
+        return [(f"scorer={each.scorer}", each.missing, each.mend) for each in found if not each.ready]
+
+    def plan(self) -> Sequence[str]:
+        """The target's own SVG."""
+        return [self.icon.svg]
+
+    def imagine(self, actions: Sequence[str]) -> SvgState:
+        return self._state_of(self._draw(actions[-1])) if actions else self._extract()
+
+    def _reason(self, actions: Sequence[str]) -> str:
+        return "I draw each element of the target with its shape, colour and place."
+
+    def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
+        """Drawings of one to six random shapes, for an agent that plays by chance."""
+        return [_random_svg(stream) for _ in range(count)]
+
+    def traced_reply(self) -> str:
+        """The reply of an agent that traces the target's pixels, and knows nothing of its SVG.
+
+        Raises:
+            MissingExtraError: vtracer isn't installed.
+        """
+        from vagen_envs.svg.tracing import trace
+
+        svg = trace(self._target)
+        words = "I trace the outlines of the target's colours."
+        return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
+
+
+def _random_svg(stream: HashStream) -> str:
+    shapes = []
+    for _ in range(1 + stream.below(6)):
+        x, y, width, height = (5 + stream.below(90) for _ in range(4))
+        colour = f"#{stream.below(1 << 24):06x}"
+        shapes.append(
+            stream.choice(
+                (
+                    f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
+                    f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
+                    f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
+                )
+            )
+        )
+    return f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{"".join(shapes)}</svg>'

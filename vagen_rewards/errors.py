@@ -1,0 +1,39 @@
+"""Everything that `vagen_rewards` raises, in one place."""
+
+from __future__ import annotations
+
+from vagen_envs.errors import MissingExtraError, VagenError
+
+__all__ = [
+    "BudgetSpentError",
+    "JudgeConfigError",
+    "MissingExtraError",
+    "RewardError",
+    "SampleError",
+    "TooManyUnscoredError",
+    "VerifierError",
+]
+
+
+class RewardError(VagenError):
+    """Base of every error raised on purpose by this package."""
+
+
+class JudgeConfigError(RewardError, ValueError):
+    """A judge was given an option it can't work with."""
+
+
+class TooManyUnscoredError(RewardError, RuntimeError):
+    """So many statements went unscored that training on the rest would be misleading."""
+
+
+class BudgetSpentError(RewardError, RuntimeError):
+    """The judge's cap on dollars or tokens is reached."""
+
+
+class SampleError(RewardError, ValueError):
+    """A row of a data set is not a sample of the V-Triune schema."""
+
+
+class VerifierError(RewardError, ValueError):
+    """There is no verifier of this name, or its parameters are wrong."""

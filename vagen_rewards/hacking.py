@@ -1,0 +1,249 @@
+"""Against rewards for words that don't look: VAGEN, appendix D.1.2 and finding 4."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from vagen_envs.core import Turn
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.scores import Judge, Score, Statement, TurnScores
+
+_SENTENCE_END = re.compile(r"[.;!?\n]+")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text in one spelling: lower case, single blanks."""
+    return [" ".join(piece.split()) for piece in _SENTENCE_END.split(text.lower()) if piece and not piece.isspace()]
+
+
+class FrequentSentences:
+    """The most frequent sentences of an endless stream, in bounded memory (Space-Saving, Metwally 2005).
+
+    A count is never too low, and too high by at most seen / capacity. When the table is full, the
+    sentence with the lowest count makes room and leaves its count to the newcomer.
+
+    Args:
+        capacity: sentences kept.
+    """
+
+    def __init__(self, capacity: int = 1024) -> None:
+        if capacity < 1:
+            raise JudgeConfigError(f"capacity {capacity} holds nothing; give at least 1")
+        self.capacity = capacity
+        self.seen = 0
+        self.counts: dict[str, int] = {}
+        self._heap: list[tuple[int, str]] = []  # with stale entries, rebuilt before it grows beyond 4 × capacity
+
+    def add(self, sentence: str) -> None:
+        """Count a sentence."""
+        self.seen += 1
+        count = self.counts.get(sentence)
+        if count is None:
+            count = self._evict() if len(self.counts) >= self.capacity else 0
+        self.counts[sentence] = count + 1
+        heapq.heappush(self._heap, (count + 1, sentence))
+        if len(self._heap) > 4 * self.capacity:
+            self._heap = [(count, each) for each, count in self.counts.items()]
+            heapq.heapify(self._heap)
+
+    def _evict(self) -> int:
+        while True:
+            count, sentence = heapq.heappop(self._heap)
+            if self.counts.get(sentence) == count:
+                del self.counts[sentence]
+                return count
+
+    def top(self, n: int) -> list[tuple[str, int]]:
+        """The `n` most frequent sentences with their counts, most frequent first."""
+        return heapq.nsmallest(n, self.counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+class RepetitionPenalty:
+    """Fines a wrong statement that repeats a frequent sentence (VAGEN, appendix D.1.2).
+
+    Both must hold: one of its sentences is among the `top` most frequent so far, and its score is below
+    `threshold`. Right statements may repeat as they like.
+
+    Args:
+        amount: the reward term, -0.1 in the paper.
+        threshold: 0.7 in the paper (Sokoban).
+        top: how many sentences count as frequent. The paper doesn't say; 10.
+        at_least: a sentence said fewer times isn't frequent. The paper doesn't say; 8, so that the first
+            turns of a training run go free.
+        capacity: sentences kept in memory.
+    """
+
+    def __init__(
+        self, amount: float = -0.1, threshold: float = 0.7, top: int = 10, at_least: int = 8, capacity: int = 1024
+    ) -> None:
+        if amount > 0 or not 0 <= threshold <= 1 or top < 1:
+            raise JudgeConfigError(
+                f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top {top} at least 1"
+            )
+        self.amount, self.threshold, self.top, self.at_least = amount, threshold, top, at_least
+        self.frequent = FrequentSentences(capacity)
+        self._bar = at_least
+        self._age = 0
+
+    def fine(self, text: str, value: float) -> float:
+        """The penalty for a statement with this score: `amount` or 0. Counts its sentences afterwards."""
+        said = sentences(text)
+        repeated = any(self._is_frequent(each) for each in said)
+        for each in said:
+            self.frequent.add(each)
+        return self.amount if repeated and value < self.threshold else 0.0
+
+    def _is_frequent(self, sentence: str) -> bool:
+        count = self.frequent.counts.get(sentence, 0)
+        if count < self.at_least:
+            return False
+        if self.frequent.seen >= self._age:  # the bar moves slowly: look it up anew now and then
+            ranked = self.frequent.top(self.top)
+            self._bar = max(self.at_least, ranked[-1][1] if len(ranked) == self.top else self.at_least)
+            self._age = self.frequent.seen + 64
+        return count >= self._bar
+
+
+_DIRECTION_WORD = re.compile(
+    r"\b(?:above|below|left|right|up|down|under|over|beneath|north|south|east|west|ahead|forwards?|behind|back"
+    r"|same (?:row|column|position|place)|at the position of|on the (?:target|goal|gift))\b",
+    re.IGNORECASE,
+)
+
+
+class RuleFilter(Judge):
+    """Lets a judge see only what passes basic checks of meaning (VAGEN, finding 4); the rest scores 0.
+
+    It saves an LLM's tokens and its leniency: a statement must name a direction (or coordinates, or be a
+    grid or dictionary), must not be longer than `max_words`, and must not speak to the judge.
+
+    Args:
+        judge: scores what passes.
+        max_words: more words than this are not read.
+        checks: further checks; each gets the statement and returns what is wrong, or `None`.
+    """
+
+    def __init__(
+        self, judge: Judge, max_words: int = 400, checks: Sequence[Callable[[Statement], str | None]] = ()
+    ) -> None:
+        self.judge = judge
+        self.max_words = max_words
+        self.checks = (self._says_something, *checks)
+        self.name = f"filter({judge.name})"
+        self.needs_pictures = judge.needs_pictures
+
+    def _says_something(self, statement: Statement) -> str | None:
+        text = statement.text
+        if len(text.split(None, self.max_words)) > self.max_words:
+            return f"more than {self.max_words} words"
+        if statement.state.kind in ("sokoban", "frozen_lake", "navigation"):
+            is_data = "{" in text or text.count("\n") > 2
+            if not is_data and not _DIRECTION_WORD.search(text):
+                return "no direction is named"
+        if re.search(r"\b(?:answer|output|respond|reply|say|verdict)\W{0,4}(?:with\W{0,4})?yes\b", text, re.IGNORECASE):
+            return "it speaks to the judge"
+        return None
+
+    def _fault(self, statement: Statement) -> str | None:
+        return next((fault for check in self.checks if (fault := check(statement))), None)
+
+    def score(self, statement: Statement) -> Score:
+        fault = self._fault(statement)
+        return Score(0.0, f"filtered: {fault}") if fault else self.judge.score(statement)
+
+    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        faults = [self._fault(statement) for statement in statements]
+        passed = [statement for statement, fault in zip(statements, faults, strict=True) if not fault]
+        scores = iter(await self.judge.score_many(passed)) if passed else iter(())
+        return [Score(0.0, f"filtered: {fault}") if fault else next(scores) for fault in faults]
+
+
+# -- how varied the answers are -------------------------------------------------------------------
+
+
+def entropy(texts: Iterable[str]) -> float:
+    """Shannon entropy in bits of the distribution of words; falls as answers converge (VAGEN, section 5.5)."""
+    counts = Counter(word for text in texts for word in text.lower().split())
+    total = sum(counts.values())
+    return math.fsum(-n / total * math.log2(n / total) for n in counts.values()) if total else 0.0
+
+
+def distinct(texts: Sequence[str], n: int = 2) -> float:
+    """Share of word n-grams that are different from one another (distinct-n, Li et al. 2016)."""
+    grams: set[tuple[str, ...]] = set()
+    total = 0
+    for text in texts:
+        words = text.lower().split()
+        for i in range(len(words) - n + 1):
+            grams.add(tuple(words[i : i + n]))
+            total += 1
+    return len(grams) / total if total else 0.0
+
+
+def distinct_responses(texts: Sequence[str]) -> float:
+    """Share of texts that are different from one another, in one spelling."""
+    return len({" ".join(text.lower().split()) for text in texts}) / len(texts) if texts else 0.0
+
+
+# -- what is rewarded most ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RewardedSentence:
+    """A sentence of the agent's.
+
+    Attributes:
+        sentence: in one spelling.
+        count: statements it stands in.
+        value: sum of those statements' scores.
+        truth_rate: share of the turns' states for which the judge finds the sentence by itself right (at
+            least 0.7, the paper's threshold). Near 0 is specific to its state; near 1 is a catch-all.
+        kinds: the kinds of state it was said of.
+    """
+
+    sentence: str
+    count: int = 0
+    value: float = 0.0
+    truth_rate: float = 0.0
+    kinds: set[str] = field(default_factory=set)
+
+    @property
+    def specificity(self) -> float:
+        """1 - `truth_rate`."""
+        return 1.0 - self.truth_rate
+
+
+def rewarded_sentences(
+    turns: Sequence[Turn], scores: Sequence[TurnScores], judge: Judge, n: int = 20, probes: int = 50
+) -> list[RewardedSentence]:
+    """The `n` sentences with the highest sum of scores, and how state-specific each is.
+
+    Args:
+        turns: scored turns.
+        scores: their scores, in the same order.
+        judge: asked about each sentence alone, against `probes` states spread over the turns.
+        n: how many sentences.
+        probes: how many other states.
+    """
+    table: dict[str, RewardedSentence] = {}
+    for turn, scored in zip(turns, scores, strict=True):
+        for part, score in scored.by_part():
+            text = turn.parsed.observation if part == "grounding" else turn.parsed.prediction
+            for sentence in dict.fromkeys(sentences(text or "")):
+                row = table.setdefault(sentence, RewardedSentence(sentence))
+                row.count += 1
+                row.value += score.value or 0.0
+                row.kinds.add(turn.before.kind)
+    rows = sorted(table.values(), key=lambda row: (-row.value, row.sentence))[:n]
+    states = [turn.before for turn in turns]
+    for row in rows:
+        known = [state for state in states if state.kind in row.kinds]
+        sample = known[:: max(1, len(known) // probes)][:probes]
+        values = [judge.score(Statement("grounding", row.sentence, state)).value for state in sample]
+        row.truth_rate = sum(value is not None and value >= 0.7 for value in values) / len(values) if values else 0.0
+    return rows

@@ -1,0 +1,268 @@
+"""The judge that asks a language model (VAGEN, appendix D.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from vagen_rewards.errors import JudgeConfigError, MissingExtraError
+from vagen_rewards.llm.cache import ReplyCache, key_of
+from vagen_rewards.llm.spending import Price, Spending
+from vagen_rewards.llm.verdicts import Prompts, claims_text, read_object, read_verdict
+from vagen_rewards.rules import RuleJudge
+from vagen_rewards.scores import Judge, Score, Statement
+
+_VERDICT_SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "verdict",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {"think": {"type": "string"}, "verdict": {"type": "string", "enum": ["YES", "NO"]}},
+            "required": ["think", "verdict"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+class LLMJudge(Judge):
+    """Asks a model at an OpenAI-compatible endpoint. A judge that failed gives an unscored `Score`.
+
+    Args:
+        model: the endpoint's name of the model; the paper's is `gpt-4.1-nano`.
+        mode: `"direct"`: the model says YES or NO (appendix D.1.1). `"structured"`: the model only turns
+            the text into a dictionary, which is compared with the truth here, by F1 (appendix D.1.2).
+        base_url, api_key: as in the OpenAI SDK; from `OPENAI_BASE_URL` and `OPENAI_API_KEY` by default.
+        temperature: 0.1 in the paper's released code.
+        max_tokens: of a reply.
+        structured_output: ask the server to hold replies to a JSON schema (`mode="direct"`) or to JSON.
+        concurrency: requests in flight at most.
+        requests_per_minute: requests started at most; `None` for no limit.
+        timeout: seconds for one request.
+        item_timeout: seconds for a statement with all its retries.
+        retries: tries after the first, for broken connections, time-outs, 408, 409, 429 and 5xx.
+        cache: path of the file of replies; `None` keeps them in memory.
+        price, max_dollars, max_tokens_total: accounting and caps, see `Spending`. What the caps forbid is
+            unscored.
+        prompts: folder of prompts that replace ours by file name.
+        grading: how an extracted dictionary is graded, see `RuleJudge`.
+
+    Raises:
+        MissingExtraError: the extra `judge` isn't installed.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        mode: Literal["direct", "structured"] = "direct",
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        temperature: float = 0.1,
+        max_tokens: int = 512,
+        structured_output: bool = False,
+        concurrency: int = 32,
+        requests_per_minute: float | None = None,
+        timeout: float = 30.0,
+        item_timeout: float = 120.0,
+        retries: int = 5,
+        cache: str | Path | None = None,
+        price: Price | None = None,
+        max_dollars: float | None = None,
+        max_tokens_total: int | None = None,
+        prompts: str | Path | None = None,
+        grading: Literal["f1", "direct"] = "f1",
+    ) -> None:
+        try:
+            import openai  # noqa: F401
+            import tenacity  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("LLMJudge", "judge", error.name or "openai") from error
+        if mode not in ("direct", "structured"):
+            raise JudgeConfigError(f"mode {mode!r} is not known; use 'direct' or 'structured'")
+        if concurrency < 1 or retries < 0 or timeout <= 0 or item_timeout <= 0:
+            raise JudgeConfigError("concurrency must be at least 1, retries at least 0, timeouts above 0")
+        self.model, self.mode = model, mode
+        self.name = f"llm:{model}:{mode}"
+        self._client_options: dict[str, Any] = {
+            "base_url": base_url,
+            "api_key": api_key,
+            "timeout": timeout,
+            "max_retries": 0,
+        }
+        self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
+        self.structured_output = structured_output
+        self.concurrency, self.retries, self.item_timeout = concurrency, retries, item_timeout
+        self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self.cache = ReplyCache(cache)
+        self.spending = Spending(price, max_dollars, max_tokens_total)
+        self.prompts = Prompts(prompts)
+        self._rules = RuleJudge(grading)
+        self._start_lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Any = None
+        self._slots: asyncio.Semaphore
+        self._next_start = 0.0
+        self._in_flight: dict[bytes, asyncio.Task[str]] = {}
+
+    # -- the interface -----------------------------------------------------------------------------
+
+    def score(self, statement: Statement) -> Score:
+        """Score one statement; blocks until the model has answered."""
+        request = self._request(statement)
+        known = self.cache.get(key_of(request))
+        if known is not None:
+            return self._read(statement, known)
+        return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self._running_loop()).result()[0]
+
+    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        """Score a batch; equal statements are asked once."""
+        future = asyncio.run_coroutine_threadsafe(self._score_all(list(statements)), self._running_loop())
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Stop the judge's thread and close its files."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            if self._client is not None:
+                asyncio.run_coroutine_threadsafe(self._client.close(), loop).result(timeout=10)
+            loop.call_soon_threadsafe(loop.stop)
+        self.cache.close()
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _request(self, statement: Statement) -> dict[str, Any]:
+        as_json = self.structured_output
+        if self.mode == "direct":
+            request = {"model": self.model, "messages": self.prompts.direct(statement, as_json), **self._sampling}
+            if as_json:
+                request["response_format"] = _VERDICT_SCHEMA
+        else:
+            request = {"model": self.model, "messages": self.prompts.structured(statement), **self._sampling}
+            if as_json:
+                request["response_format"] = {"type": "json_object"}
+        return request
+
+    def _read(self, statement: Statement, reply: str) -> Score:
+        if self.mode == "direct":
+            return read_verdict(reply, self.structured_output)
+        data = read_object(reply)
+        text = None if data is None else claims_text(statement.state.kind, data)
+        if text is None:
+            return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
+        return self._rules.score(Statement(statement.part, text, statement.state))
+
+    async def _score_all(self, statements: list[Statement]) -> list[Score]:
+        return list(await asyncio.gather(*[self._score(statement) for statement in statements]))
+
+    async def _score(self, statement: Statement) -> Score:
+        if not statement.text or statement.text.isspace():
+            return Score(0.0, "nothing is said")
+        request = self._request(statement)
+        key = key_of(request)
+        known = self.cache.get(key)
+        if known is None:
+            task = self._in_flight.get(key)
+            if task is None:
+                task = self._in_flight[key] = asyncio.create_task(self._ask(request))
+                task.add_done_callback(lambda _: self._in_flight.pop(key, None))
+            try:
+                known = await task
+            except Exception as error:  # whatever a server or a proxy does, the statement is unscored
+                return Score.unscored(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            score = self._read(statement, known)
+            if score.scored:
+                self.cache.put(key, known)
+            return score
+        return self._read(statement, known)
+
+    async def _ask(self, request: dict[str, Any]) -> str:
+        import openai
+        import tenacity
+
+        passing = (
+            openai.APIConnectionError,  # includes time-outs
+            openai.RateLimitError,
+            openai.InternalServerError,
+            openai.ConflictError,
+        )
+        tries = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.retries + 1),
+            wait=_wait,
+            retry=tenacity.retry_if_exception_type(passing),
+            reraise=True,
+        )
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self.item_timeout):
+                    return await tries(self._ask_once, request)
+            except TimeoutError:
+                raise TimeoutError(f"no answer within {self.item_timeout} s") from None
+
+    async def _ask_once(self, request: dict[str, Any]) -> str:
+        self.spending.check()
+        if self._interval:
+            now = time.monotonic()
+            start = self._next_start = max(self._next_start + self._interval, now)
+            await asyncio.sleep(start - now)
+        completion = await self._client.chat.completions.create(**request)
+        usage = getattr(completion, "usage", None)
+        if usage is not None:
+            self.spending.add(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+        else:
+            self.spending.add(0, 0)
+        choices = getattr(completion, "choices", None)
+        content = choices[0].message.content if choices else None
+        if not isinstance(content, str):
+            raise ValueError("the endpoint answered without text")
+        return content
+
+    # -- the thread all requests run on, so that one connection pool serves callers with and without a loop
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._start_lock:
+            if self._loop is None:
+                import openai
+
+                loop = asyncio.new_event_loop()
+                self._slots = asyncio.Semaphore(self.concurrency)
+                self._client = openai.AsyncOpenAI(**self._client_options)
+                threading.Thread(target=loop.run_forever, name=f"judge {self.model}", daemon=True).start()
+                self._loop = loop
+            return self._loop
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For vector environments: what can't be sent to another process is made anew there."""
+        left = ("_loop", "_client", "_slots", "_in_flight", "_start_lock", "cache", "spending")
+        state = {name: value for name, value in self.__dict__.items() if name not in left}
+        spending = self.spending
+        state["_made_of"] = (self.cache.path, spending.price, spending.max_dollars, spending.max_tokens)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        path, *caps = state.pop("_made_of")
+        self.__dict__.update(state)
+        self.cache, self.spending = ReplyCache(path), Spending(*caps)
+        self._start_lock, self._loop, self._client, self._in_flight = threading.Lock(), None, None, {}
+
+
+def _wait(state: Any) -> float:
+    """Seconds before the next try: as the server says, else doubling from half a second, with jitter."""
+    error = state.outcome.exception() if state.outcome else None
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        asked = float(headers.get("retry-after", ""))
+    except ValueError:
+        asked = -1.0
+    if 0 <= asked <= 60:
+        return asked
+    import tenacity
+
+    backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
+    return backoff

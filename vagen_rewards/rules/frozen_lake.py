@@ -1,0 +1,42 @@
+"""FrozenLake: the goal seen from the player first, then the holes (VAGEN, appendix D.1)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from vagen_envs.core import State
+from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_rewards.rules.boards import compare_places, compare_sentences, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.marks import Marks
+from vagen_rewards.scores import Part
+
+_MEANING = {"P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"), "*": ("player", "target")}
+
+
+def compare(state: State, text: str, part: Part) -> Marks:
+    """F1 over relations for sentences, over places for the symbolic and structured forms.
+
+    Sentences must say truly where the goal is, seen from the player; without that the score is 0. Holes
+    are optional: the claims made about them are checked, and they count for F1's recall by their number
+    up to that of the goal's facts, so that a lake full of holes needn't be told hole by hole.
+    """
+    truth = cast(FrozenLakeState, state)
+    things = {"player": (truth.player,), "target": (truth.target,), "hole": truth.holes}
+    dictionary = read_dictionary(text)
+    if dictionary is not None:
+        said, size = dictionary
+        marks = compare_places(things, said)
+        if size is not None and size != (truth.size, truth.size):
+            marks.fault(f"grid of {size}")
+        return marks
+    rows = grid_of(text, "_OGPX*")
+    if rows is not None:
+        marks = compare_places(things, read_grid(rows, _MEANING))
+        if (len(rows), len(rows[0])) != (truth.size, truth.size):
+            marks.fault(f"grid of {(len(rows), len(rows[0]))}")
+        return marks
+    marks = compare_sentences("frozen_lake", text, things, (("target", "player"), ("hole", "player")))
+    (found, wanted), (holes_found, holes_wanted) = marks.parts
+    most = min(holes_wanted, wanted)
+    found_in_all, wanted_in_all = found + min(holes_found, most), wanted + most
+    return Marks(marks.right, marks.wrong, found_in_all, wanted_in_all, found > 0, marks.unread, marks.notes)

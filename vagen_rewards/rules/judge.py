@@ -1,0 +1,50 @@
+"""The judge that reads by rule."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules.marks import comparison_for
+from vagen_rewards.scores import Judge, Score, Statement
+
+MAX_TEXT = 8000
+"""Characters that are read; a description of these states needs a tenth of it."""
+
+
+class RuleJudge(Judge):
+    """Reads the agent's words into relations, coordinates or elements, and compares them with the truth.
+
+    English sentences, and the symbolic and structured forms where the paper has them. Words that can't
+    be read earn nothing; places on the board ("the gift is at the bottom right") are no relations; what
+    is hedged ("above or below") or contradicts itself is wrong. Text can't talk this judge into anything.
+
+    Args:
+        grading: `"f1"` (default), as in VAGEN, appendix D.1.2: F1 of the stated facts. `"direct"`, as in
+            D.1.1: 1 when something that matters is stated and nothing is wrong, else 0. The free pass of
+            D.1.1 for states that are already solved is not given: it rewards any sentence.
+    """
+
+    def __init__(self, grading: Literal["f1", "direct"] = "f1") -> None:
+        if grading not in ("f1", "direct"):
+            raise JudgeConfigError(f"grading {grading!r} is not known; use 'f1' or 'direct'")
+        self.grading = grading
+        self.name = f"rule:{grading}:1"
+
+    def score(self, statement: Statement) -> Score:
+        """Score one statement. Raises JudgeConfigError for a state of unknown kind."""
+        text = statement.text
+        if not text or text.isspace():
+            return Score(0.0, "nothing is said")
+        marks = comparison_for(statement.state.kind)(statement.state, text[:MAX_TEXT], statement.part)
+        said = marks.right + marks.wrong
+        if not said:
+            return Score(0.0, "nothing that could be checked is said")
+        reason = f"{marks.right} of {said} claims are right, {marks.found} of {marks.wanted} facts are stated"
+        if marks.notes:
+            reason += "; wrong: " + "; ".join(marks.notes)
+        if not marks.essential:
+            return Score(0.0, f"what matters most is not said rightly ({reason})")
+        if self.grading == "direct":
+            return Score(1.0 if marks.right and not marks.wrong and not marks.unread else 0.0, reason)
+        return Score(marks.f1, reason)

@@ -1,0 +1,76 @@
+"""What a comparison finds, and the table of comparisons by kind of state."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from vagen_envs.core import State
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.scores import Part
+
+
+@dataclass(slots=True)
+class Marks:
+    """How a text holds against a state.
+
+    Attributes:
+        right: claims that are true.
+        wrong: claims that are false, contradict one another, or are hedged.
+        found: of the facts a full description has, how many the text states.
+        wanted: how many facts a full description has.
+        essential: whether the text truly says what it must (the goal, in FrozenLake and Navigation).
+        unread: sentences that say something of things which wasn't understood; `"direct"` doesn't accept them.
+        notes: the wrong claims in words, a few of them.
+        parts: found and wanted, for each pair of kinds that was asked for.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    found: int = 0
+    wanted: int = 0
+    essential: bool = True
+    unread: int = 0
+    notes: list[str] = field(default_factory=list)
+    parts: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the share of claims that are right and the share of facts that are stated."""
+        if not self.right or not self.wanted:
+            return 0.0
+        precision = self.right / (self.right + self.wrong)
+        recall = self.found / self.wanted
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+    def fault(self, note: str, count: int = 1) -> None:
+        """Count wrong claims, and note the first few in words."""
+        self.wrong += count
+        if len(self.notes) < 4:
+            self.notes.append(note)
+
+
+Comparison = Callable[[State, str, Part], Marks]
+
+_COMPARISONS: dict[str, Comparison] = {}
+_BUILT_IN = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
+
+
+def register_comparison(kind: str, comparison: Comparison) -> None:
+    """Teach `RuleJudge` states of another kind, or replace how it compares a known one."""
+    _COMPARISONS[kind] = comparison
+
+
+def comparison_for(kind: str) -> Comparison:
+    """The comparison for a kind of state. Raises JudgeConfigError for an unknown one."""
+    comparison = _COMPARISONS.get(kind)
+    if comparison is None:
+        if kind not in _BUILT_IN:
+            raise JudgeConfigError(
+                f"RuleJudge can't compare states of kind {kind!r}; "
+                "teach it with vagen_rewards.rules.register_comparison"
+            )
+        comparison = importlib.import_module(f"vagen_rewards.rules.{kind}").compare
+        _COMPARISONS[kind] = comparison
+    return comparison

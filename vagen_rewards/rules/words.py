@@ -1,0 +1,174 @@
+"""From English to tokens: things, directions, and the little words that tie them together.
+
+A board's vocabulary says which nouns are things. Everything else is the same for every board.
+"""
+
+# ruff: noqa: E501  # a table of patterns, one a line
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+
+class Token(NamedTuple):
+    """One word or phrase.
+
+    `kind`: `thing`, `direction`, `frame` and so on; `word` for a word that means nothing here.
+    `value`: a thing's (kind, label, plural), or a direction's (vertical, horizontal).
+    `relational`: of a direction: it wants a thing after it, as "left of" does and "left" doesn't.
+    """
+
+    kind: str
+    value: tuple[object, ...] = ()
+    relational: bool = False
+
+
+_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
+
+BOARD_NOUNS: dict[str, dict[str, str]] = {
+    "sokoban": {
+        "player": _PEOPLE,
+        "box": r"box(?:es)?|crates?|cubes?",
+        "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|points?|cells?|squares?|tiles?))?",
+    },
+    "frozen_lake": {
+        "player": _PEOPLE,
+        "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|point|cell|square|tile))?",
+        "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
+    },
+}
+"""Regular expressions of the names that the things of a board go by."""
+
+_UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
+_PLURAL = re.compile(
+    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile)s\b"
+)
+_LABEL = re.compile(r"[ _#]*(\d+)$")
+_ORDINALS = {
+    "first": "#1",
+    "second": "#2",
+    "third": "#3",
+    "fourth": "#4",
+    "another": "a",
+    "other": "other",
+    "one": "a",
+    "a": "a",
+    "an": "a",
+}
+
+_SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far|immediately|directly) )?"
+_END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
+
+_PATTERNS: tuple[tuple[str, str], ...] = (
+    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
+    ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
+    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
+    ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
+    ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
+    ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
+    ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
+    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?)(?:ward|wards|ern)?(?: (?:side|part))?(?P<v_of> (?:of|from|than))?"),
+    ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
+    ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|any|whichever|wherever|depending|anywhere|unsure|unclear|whether"),
+    ("or", r"or|and/or"),
+    ("not", r"not|n't|isn't|aren't|won't|never|no longer|neither|nor|no|cannot|without"),
+    ("but", r"but|instead|rather"),
+    ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
+    ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|end(?:s|ed|ing)? up|(?:seem|look)s?(?: like)?(?: it)?|appears?|located|situated|positioned|placed|'re|'m"),
+    ("has", r"has|have|having"),
+    ("which", r"which|that|who"),
+    ("with", r"with|if|while|whereas|as|because|so|since|when|after|before|then"),
+    ("and", r"and|&|also|plus"),
+    ("all", r"both|all|every|each"),
+    ("ordinal", r"first|second|third|fourth|another|other|one(?= of)?"),
+    ("number", r"two|three|four|five|six|seven|eight|\d+"),
+    ("there", r"there"),
+    ("it", r"it|its|him|his|her|them"),
+    ("they", r"they"),
+    ("owner", r"'s"),
+    ("the", r"the|this|these|those|your"),
+    ("a", r"a|an|some"),
+    ("comma", r","),
+    ("colon", r":"),
+    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction)"),
+    ("unit", r"rows?|columns?|steps?|units?|moves?|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("word", r"[^\W\d_]+"),
+)  # fmt: skip
+
+_WAYS = {
+    "up": (-1, None), "upper": (-1, None), "top": (-1, None), "above": (-1, None), "over": (-1, None),
+    "north": (-1, None), "higher": (-1, None), "upward": (-1, None), "upwards": (-1, None),
+    "down": (1, None), "lower": (1, None), "low": (1, None), "bottom": (1, None), "below": (1, None),
+    "under": (1, None), "underneath": (1, None), "beneath": (1, None), "south": (1, None),
+    "downward": (1, None), "downwards": (1, None),
+    "left": (None, -1), "west": (None, -1), "right": (None, 1), "east": (None, 1),
+}  # fmt: skip
+
+
+@functools.cache
+def _pattern(board: str) -> re.Pattern[str]:
+    nouns = "|".join(
+        rf"(?P<{kind}>(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?)" for kind, names in BOARD_NOUNS[board].items()
+    )
+    rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
+    return re.compile(
+        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)|\b(?:{nouns}|{rest})(?![^\W_])"
+    )
+
+
+def tokens(board: str, sentence: str) -> list[Token]:
+    """The tokens of a lower-case sentence with single blanks. Linear in its length."""
+    return [token for match in _pattern(board).finditer(sentence) if (token := _token(board, match)) is not None]
+
+
+def _token(board: str, match: re.Match[str]) -> Token | None:
+    kind = match.lastgroup or ""
+    # lastgroup is the last group closed, which may be one inside another: look outward.
+    groups = match.groupdict()
+    for name in BOARD_NOUNS[board]:
+        if groups[name] is not None:
+            return _thing(name, groups[name])
+    outer = next((name for name, _ in _PATTERNS if groups[name] is not None), kind)
+    if outer in ("skip", "unit"):
+        return Token("skip")
+    if outer == "me":
+        return Token("thing", ("player", "", False, match[0]))
+    if outer == "my":
+        return Token("owner_of", ("player", "", False))
+    if outer == "same":
+        what = groups["same_what"]
+        if what == "row" or what.startswith("horizontal"):
+            return Token("direction", (0, None), True)
+        if what.startswith(("col", "vertical")):
+            return Token("direction", (None, 0), True)
+        return Token("direction", (0, 0), True)
+    if outer == "aligned":
+        return Token("direction", (None, 0) if groups["aligned_how"] == "vertically" else (0, None), True)
+    if outer == "onto":
+        return Token("onto", (0, 0), len(match[0]) > 2)
+    if outer == "diagonal":
+        vertical, horizontal = groups["dv"] or groups["cv"], groups["dh"] or groups["ch"]
+        return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), groups["d_of"] is not None)
+    if outer == "horizontal":
+        end = groups["h_of"] or ""
+        return Token("loose" if end.strip() == "to" else "direction", _WAYS[groups["h"]], bool(end))
+    if outer == "preposition":
+        return Token("direction", _WAYS[groups["p"]], True)
+    if outer == "vertical":
+        return Token("direction", _WAYS[groups["v"]], groups["v_of"] is not None)
+    if outer == "near":
+        return Token("direction", (None, None), True)
+    if outer == "ordinal":
+        return Token("ordinal", (_ORDINALS[match[0]],))
+    if outer == "number":
+        words = ("two", "three", "four", "five", "six", "seven", "eight")
+        return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
+    return Token("is" if outer == "colon" else outer)
+
+
+def _thing(name: str, text: str) -> Token:
+    label = _LABEL.search(text)
+    return Token("thing", (name, f"#{label[1]}" if label else "", bool(_PLURAL.search(text))))

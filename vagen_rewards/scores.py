@@ -1,0 +1,179 @@
+"""What a judge is asked, what it answers, and the scores of a turn (VAGEN, section 5.1).
+
+`<observation>` is held against the state before the turn's actions, `<prediction>` against the state
+after them. A judge that failed gives an unscored `Score`, which is neither right nor wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vagen_envs.core import State, Turn
+from vagen_rewards.errors import TooManyUnscoredError
+
+Part = Literal["grounding", "world_modeling"]
+PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A verdict on one statement.
+
+    Attributes:
+        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored.
+        reason: why, in words for a person.
+    """
+
+    value: float | None
+    reason: str
+
+    @classmethod
+    def unscored(cls, reason: str) -> Score:
+        """No verdict: the judge failed. Adds nothing to a reward and is counted."""
+        return cls(None, reason)
+
+    @property
+    def scored(self) -> bool:
+        """Whether there is a verdict."""
+        return self.value is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What is to be judged: the agent's words and the truth they speak of.
+
+    Attributes:
+        part: `"grounding"` for a description of what is, `"world_modeling"` for a prediction.
+        text: the agent's words.
+        state: the truth at the time the words speak of.
+        env_id: the environment's id.
+        picture: PNG bytes of what was to be seen then, where known; only `ClipJudge` looks.
+    """
+
+    part: Part
+    text: str
+    state: State
+    env_id: str = ""
+    picture: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnScores:
+    """The scores of a turn. `None` where the reply has no such field."""
+
+    grounding: Score | None = None
+    world_modeling: Score | None = None
+
+    def by_part(self) -> tuple[tuple[Part, Score], ...]:
+        """The scores there are."""
+        both: tuple[tuple[Part, Score | None], ...] = (
+            ("grounding", self.grounding),
+            ("world_modeling", self.world_modeling),
+        )
+        return tuple((part, score) for part, score in both if score is not None)
+
+
+class Judge(ABC):
+    """Scores statements. `name` stands in reports; it tells judges and their settings apart."""
+
+    name: str
+    needs_pictures = False
+
+    @abstractmethod
+    def score(self, statement: Statement) -> Score:
+        """Score one statement. Blocks; never raises because of the statement's text."""
+
+    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        """Score a batch, in order. Judges that wait for something override this."""
+        return [self.score(statement) for statement in statements]
+
+
+def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
+    """The statements that a turn's reply makes, at most one a part; none for a blank field."""
+    parsed = turn.parsed
+    made = []
+    if parsed.observation is not None:
+        picture = turn.observed.picture if pictures else None
+        png = picture.png if picture is not None else None
+        made.append(Statement("grounding", parsed.observation, turn.before, turn.env_id, png))
+    if parsed.prediction is not None:
+        picture = turn.result.picture if pictures else None
+        png = picture.png if picture is not None else None
+        made.append(Statement("world_modeling", parsed.prediction, turn.after, turn.env_id, png))
+    return made
+
+
+def score_turn(turn: Turn, judge: Judge) -> TurnScores:
+    """Score what a turn's reply says. Blocks."""
+    made = statements_of(turn, judge.needs_pictures)
+    return TurnScores(**{statement.part: judge.score(statement) for statement in made})
+
+
+async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
+    """Score a batch of turns together.
+
+    Args:
+        turns: any number.
+        judge: is given all statements at once.
+        max_unscored: raise if a larger share of the statements goes unscored; `None` never raises.
+
+    Raises:
+        TooManyUnscoredError: see `max_unscored`.
+    """
+    made = [statements_of(turn, judge.needs_pictures) for turn in turns]
+    scores = iter(await judge.score_many([statement for each in made for statement in each]))
+    scored = [TurnScores(**{statement.part: next(scores) for statement in each}) for each in made]
+    tally = Tally(max_unscored)
+    for each in scored:
+        for _, score in each.by_part():
+            tally.add(score)
+    tally.check()
+    return scored
+
+
+def score_turns_sync(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
+    """`score_turns` for callers without an event loop."""
+    return asyncio.run(score_turns(turns, judge, max_unscored=max_unscored))
+
+
+class Tally:
+    """Counts scored and unscored statements.
+
+    Args:
+        max_unscored: share of unscored statements above which `check` raises; `None` never raises.
+        at_least: statements to wait for before `check` may raise.
+    """
+
+    def __init__(self, max_unscored: float | None = None, at_least: int = 1) -> None:
+        self.max_unscored = max_unscored
+        self.at_least = at_least
+        self.scored = 0
+        self.unscored = 0
+        self.last_reason = ""
+
+    def add(self, score: Score) -> None:
+        """Count a score."""
+        if score.scored:
+            self.scored += 1
+        else:
+            self.unscored += 1
+            self.last_reason = score.reason
+
+    def add_all(self, scores: Iterable[Score]) -> None:
+        """Count scores."""
+        for score in scores:
+            self.add(score)
+
+    def check(self) -> None:
+        """Raise TooManyUnscoredError if too large a share is unscored."""
+        seen = self.scored + self.unscored
+        if self.max_unscored is None or seen < max(self.at_least, 1) or self.unscored <= self.max_unscored * seen:
+            return
+        raise TooManyUnscoredError(
+            f"{self.unscored} of {seen} statements are unscored, more than the {self.max_unscored:.0%} allowed; "
+            f"the last for this reason: {self.last_reason}. Mend the judge, or raise max_unscored"
+        )
