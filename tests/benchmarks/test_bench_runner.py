@@ -130,7 +130,7 @@ def test_environment_of_another_kind_is_refused():
 
 
 def test_environment_says_how_many_episodes_are_sensible(breaking):
-    assert make_tasks([BROKEN])[0][0].episodes == 50
+    assert make_tasks([BROKEN])[0][0].episodes == 128
     breaking.test_episodes = 8
     try:
         assert make_tasks([BROKEN])[0][0].episodes == 8
