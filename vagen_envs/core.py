@@ -72,6 +72,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     """The environment's folder in a prompt pack."""
     field_names: ClassVar[tuple[str, ...]] = ()
     """The placeholders that `_fields` fills in at each observation."""
+    changes_by_itself: ClassVar[bool] = False
+    """Whether the world can change in a turn without an action, as where another player moves."""
     test_episodes: ClassVar[int] = 128
     """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
 
@@ -163,7 +165,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         reply, parsed = self._read(action)
         before = self._state
         executed = self._carry_out(parsed.actions)
-        after: State = self._guarded(self._extract) if executed else before
+        after: State = self._guarded(self._extract) if executed or self.changes_by_itself else before
         solved = self._solved()
         terminated = solved or self._lost()
         self._turns += 1

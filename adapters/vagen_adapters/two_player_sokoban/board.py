@@ -1,0 +1,202 @@
+"""The game itself: one board, two players, and the fewest steps in which both together solve it.
+
+A step is one move of player 0 and then one of player 1. To each other the players are walls.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
+from vagen_envs.errors import LevelError
+from vagen_envs.seeding import HashStream, Split
+from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, cells, draw_level, push
+from vagen_envs.sokoban.simulator import Simulator
+
+PLAYERS = (0, 1)
+
+# Tiles after those of Sokoban: the other player, and the other player on a target.
+OTHER, OTHER_ON_TARGET = 7, 8
+
+_MOST_STATES = 500_000
+_MOST_LEVELS = 1_000
+
+Placement = tuple[int, int, int]
+"""Boxes as a set of cells, the cell of player 0, the cell of player 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One action of one player: the player, the action, and by how much the boxes on targets became more.
+
+    `gained` is `None` if nothing moved.
+    """
+
+    player: int
+    action: str
+    gained: int | None
+
+
+class Board:
+    """A level being played by two.
+
+    Attributes:
+        level: the level of player 0, without player 1.
+        boxes: a bit a cell; players: a cell's number each.
+    """
+
+    def __init__(self, level: Level, second: int) -> None:
+        self.level = level
+        self.boxes = level.boxes
+        self.players = (level.player, second)
+        self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
+
+    def copy(self) -> Board:
+        """The same position on a board of its own."""
+        return Board(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[0]), self.players[1])
+
+    @property
+    def solved(self) -> bool:
+        """Whether every box stands on a target."""
+        return self.boxes == self.level.targets
+
+    def move(self, player: int, action: str) -> Moved:
+        """Move one player."""
+        placement = self._moved((self.boxes, *self.players), player, self._steps[action])
+        if placement is None:
+            return Moved(player, action, None)
+        were, self.boxes, self.players = self.boxes, placement[0], placement[1:]
+        targets = self.level.targets
+        return Moved(player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count())
+
+    def play(self, actions: Sequence[Sequence[str]], limit: int) -> list[Moved]:
+        """The first action of each player, then the second of each, and so on; at most `limit`, until it is solved."""
+        played: list[Moved] = []
+        for step in zip_longest(*actions):
+            for player, action in enumerate(step):
+                if action is None:
+                    continue
+                if self.solved or len(played) == limit:
+                    return played
+                played.append(self.move(player, action))
+        return played
+
+    def state(self, player: int) -> TwoPlayerSokobanState:
+        """The truth now as `player` would tell it."""
+        level = self.level
+
+        def where(mask: int) -> tuple[tuple[int, int], ...]:
+            return tuple([divmod(cell, level.width) for cell in cells(mask)])
+
+        return TwoPlayerSokobanState(
+            level.height,
+            level.width,
+            level.floor,
+            divmod(self.players[player], level.width),
+            divmod(self.players[1 - player], level.width),
+            where(self.boxes),
+            where(level.targets),
+        )
+
+    def tiles(self, player: int) -> bytes:
+        """The tile of each cell as `player` sees it, row by row."""
+        alone = Simulator(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player]))
+        tiles = bytearray(alone.tiles())
+        other = self.players[1 - player]
+        tiles[other] = OTHER_ON_TARGET if self.level.targets >> other & 1 else OTHER
+        return bytes(tiles)
+
+    def plan_alone(self, player: int) -> list[str]:
+        """A shortest solution by one player, the other standing still. Raises LevelError if there is none."""
+        level = self.level
+        alone = Solutions(level.width, level.floor & ~(1 << self.players[1 - player]), level.targets)
+        if level.targets >> self.players[1 - player] & 1:
+            raise LevelError("the other player stands on a target, so nobody can solve this alone; play both")
+        return [ACTIONS[i] for i in alone.moves(self.boxes, self.players[player])]
+
+    def plan_together(self) -> tuple[list[str], list[str]]:
+        """The actions of both players in a solution of fewest steps, by breadth-first search.
+
+        Raises:
+            LevelError: nothing solves this position any more, or it has more states than fit a sensible time.
+        """
+        start: Placement = (self.boxes, *self.players)
+        came: dict[Placement, tuple[Placement, str, str] | None] = {start: None}
+        layer = [start]
+        while layer and len(came) <= _MOST_STATES:
+            following: list[Placement] = []
+            for now in layer:
+                if now[0] == self.level.targets:
+                    return _path(came, now)
+                for placement, one, other in self._steps_from(now):
+                    if placement not in came:
+                        came[placement] = (now, one, other)
+                        following.append(placement)
+            layer = following
+        raise LevelError(
+            "no sequence of moves of both solves this position, or none was found among "
+            f"{len(came)} states; reset for another level, or make the board smaller"
+        )
+
+    def _steps_from(self, now: Placement) -> Iterator[tuple[Placement, str, str]]:
+        """All that one step can lead to; a blocked player stays where it is."""
+        for one, first in self._steps.items():
+            between = self._moved(now, 0, first) or now
+            for other, second in self._steps.items():
+                yield self._moved(between, 1, second) or between, one, other
+
+    def _moved(self, now: Placement, player: int, step: int) -> Placement | None:
+        boxes, one, other = now
+        floor = self.level.floor & ~(1 << (one, other)[1 - player])
+        moved = push(floor, boxes, (one, other)[player], step)
+        if moved is None:
+            return None
+        return (moved[0], moved[1], other) if player == 0 else (moved[0], one, moved[1])
+
+
+def _path(came: dict[Placement, tuple[Placement, str, str] | None], end: Placement) -> tuple[list[str], list[str]]:
+    plans: tuple[list[str], list[str]] = ([], [])
+    while (step := came[end]) is not None:
+        end = step[0]
+        plans[0].append(step[1])
+        plans[1].append(step[2])
+    plans[0].reverse()
+    plans[1].reverse()
+    return plans
+
+
+def draw_board(stream: HashStream, split: Split, **level_options: int) -> Board:
+    """A level of Sokoban with a second player where it is in nobody's way.
+
+    Player 1 starts on a cell that one shortest solution of player 0 leaves untouched, so every level can
+    be solved, if need be by player 0 alone.
+
+    Raises:
+        LevelError: none was found; the message says what to change.
+    """
+    for _ in range(_MOST_LEVELS):
+        level, solutions = draw_level(stream, split, **level_options)
+        used = level.boxes | 1 << level.player
+        boxes, player = level.boxes, level.player
+        for move in solutions.moves(boxes, player):
+            moved = push(level.floor, boxes, player, level.steps()[move])
+            assert moved is not None, "a solution has no blocked move"  # noqa: S101 - narrows the type
+            boxes, player = moved
+            used |= boxes | 1 << player
+        free = _free(level, used)
+        if free:
+            return Board(level, stream.choice(free))
+    raise LevelError(f"no level with room for a second player in {_MOST_LEVELS} tries; make dim_room larger")
+
+
+def _free(level: Level, used: int) -> list[int]:
+    """The cells of the player's part of the floor that are not `used`."""
+    seen = edge = 1 << level.player
+    while edge:
+        around = edge << 1 | edge >> 1 | edge << level.width | edge >> level.width
+        edge = around & level.floor & ~seen
+        seen |= edge
+    return cells(seen & ~used)

@@ -1,0 +1,208 @@
+"""A player's seat at the board: an environment of this package whose world another player changes, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from vagen_adapters.two_player_sokoban.board import PLAYERS, Board, Moved, draw_board
+from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
+from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.grid import tile_set
+from vagen_envs.parsing import ParsedTurn
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.sokoban.levels import ACTIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoPlayerSokobanConfig(EnvConfig):
+    """Options of `vagen_two_player_sokoban_v0`. Rewards are Sokoban's (VAGEN, table 16), shared by both players."""
+
+    level_fields: ClassVar[tuple[str, ...]] = (
+        "dim_room", "num_boxes", "min_solution_length", "max_solution_length"
+    )  # fmt: skip
+    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
+
+    dim_room: tuple[int, int] = (7, 7)
+    """Rows and columns of the grid in cells, the surrounding wall included; 6 to 10 each."""
+    num_boxes: int = 2
+    """Boxes, and targets; 1 to 4."""
+    min_solution_length: int = 7
+    """Fewest moves in which player 0 alone could solve it."""
+    max_solution_length: int = 12
+    """Most moves in which player 0 alone could solve it: what four turns of three actions can do."""
+    max_turns: int = 4
+    """Turns of each player in an episode; it is truncated after the last."""
+    success_reward: float = 10.0
+    """For both, when all boxes stand on targets."""
+    step_reward: float = -0.1
+    """For both, for each action of either after which the task isn't solved."""
+    box_on_target_reward: float = 1.0
+    """For both, for each box that either pushes onto a target."""
+    box_off_target_reward: float = 0.0
+    """For both, for each box that either pushes off a target."""
+    scale: int = 1
+    """Pixels of a tile are 16 times this."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(all(6 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 6 to 10")
+        self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
+        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
+        self.require(
+            self.min_solution_length <= self.max_solution_length <= 60,
+            "max_solution_length",
+            f"from min_solution_length={self.min_solution_length} to 60",
+        )
+        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+
+
+class Table:
+    """What the seats share: the board, and what was played on it in this round."""
+
+    board: Board
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.round: list[Moved] | None = None
+
+    def play(self, actions: Sequence[Sequence[str]], max_steps: int) -> None:
+        """Carry out both players' actions, once a round."""
+        self.round = self.board.play(actions, max_steps - self.steps)
+        self.steps += len(self.round)
+
+
+class TwoPlayerSokobanSeat(VagenEnv):
+    """Two-player Sokoban as one of the players has it. On its own, without `table`, the other one stands still.
+
+    The player itself is green in its picture, the other one blue. A turn's task rewards are the team's;
+    the format reward is its own. `before` and `after` of a turn are the truth before and after the whole
+    round, so a prediction has to reckon with the other player.
+    """
+
+    id = "vagen_two_player_sokoban_v0"
+    config_class = TwoPlayerSokobanConfig
+    prompt_folder = "two_player_sokoban"
+    changes_by_itself = True
+    config: TwoPlayerSokobanConfig
+
+    def __init__(
+        self, player: int = 0, table: Table | None = None, render_mode: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(render_mode, **options)
+        self.player = player
+        self._alone = table is None
+        self.table = table or Table()
+
+    def actions_of(self, reply: str) -> list[str]:
+        """The names of the actions that this reply asks for."""
+        return [action.name for action in self._read(reply)[1].actions]
+
+    # -- a round, which is played before the seats take note of it ---------------------------------
+
+    def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
+        if self._alone:
+            own = [action.name for action in actions]
+            self.table.play([own if player == self.player else [] for player in PLAYERS], self.config.max_steps)
+        self._steps = self.table.steps
+        return tuple([self._told(moved) for moved in self.table.round or () if moved.player == self.player])
+
+    def _told(self, moved: Moved) -> Executed:
+        blocked = f"{moved.action} was blocked." if moved.gained is None else ""
+        return Executed(moved.action, moved.gained is not None, (), blocked)
+
+    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+        config, terms = self.config, list(super()._reward_terms(parsed, executed))
+        played = self.table.round or []
+        gained = [moved.gained for moved in played]
+        counted = {
+            "box_on_target": config.box_on_target_reward * gained.count(1),
+            "box_off_target": config.box_off_target_reward * gained.count(-1),
+            "step": config.step_reward * (len(played) - self._solved()),
+            "success": config.success_reward * self._solved(),
+        }
+        return (*(RewardTerm(name, value) for name, value in counted.items() if value), *terms)
+
+    def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
+        theirs = [moved.action for moved in self.table.round or () if moved.player != self.player]
+        said = f"The other player did: {', '.join(theirs)}." if theirs else "The other player did nothing."
+        return f"{super()._feedback_text(parsed, executed)} {said}"
+
+    # -- the environment ---------------------------------------------------------------------------
+
+    def _actions(self) -> ActionGrammar:
+        return Names(*ACTIONS)
+
+    def _constants(self) -> dict[str, str]:
+        legend = (
+            "Symbols: # wall, _ floor, O target, X box, P you, Q the other player, * box on a target, "
+            "S you on a target, T the other player on a target."
+        )
+        picture = "You are the green figure, the other player is the blue one."
+        return {"legend": {"image": picture, "text": legend}.get(self.config.observation, f"{picture}\n{legend}")}
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        self._tiles = tile_set("vagen_adapters.two_player_sokoban", "tiles.png", self.config.scale)
+        height, width = self.config.dim_room
+        return height * self._tiles.side, width * self._tiles.side, 3
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        if self.player == 0 or self._alone:  # the one who sits down first sets the board up
+            config = self.config
+            self.table.board = draw_board(
+                stream,
+                split,
+                height=config.dim_room[0],
+                width=config.dim_room[1],
+                num_boxes=config.num_boxes,
+                shortest=config.min_solution_length,
+                longest=config.max_solution_length,
+            )
+            self.table.steps, self.table.round = 0, None
+
+    def _content(self) -> str:
+        return content_hash(self.table.board.level.board)
+
+    def _extract(self) -> TwoPlayerSokobanState:
+        return self.table.board.state(self.player)
+
+    def _picture(self) -> Picture:
+        return self._tiles.picture(self.table.board.tiles(self.player), self.config.dim_room[1])
+
+    def _view_text(self) -> str:
+        return self._state.symbolic()
+
+    def _execute(self, action: Action) -> Executed:
+        raise AssertionError("a round is played by the table, not action by action")
+
+    def _solved(self) -> bool:
+        return self.table.board.solved
+
+    def plan(self) -> Sequence[str]:
+        """A shortest solution from here if the other player stands still. Raises LevelError if there is none."""
+        return self.table.board.plan_alone(self.player)
+
+    def imagine(self, actions: Sequence[str]) -> TwoPlayerSokobanState:
+        """The truth after these actions of this player while the other one stands still."""
+        return self.imagine_round([list(actions) if player == self.player else [] for player in PLAYERS])
+
+    def imagine_round(self, actions: Sequence[Sequence[str]]) -> TwoPlayerSokobanState:
+        """The truth after a round in which each player asks for these actions."""
+        ahead = self.table.board.copy()
+        ahead.play(actions, self.config.max_steps - self.table.steps)
+        return ahead.state(self.player)
+
+    def reply_within(self, actions: Sequence[Sequence[str]]) -> str:
+        """The full and truthful reply of this player in a round of these actions."""
+        own = actions[self.player]
+        return self.grammar.render(
+            own,
+            observation=self._state.describe(self.config.representation),
+            reasoning=self._reason(own),
+            prediction=self.imagine_round(actions).describe(self.config.representation),
+        )

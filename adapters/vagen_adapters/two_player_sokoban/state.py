@@ -1,0 +1,72 @@
+"""What is true in two-player Sokoban, as one of the players would tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vagen_envs.grid import Position, relation
+from vagen_envs.turn import State
+
+
+@dataclass(frozen=True, slots=True)
+class TwoPlayerSokobanState(State):
+    """A position of the game, seen by one player.
+
+    Attributes:
+        height, width: of the grid in cells, the surrounding wall included.
+        floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
+        player: (row, column) of the one who tells it, counted from 0 at the upper left.
+        other: (row, column) of the other one.
+        boxes, targets: (row, column) each, in reading order.
+    """
+
+    kind: ClassVar[str] = "two_player_sokoban"
+
+    height: int
+    width: int
+    floor: int
+    player: Position
+    other: Position
+    boxes: tuple[Position, ...]
+    targets: tuple[Position, ...]
+
+    def sentences(self) -> tuple[str, ...]:
+        """The other player, boxes and targets seen from this player, then targets seen from boxes."""
+        boxes, targets = _named("box", self.boxes), _named("target", self.targets)
+        return (
+            relation("the other player", self.other, "the player", self.player),
+            *(relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)),
+            *(relation(target, at, box, box_at) for target, at in targets for box, box_at in boxes),
+        )
+
+    def structured(self) -> str:
+        """As Sokoban's, and the other player's position."""
+        return (
+            f"{{player_position: {self.player}, other_player_position: {self.other}, "
+            f"box_positions: {list(self.boxes)}, target_positions: {list(self.targets)}, "
+            f"grid_size: {(self.height, self.width)}}}"
+        )
+
+    def symbolic(self) -> str:
+        """As Sokoban's, with `Q` for the other player and `T` for the other player on a target."""
+        boxes, targets = set(self.boxes), set(self.targets)
+
+        def symbol(at: Position) -> str:
+            if at == self.player:
+                return "S" if at in targets else "P"
+            if at == self.other:
+                return "T" if at in targets else "Q"
+            if at in boxes:
+                return "*" if at in targets else "X"
+            if at in targets:
+                return "O"
+            return "_" if self.floor >> at[0] * self.width + at[1] & 1 else "#"
+
+        return "\n".join("".join(symbol((row, column)) for column in range(self.width)) for row in range(self.height))
+
+
+def _named(name: str, positions: tuple[Position, ...]) -> list[tuple[str, Position]]:
+    if len(positions) == 1:
+        return [(f"the {name}", positions[0])]
+    return [(f"{name}{i}", at) for i, at in enumerate(positions)]

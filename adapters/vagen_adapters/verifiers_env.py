@@ -1,0 +1,222 @@
+"""Environments of this package for verifiers: a taskset of levels, and an environment that plays them with pictures.
+
+>>> from vagen_adapters.verifiers_env import load_environment
+>>> environment = load_environment("vagen/Sokoban-v0", split="test", num_levels=20)
+
+Or from its command line, where the taskset is called `vagen-adapters`:
+
+    vf-eval vagen-adapters --env.taskset.env-id vagen/Sokoban-v0 -n 20 -m MODEL
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import gymnasium as gym
+from pydantic import Field
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_envs.chat import observation_parts
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import Split
+
+try:
+    import verifiers.v1 as vf
+    from openai import APIError, AsyncOpenAI
+    from verifiers.v1.dialects.chat import message_to_wire
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.verifiers_env", "verifiers", "verifiers") from error
+
+TASKSET_ID = "vagen-adapters"
+"""verifiers finds plug-ins by the name of a top-level package; `vagen_adapters` hands these classes out."""
+
+
+class LevelsConfig(vf.TasksetConfig):
+    """Which levels of which environment. Task `i` is the level of seed `first_seed + i`."""
+
+    env_id: str = "vagen/Sokoban-v0"
+    """An id registered with Gymnasium by this package, or a `VagenEnv` of your own."""
+    split: Split = "train"
+    """Splits share no level, whatever the seeds."""
+    first_seed: int = Field(0, ge=0)
+    num_levels: int = Field(100, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Options of the environment, as for `gym.make`."""
+
+
+class LevelData(vf.TaskData):
+    """All that it takes to set a level up again."""
+
+    env_id: str
+    split: Split
+    seed: int
+    options: dict[str, Any]
+
+
+class LevelTask(vf.Task[LevelData]):
+    """A level. Its rewards and metrics come from the turns played, see `record`."""
+
+
+class Levels(vf.Taskset[LevelTask, LevelsConfig]):
+    """The levels that a `LevelsConfig` describes."""
+
+    def load(self) -> Iterator[LevelTask]:
+        config = self.config
+        with contextlib.closing(make(config.env_id, config.options)) as env:
+            system_prompt = env.system_prompt
+        for seed in range(config.first_seed, config.first_seed + config.num_levels):
+            yield LevelTask(
+                LevelData(
+                    name=f"{config.env_id}/{config.split}/{seed}",
+                    system_prompt=system_prompt,
+                    env_id=config.env_id,
+                    split=config.split,
+                    seed=seed,
+                    options=config.options,
+                ),
+                config.task,
+            )
+
+
+class ChatConfig(vf.HarnessConfig):
+    """Of `Chat`; has nothing of its own."""
+
+    id: str = TASKSET_ID
+
+
+class Chat(vf.Harness[ChatConfig]):
+    """One model call a turn, made in this process; verifiers' own chat harness starts a program for each turn."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],
+        data: vf.TaskData,
+    ) -> vf.ProgramResult:
+        """Send the conversation to `endpoint`, where verifiers records it and passes it on."""
+        system_prompt, prompt = self.resolve_prompt(data)
+        messages: list[Any] = [{"role": "system", "content": system_prompt}] if system_prompt else []
+        messages += [message_to_wire(message) for message in cast("Sequence[Any]", prompt or [])]
+        async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
+            try:
+                await client.chat.completions.create(model=ctx.model, messages=messages)
+            except APIError as error:  # verifiers decides what a refused call means
+                return vf.ProgramResult(exit_code=1, stdout="", stderr=f"{type(error).__name__}: {error}")
+        return vf.ProgramResult(exit_code=0, stdout="", stderr="")
+
+
+class PlayConfig(vf.EnvConfig):
+    """Of `Play`."""
+
+    player: vf.AgentConfig = vf.AgentConfig(harness=ChatConfig(), runtime=vf.SubprocessConfig())
+    """The model that plays."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Weights of the reward terms by name (`success`, `format`, …), 1 where none is given."""
+
+
+class Play(vf.Env[PlayConfig]):
+    """Plays a level: each observation is a user message with its picture, each reply a turn of the environment."""
+
+    async def run(self, task: LevelTask, agents: vf.Agents) -> None:
+        """Play the level to its end, or until the player has spent its limits."""
+        data = task.data
+        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in the thread that made them
+
+            def call(function: Any, *args: Any) -> Any:
+                return asyncio.get_running_loop().run_in_executor(pool, function, *args)
+
+            env: VagenEnv = await call(make, data.env_id, data.options)
+            turns: list[Turn] = []
+            try:
+                now: Observation = await call(reset, env, data.seed, data.split)
+                async with agents.player.interaction(task) as interaction:
+                    over = False
+                    while not over:
+                        message = {"role": "user", "content": observation_parts(now)}
+                        segment = await interaction.turn([message])
+                        if segment.terminated:  # the player's limit, or an error, which verifiers records
+                            break
+                        *_, terminated, truncated, info = await call(env.step, segment.last_reply)
+                        turns.append(info["turn"])
+                        now = info["turn"].result
+                        over = terminated or truncated
+                    if not interaction.trace.errors:
+                        record(interaction.trace, turns, self.config.weights)
+            finally:
+                await call(env.close)
+
+
+def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
+    """Put an episode on its trace.
+
+    Rewards: each reward term, summed over the episode. Metrics: `success` (0 or 1), `turns`, and the share of
+    turns for each true-or-false metric of the environment (`action_is_valid`, …); other numbers by their mean.
+    `trace.info["turns"]` has the turns in JSON form, to be read with `Turn.from_json`.
+    """
+    terms: dict[str, float] = {}
+    metrics: dict[str, list[float]] = {}
+    for turn in turns:
+        for term in turn.rewards:
+            terms[term.name] = terms.get(term.name, 0.0) + term.value
+        for name, value in turn.metrics.items():
+            if not isinstance(value, str):
+                metrics.setdefault(name, []).append(float(value))
+    for name, value in terms.items():
+        trace.record_reward(name, value, weights.get(name, 1.0))
+    trace.record_metrics({name: sum(values) / len(values) for name, values in metrics.items()})
+    trace.record_metrics({"success": float(bool(turns) and turns[-1].success), "turns": len(turns)})
+    trace.info["turns"] = [turn.to_json() for turn in turns]
+
+
+def make(env_id: str, options: Mapping[str, Any]) -> VagenEnv:
+    """The environment without Gymnasium's wrappers."""
+    return cast(VagenEnv, gym.make(env_id, **options).unwrapped)
+
+
+def reset(env: VagenEnv, seed: int, split: Split) -> Observation:
+    """The first observation of a level, with its picture."""
+    shown, _ = env.reset(seed=seed, options={"split": split})
+    return Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
+
+
+def load_environment(
+    env_id: str,
+    *,
+    split: Split = "train",
+    first_seed: int = 0,
+    num_levels: int = 100,
+    weights: Mapping[str, float] | None = None,
+    max_model_turns: int | None = None,
+    **options: Any,
+) -> Play:
+    """A verifiers environment over levels of `env_id`.
+
+    Args:
+        env_id: such as `"vagen/Sokoban-v0"`.
+        split: which of the disjoint splits levels are drawn from.
+        first_seed: task `i` is the level of seed `first_seed + i`.
+        num_levels: how many tasks there are.
+        weights: of the reward terms by name, 1 where none is given.
+        max_model_turns: ends an episode after so many replies, if the environment doesn't before.
+        options: for `gym.make`.
+    """
+    taskset = LevelsConfig(
+        id=TASKSET_ID, env_id=env_id, split=split, first_seed=first_seed, num_levels=num_levels, options=options
+    )
+    player = PlayConfig().player.model_copy(update={"max_turns": max_model_turns})
+    return Play(PlayConfig(taskset=taskset, weights=dict(weights or {}), player=player))

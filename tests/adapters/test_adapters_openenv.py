@@ -1,0 +1,127 @@
+"""OpenEnv's real server and client over loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("openenv.core")
+pytest.importorskip("uvicorn")
+
+import uvicorn
+from websockets.asyncio.client import connect
+
+from vagen_adapters.openenv_env import Reply, VagenClient, create_app
+from vagen_envs import ENV_IDS, Turn
+from vagen_envs.errors import ConfigError
+
+GRIDS = [env_id for env_id in ENV_IDS if env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
+
+
+class Served:
+    """A server in a thread of this process."""
+
+    def __init__(self, env_id, **options):
+        app = create_app(env_id, **options)
+        self.server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        deadline = time.monotonic() + 60
+        while not self.server.started:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.02)
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join(20)
+
+
+def local_episode(env_id, seed, split="test"):
+    """The oracle's episode in this process: replies and turns."""
+    env = gym.make(env_id)
+    env.reset(seed=seed, options={"split": split})
+    replies, turns, over = [], [], False
+    while not over:
+        replies.append(env.unwrapped.oracle_reply())
+        *_, terminated, truncated, info = env.step(replies[-1])
+        turns.append(info["turn"])
+        over = terminated or truncated
+    return replies, turns
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_an_episode_is_the_same_as_in_this_process(env_id):
+    replies, turns = local_episode(env_id, 3)
+    with Served(env_id) as url, VagenClient(base_url=url).sync() as env:
+        result = env.reset(seed=3, split="test", episode_id="mine")
+        assert (result.reward, result.done) == (None, False)
+        pictures = [result.observation.picture]
+        for reply, turn in zip(replies, turns, strict=True):
+            result = env.step(Reply(text=reply))
+            pictures.append(result.observation.picture)
+            assert Turn.from_json(result.observation.turn, {each.sha256: each for each in pictures}) == turn
+            assert result.reward == pytest.approx(turn.reward)
+            assert result.done == (turn.terminated or turn.truncated)
+        state = env.state()
+        assert (state.episode_id, state.step_count, state.env_id) == ("mine", len(turns), env_id)
+        assert state.level == turns[-1].level
+        assert state.system_prompt == gym.make(env_id).unwrapped.system_prompt
+
+
+def test_many_sessions_do_not_mix():
+    episodes = [local_episode("vagen/Sokoban-v0", seed) for seed in range(8)]
+
+    async def play(url, seed):
+        replies, turns = episodes[seed]
+        async with VagenClient(base_url=url) as env:
+            await env.reset(seed=seed, split="test")
+            seen = [(await env.step(Reply(text=reply))).observation for reply in replies]
+            assert [Turn.from_json(each.turn).after for each in seen] == [turn.after for turn in turns]
+
+    async def all_at_once(url):
+        await asyncio.gather(*(play(url, seed) for seed in range(8)))
+
+    with Served("vagen/Sokoban-v0", max_sessions=8) as url:
+        asyncio.run(all_at_once(url))
+
+
+def test_one_session_too_many_is_refused_and_the_others_go_on():
+    async def crowd(url):
+        async with VagenClient(base_url=url) as one, VagenClient(base_url=url) as other:
+            await one.reset(seed=0)
+            await other.reset(seed=1)
+            # Read as it comes: OpenEnv's client sends first, and may find the connection closed already.
+            async with connect(url.replace("http", "ws") + "/ws") as third:
+                assert json.loads(await third.recv())["data"]["code"] == "CAPACITY_REACHED"
+            assert (await one.step(Reply(text=""))).observation.turn is not None
+
+    with Served("vagen/Sokoban-v0", max_sessions=2) as url:
+        asyncio.run(crowd(url))
+
+
+def test_what_is_wrong_is_said_and_the_session_goes_on():
+    with Served("vagen/Sokoban-v0") as url, VagenClient(base_url=url).sync() as env:
+        with pytest.raises(RuntimeError, match="no running episode"):
+            env.step(Reply(text="too early"))
+        with pytest.raises(RuntimeError, match="unknown split"):
+            env.reset(seed=0, split="tset")
+        assert env.reset(seed=0).observation.picture is not None
+        assert env.step(Reply(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
+    with pytest.raises(ConfigError, match="num_boxes"):
+        create_app("vagen/Sokoban-v0", num_box=2)
+
+
+def test_text_observations_have_no_picture():
+    with Served("vagen/FrozenLake-v0", observation="text") as url, VagenClient(base_url=url).sync() as env:
+        seen = env.reset(seed=0).observation
+        assert (seen.png, seen.picture) == (None, None)
+        assert "<image>" not in seen.text

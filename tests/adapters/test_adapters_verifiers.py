@@ -1,0 +1,188 @@
+"""verifiers' own evaluation command, against a chat endpoint on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("verifiers.v1")
+
+import verifiers.v1 as vf
+
+from vagen_adapters.verifiers_env import Levels, LevelsConfig, load_environment
+from vagen_envs import Picture, Turn
+
+
+class Endpoint:
+    """Chat completions over HTTP. `reply` maps a request's messages to a text, or to a status."""
+
+    def __init__(self):
+        self.reply = lambda messages: ""
+        self.requests = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                endpoint.requests.append(body)
+                said = endpoint.reply(body["messages"])
+                status, data = (
+                    (200, completion(said)) if isinstance(said, str) else (said, {"error": {"message": "no"}})
+                )
+                payload = json.dumps(data).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def completion(text):
+    return {
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    monkeypatch.setenv("LOCAL_KEY", "none")
+    endpoint = Endpoint()
+    yield endpoint
+    endpoint.server.shutdown()
+    endpoint.server.server_close()
+
+
+def picture_of(message):
+    (url,) = [part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url"]
+    return Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,")))
+
+
+def oracle(env_id, seeds, split="test", **options):
+    """By the picture a level opens with: what the oracle replies there, turn by turn, and the episode's turns."""
+    known = {}
+    env = gym.make(env_id, **options)
+    for seed in seeds:
+        observation, _ = env.reset(seed=seed, options={"split": split})
+        name = Picture(observation["image"]).sha256
+        replies, turns, over = [], [], False
+        while not over:
+            replies.append(env.unwrapped.oracle_reply())
+            *_, terminated, truncated, info = env.step(replies[-1])
+            turns.append(info["turn"])
+            over = terminated or truncated
+        known[name] = replies, turns
+    return known
+
+
+def evaluate(folder, endpoint, *args):
+    """`vf-eval`, and the traces it wrote."""
+    command = [Path(sys.executable).with_name("vf-eval"), "vagen-adapters", "-m", "local", "--no-push", "--no-rich",
+               "--client.base-url", endpoint.url, "--client.api-key-var", "LOCAL_KEY",
+               "-o", folder, "--run.name", "run", *args]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=folder, check=False)
+    lines = (folder / "run" / "traces.jsonl").read_text().splitlines()
+    episodes = [json.loads(line) for line in lines]
+    assert episodes, done.stderr[-2000:]
+    return [trace for episode in episodes for trace in episode.get("traces", [episode])]
+
+
+def play(environment, endpoint):
+    """One episode of the environment's only task, in this process."""
+    client = vf.EvalClientConfig(base_url=endpoint.url, api_key_var="LOCAL_KEY")
+
+    async def run():
+        async with environment.serving():
+            (task,) = environment.taskset
+            context = vf.ModelContext(model="local", client=client, sampling=vf.SamplingConfig())
+            return await environment.run_episode(task, context)
+
+    return asyncio.run(run())
+
+
+def test_the_oracle_solves_all_in_the_evaluation_command(endpoint, tmp_path):
+    known = oracle("vagen/Sokoban-v0", range(3))
+
+    def reply(messages):
+        shown = [message for message in messages if message["role"] == "user"]
+        return known[picture_of(shown[0]).sha256][0][len(shown) - 1]
+
+    endpoint.reply = reply
+    traces = evaluate(
+        tmp_path, endpoint, "--env.taskset.env-id", "vagen/Sokoban-v0", "--env.taskset.split", "test", "-n", "3"
+    )
+    assert len(traces) == 3
+    expected = sorted(sum(turn.reward for turn in turns) for _, turns in known.values())
+    assert sorted(sum(each["score"] * each["weight"] for each in trace["rewards"].values()) for trace in traces) == (
+        pytest.approx(expected)
+    )
+    for trace in traces:
+        assert trace["ok"]
+        assert trace["metrics"]["success"] == 1.0
+        assert trace["metrics"]["action_is_valid"] == 1.0
+        assert {"success", "format"} <= set(trace["rewards"])
+        turns = [Turn.from_json(turn) for turn in trace["info"]["turns"]]
+        assert trace["metrics"]["turns"] == len(turns)
+        assert turns in [played for _, played in known.values()]
+    first = endpoint.requests[0]["messages"]
+    assert first[0] == {"role": "system", "content": gym.make("vagen/Sokoban-v0").unwrapped.system_prompt}
+
+
+def test_a_model_that_fails_is_an_error_and_no_score(endpoint):
+    endpoint.reply = lambda messages: 400
+    episode = play(load_environment("vagen/Sokoban-v0", num_levels=1), endpoint)
+    assert not episode.ok
+    assert episode.traces[0].errors
+    assert "success" not in episode.traces[0].metrics
+
+
+def test_the_players_limit_ends_the_exchange(endpoint):
+    endpoint.reply = lambda messages: "nothing"
+    environment = load_environment("vagen/Sokoban-v0", num_levels=1, max_model_turns=2)
+    (trace,) = play(environment, endpoint).traces
+    assert len(endpoint.requests) == 2
+    assert trace.metrics["turns"] == 2
+    assert trace.metrics["success"] == 0.0
+
+
+def test_load_environment_plays_with_weights_and_options(endpoint):
+    known = oracle("vagen/FrozenLake-v0", [5], "val", is_slippery=False)
+    (replies, turns), *_ = known.values()
+    endpoint.reply = lambda messages: replies[sum(message["role"] == "user" for message in messages) - 1]
+    environment = load_environment(
+        "vagen/FrozenLake-v0", split="val", first_seed=5, num_levels=1, weights={"format": 0.0}, is_slippery=False
+    )
+    episode = play(environment, endpoint)
+    assert episode.ok, episode.errors
+    (trace,) = episode.traces
+    without_format = sum(term.value for turn in turns for term in turn.rewards if term.name != "format")
+    assert trace.reward == pytest.approx(without_format)
+    pictures = [picture_of(message) for message in endpoint.requests[-1]["messages"] if message["role"] == "user"]
+    assert [each.sha256 for each in pictures] == [turn.observed.picture.sha256 for turn in turns]
+    assert all(
+        np.array_equal(each.pixels, turn.observed.picture.pixels) for each, turn in zip(pictures, turns, strict=True)
+    )
+
+
+def test_tasks_name_their_levels():
+    tasks = list(Levels(LevelsConfig(id="vagen-adapters", split="val", first_seed=7, num_levels=2)))
+    assert [task.data.name for task in tasks] == ["vagen/Sokoban-v0/val/7", "vagen/Sokoban-v0/val/8"]
+    assert len({task.key for task in tasks}) == 2
