@@ -14,9 +14,9 @@ _ENV_ID = "vagen/PrimitiveSkill-v0"
 
 VULKAN_MEND = (
     "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
-    'on Debian 12, as root, run `echo "deb http://deb.debian.org/debian bookworm-backports main" > '
-    "/etc/apt/sources.list.d/backports.list && apt-get update && apt-get install -y --no-install-recommends "
-    "-t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0`; on Debian 13 and Ubuntu 24.04 "
+    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
+    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
+    "(in a clone, `sh scripts/setup_vulkan.sh` does both); on Debian 13 and Ubuntu 24.04 "
     "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by VK_DRIVER_FILES=/path/to/lvp_icd.json. "
     'Without pictures, with observation="text", none is needed'
 )
