@@ -186,7 +186,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
             after,
             self._reward_terms(parsed, executed),
             {
-                "action_is_valid": bool(parsed.actions) and not _has_refused(parsed),
+                "action_is_valid": bool(parsed.actions) and not parsed.refused,
                 "action_is_effective": any(each.effective for each in executed),
                 "success": solved,
                 **self._metrics(),
@@ -411,7 +411,3 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     def _reason(self, actions: Sequence[str]) -> str:
         """The oracle's words for why it does this."""
         return f"The next step of the shortest way is {', '.join(actions)}."
-
-
-def _has_refused(parsed: ParsedTurn) -> bool:
-    return any(problem.code in ("unknown_action", "bad_argument") for problem in parsed.problems)

@@ -15,6 +15,10 @@ FORMAT_CODES = frozenset({
 `bad_argument`, `too_many_actions`, `withheld`."""
 
 
+REFUSED_CODES = frozenset({"unknown_action", "bad_argument"})
+"""Problems of a piece of an answer that can't be executed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong with a reply.
@@ -61,13 +65,14 @@ class ParsedTurn:
         return any(problem.code == "too_many_actions" for problem in self.problems)
 
     @property
+    def refused(self) -> bool:
+        """Whether a piece of the answer isn't an action of this environment."""
+        return any(problem.code in REFUSED_CODES for problem in self.problems)
+
+    @property
     def format_correct(self) -> bool:
         """What earns the format reward: well formed, at least one action, every action valid."""
-        return (
-            self.well_formed
-            and bool(self.actions)
-            and not any(problem.code in ("unknown_action", "bad_argument") for problem in self.problems)
-        )
+        return self.well_formed and bool(self.actions) and not self.refused
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ParsedTurn:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from vagen_envs.actions import Action, ActionGrammar, Refused
-from vagen_envs.parsed import FORMAT_CODES, ParsedTurn, Problem
+from vagen_envs.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
 from vagen_envs.tags import answer_span, field_text, find_tags, format_problems, native_thinking_end, without_tags
 
 __all__ = [
@@ -234,7 +234,7 @@ class Grammar:
                 problems.append(Problem(read.code, read.message, left, right))
                 break
             actions.append(read)
-        if not actions and not (problems and problems[-1].code in _ACTION_CODES):
+        if not actions and not (problems and problems[-1].code in REFUSED_CODES):
             problems.append(Problem("no_action", "the answer has no action", start, end))
         return tuple(actions)
 
@@ -249,6 +249,3 @@ class Grammar:
             if piece:
                 yield piece, left, right
             left = right + len(self.separator)
-
-
-_ACTION_CODES = ("unknown_action", "bad_argument")
