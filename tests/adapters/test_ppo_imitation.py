@@ -1,5 +1,7 @@
 """Imitation of noisy play: what the tiny model starts from."""
 
+import itertools
+
 import gymnasium as gym
 import pytest
 
@@ -45,7 +47,10 @@ def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     with torch.no_grad():
         before = float(imitation_loss(model, codec, sequences[:8]))
     told = []
-    imitate(model, codec, sequences, passes=5, batch_size=4, learning_rate=3e-3, report=lambda *each: told.append(each))
+    imitate(
+        model, codec, itertools.cycle(sequences), 30, batch_size=4, learning_rate=3e-3,
+        report=lambda *each: told.append(each),
+    )  # fmt: skip
     with torch.no_grad():
         after = float(imitation_loss(model, codec, sequences[:8]))
     assert [number for number, _ in told] == list(range(30))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -54,32 +55,35 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
 def imitate(
     model: Any,
     codec: Codec,
-    sequences: Sequence[TokenSequence],
+    sequences: Iterable[TokenSequence],
+    updates: int,
     *,
-    passes: int = 3,
-    batch_size: int = 32,
+    batch_size: int = 16,
     learning_rate: float = 2e-3,
-    seed: int = 0,
     report: Callable[[int, float], None] | None = None,
 ) -> None:
     """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
 
+    Sequences are taken as they come, each once: play by rule costs a tenth of learning from it, and a model that
+    sees the same few thousand episodes again learns them by heart.
+
     Args:
         model: the policy, trained in place.
         codec: its codec.
-        sequences: `training_sequences` of demonstrations.
-        passes: over all sequences, each newly shuffled.
+        sequences: `training_sequences` of demonstrations, at least `updates * batch_size`.
+        updates: how many.
         batch_size: sequences in an update.
-        learning_rate: at the beginning.
-        seed: of the shuffling.
+        learning_rate: at its highest, after a twentieth of the updates.
         report: is told the number of each update and its loss.
     """
-    batches = list(_shuffled(len(sequences), batch_size, passes, seed))
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
+    )
+    source = iter(sequences)
     model.train()
-    for number, rows in enumerate(batches):
-        loss = imitation_loss(model, codec, [sequences[row] for row in rows.tolist()])
+    for number in range(updates):
+        loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -102,7 +106,7 @@ def imitation_loss(model: Any, codec: Codec, sequences: Sequence[TokenSequence])
 
 
 def demonstrations(
-    env: gym.Env[Any, Any], codec: Codec, levels: Sequence[Level], *, oracle_share: float = 0.35
+    env: gym.Env[Any, Any], codec: Codec, levels: Iterable[Level], *, oracle_share: float = 0.35
 ) -> Iterator[TokenSequence]:
     """The training sequences of `demonstrate` on each level, whole episodes."""
     for level in levels:
@@ -119,9 +123,3 @@ def _truthful(core: Any, actions: Sequence[str]) -> str:
         prediction=core.imagine(actions).describe(representation),
     )
     return reply
-
-
-def _shuffled(rows: int, batch_size: int, passes: int, seed: int) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(passes):
-        yield from torch.split(torch.randperm(rows, generator=generator), batch_size)
