@@ -246,7 +246,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         turn_ids, weights = scored.turn_ids[rows, :width], weights[:, :width]
         loss = torch.zeros((), device=args.device)
         parts: dict[str, Tensor] = {}
-        if number >= args.critic_warmup_rollouts:
+        if number >= args.critic_warmup_rollouts or args.advantage in WITHOUT_CRITIC:
             logprobs, entropies = self._policy_scores(self.model.policy, inputs)
             sampled = scored.advantages.mask[rows, :width]
             old = scored.old_logprobs[rows, :width]
