@@ -9,6 +9,7 @@ pytest.importorskip("typer")
 from vagen_benchmarks import proof_report
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proving import load_proof, prove, report
+from vagen_envs import RewardTerm
 
 SMALL = """
 env = "vagen/FrozenLake-v0"
@@ -57,6 +58,9 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # the model has learned nothing, so that a real judge would find no words to score
+    paid = RewardTerm("grounding", 0.25)
+    monkeypatch.setattr("vagen_adapters.ppo.reasoning.reasoning_score", lambda weights: lambda turn: [paid])
     (tmp_path / "small.toml").write_text(SMALL)
     proof, out, told = load_proof(str(tmp_path / "small.toml")), tmp_path / "out", []
     prove(proof, out, told.append, recipes=["vagen-full"])
@@ -69,6 +73,6 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     assert "`grpo-mask`" in written
     found = json.loads((out / "results.json").read_text())
     assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
-    assert len(found["runs"][1]["curves"]["reward/grounding"]) == 2
+    assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]
     assert "reward/grounding" not in found["runs"][0]["curves"]
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
