@@ -87,7 +87,7 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, one of `vagen models`, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -139,6 +139,9 @@ def bench(
         **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
     agents = make_agents(agent or ["oracle", "random"], asked, models)
+    for player in agents:
+        for task in tasks:
+            player.check(task.env_id, task.config)
     named = {"name": plan.name, **plan.data} if plan else None
     made = Protocol(tuple(tasks), tuple(each.describe() for each in agents), repeats, named)
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")

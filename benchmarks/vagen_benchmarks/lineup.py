@@ -1,4 +1,4 @@
-"""Agents by name: `oracle`, `random`, a model of the registry, or `provider:id`."""
+"""Agents by name: `oracle`, `random`, `tiny`, a model of the registry, or `provider:id`."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ def make_agents(names: Iterable[str], asked: Asked, models: Path | None = None) 
 def _make(name: str, asked: Asked, registry: Registry) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
+    if name == "tiny":
+        from vagen_benchmarks.tiny_agent import Tiny
+
+        return Tiny()
     from vagen_benchmarks.chat_agent import ChatAgent
 
     base_url = asked.base_url

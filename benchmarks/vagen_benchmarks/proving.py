@@ -108,13 +108,12 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
         seeds: only these.
     """
     start = out / "start"
-    if not (start / "result.json").is_file():
+    if not start.is_dir():
         tell("imitating noisy play")
-        begun = time.perf_counter()
-        imitate_play(proof.env, start, proof.start, proof.options, tell)
-        write(start / "result.json", {
-            "seconds": time.perf_counter() - begun, "start": dataclasses.asdict(proof.start), **measure(start, proof),
-        })  # fmt: skip
+        imitate_play(proof.env, out / "start.part", proof.start, proof.options, tell)
+        (out / "start.part").rename(start)
+    if not (start / "result.json").is_file():
+        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **measure(start, proof)})
     tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
     for seed in proof.seeds:
         for recipe in proof.recipes:

@@ -191,7 +191,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
-                rewards[row, turn] = episodes[episode].turns[turn].reward
+                rewards[row, turn] = episodes[episode].turns[turn].reward * self.args.reward_scale
         kl_rewards = None
         if reference is not None and self.args.kl_coef:
             kl_rewards = -self.args.kl_coef * losses.kl_estimates(logprobs, reference, self.args.kl_estimator)
