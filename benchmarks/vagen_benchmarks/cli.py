@@ -87,7 +87,8 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, one of `vagen models`, or PROVIDER:MODEL.")
+        Names,
+        typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, one of `vagen models`, or PROVIDER:MODEL."),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[

@@ -33,6 +33,8 @@ from vagen_envs.errors import did_you_mean
 HERE = Path(__file__).parent / "proofs"
 FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
+FIRST_RETURN = 2_000_000
+"""The first seed of the play that the critic learns from."""
 BATCH = 16
 """Demonstrations in an update."""
 CURVES = (
@@ -52,7 +54,9 @@ class Start:
     Attributes:
         episodes: of noisy play, each seen once.
         oracle_share: share of turns that the oracle plays; the others are random.
-        learning_rate: at the beginning.
+        learning_rate: of the policy, at its highest.
+        critic_episodes: of further play, whose returns the critic learns.
+        reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
         layers, hidden: size of the text model.
         seed: of the weights.
@@ -61,6 +65,8 @@ class Start:
     episodes: int = 14_000
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
+    critic_episodes: int = 3200
+    reward_scale: float = 0.1
     vocabulary: int = 1024
     layers: int = 3
     hidden: int = 128
@@ -143,6 +149,7 @@ def report(proof: Proof, out: Path) -> Path:
 def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
     from vagen_adapters.ppo import imitation, tiny
+    from vagen_adapters.ppo.actor_critic import ActorCritic
     from vagen_adapters.ppo.episodes import Level
 
     texts = tiny.texts_of([env_id], levels=200, **options)
@@ -158,10 +165,21 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     env = gym.make(env_id, **options)
     levels = (Level(FIRST_DEMONSTRATION + number) for number in range(start.episodes))
     played = imitation.demonstrations(env, codec, levels, oracle_share=start.oracle_share)
-    updates = max(1, start.episodes // BATCH)
-    imitation.imitate(model, codec, played, updates, batch_size=BATCH, learning_rate=start.learning_rate, report=report)
-    env.close()
+    imitation.imitate(
+        model, codec, played, max(1, start.episodes // BATCH), batch_size=BATCH, learning_rate=start.learning_rate,
+        report=report,
+    )  # fmt: skip
     model.save_pretrained(out)
+    both = ActorCritic.from_pretrained(str(out))
+    episodes = (
+        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.oracle_share)
+        for number in range(start.critic_episodes)
+    )
+    imitation.teach_critic(
+        both, codec, episodes, start.critic_episodes // BATCH, reward_scale=start.reward_scale, batch_size=BATCH
+    )
+    both.save_pretrained(out)
+    env.close()
 
 
 def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:

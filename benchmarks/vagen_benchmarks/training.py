@@ -40,7 +40,13 @@ def register(app: typer.Typer, parse_options: OptionParser) -> None:
     ) -> None:
         """Make a tiny model and teach it the format and some skill, by imitation."""
         _require_extra("vagen warmstart")
-        start = Start(episodes=episodes, oracle_share=oracle_share, vocabulary=vocabulary, seed=seed)
+        start = Start(
+            episodes=episodes,
+            critic_episodes=episodes // 4,
+            oracle_share=oracle_share,
+            vocabulary=vocabulary,
+            seed=seed,
+        )
         imitate_play(resolve_id(env), out, start, parse_options(option or []), typer.echo)
         typer.echo(f"{out} holds the model")
 

@@ -43,8 +43,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         advantage: one of the estimators of `advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         bootstrap_truncated: whether the observation after a truncated episode has a value (paper 003).
-        reward_scale: what rewards are multiplied by before advantages and the critic's targets are made of them. A small
-            critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
+        reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
+            small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
         whiten: whether advantages are brought to mean 0 and variance 1 over a rollout.
         kl_coef: β of the KL penalty in the reward.
         kl_loss_coef: weight of the KL estimate (k3) in the loss.
