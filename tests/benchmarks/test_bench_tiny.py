@@ -55,7 +55,6 @@ def test_its_weights_are_small_and_their_card_names_every_environment():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--env", "svg"], "has not learned"),
         (["--env", "frozenlake", "-o", "size=5"], "size=4, not 5"),
         (["--env", "frozenlake", "--strategy", "no_think"], "strategy='grounding_world_modeling'"),
     ],
@@ -66,6 +65,12 @@ def test_what_it_has_not_learned_is_said_before_anything_is_played(words, messag
         CliRunner().invoke(app, ["bench", "--agent", "tiny", *words, "--out", str(tmp_path / "run")],
                            catch_exceptions=False)  # fmt: skip
     assert not (tmp_path / "run").exists()
+
+
+def test_an_environment_it_does_not_know_is_refused_with_those_it_does():
+    pytest.importorskip("trl")
+    with pytest.raises(ProtocolError, match=r"has not learned vagen/Navigation-v0.*--env vagen/FrozenLake-v0"):
+        Tiny().check("vagen/Navigation-v0", {})
 
 
 def test_without_torch_the_extra_is_named(monkeypatch):
