@@ -35,8 +35,8 @@ FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
 FIRST_RETURN = 2_000_000
 """The first seed of the play that the critic learns from."""
-BATCH = 16
-"""Demonstrations in an update."""
+FIRST_BRIEF = 3_000_000
+"""The first seed of the play without words, where there was some with words before."""
 CURVES = (
     "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
     "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
@@ -52,6 +52,9 @@ class Start:
     """The imitation that every training begins from.
 
     Attributes:
+        sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
+            see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
+        sight_oracle_share: as `oracle_share`, of that play.
         episodes: of noisy play, each seen once.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
@@ -62,6 +65,8 @@ class Start:
         seed: of the weights.
     """
 
+    sight_episodes: int = 0
+    sight_oracle_share: float = 0.7
     episodes: int = 14_000
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
@@ -152,31 +157,39 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     from vagen_adapters.ppo.actor_critic import ActorCritic
     from vagen_adapters.ppo.episodes import Level
 
-    texts = tiny.texts_of([env_id], levels=200, **options)
+    with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
+    texts = tiny.texts_of([env_id], levels=200, **with_words)
     size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
     tiny.save_tiny(out, texts, seed=start.seed, **size)
     model, codec = tiny.load(out)
-    tell(f"{sum(each.numel() for each in model.parameters()):,} parameters, {start.episodes} episodes to imitate")
+    tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
+
+    def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
+        env = gym.make(env_id, **options)
+        levels = (Level(first + number) for number in range(episodes))
+        played = imitation.demonstrations(env, codec, levels, oracle_share=share)
+        updates = max(1, episodes // size)
+        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=report)
+        env.close()
 
     def report(update: int, loss: float) -> None:
         if update % 50 == 0:
             tell(f"update {update}: loss {loss:.3f}")
 
-    env = gym.make(env_id, **options)
-    levels = (Level(FIRST_DEMONSTRATION + number) for number in range(start.episodes))
-    played = imitation.demonstrations(env, codec, levels, oracle_share=start.oracle_share)
-    imitation.imitate(
-        model, codec, played, max(1, start.episodes // BATCH), batch_size=BATCH, learning_rate=start.learning_rate,
-        report=report,
-    )  # fmt: skip
+    if start.sight_episodes:
+        teach(FIRST_DEMONSTRATION, start.sight_episodes, start.sight_oracle_share, with_words, 16, start.learning_rate)
+        teach(FIRST_BRIEF, start.episodes, start.oracle_share, options, 32, start.learning_rate / 2)
+    else:
+        teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
     model.save_pretrained(out)
+    env = gym.make(env_id, **options)
     both = ActorCritic.from_pretrained(str(out))
     episodes = (
         imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.oracle_share)
         for number in range(start.critic_episodes)
     )
     imitation.teach_critic(
-        both, codec, episodes, start.critic_episodes // BATCH, reward_scale=start.reward_scale, batch_size=BATCH
+        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale, learning_rate=3e-4
     )
     both.save_pretrained(out)
     env.close()
