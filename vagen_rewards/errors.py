@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 
 __all__ = [
     "BudgetSpentError",
@@ -29,10 +29,6 @@ class TooManyUnscoredError(RewardError, RuntimeError):
 
 class BudgetSpentError(RewardError, RuntimeError):
     """The judge's cap on dollars or tokens is reached."""
-
-
-class SampleError(RewardError, ValueError):
-    """A row of a data set is not a sample of the V-Triune schema."""
 
 
 class VerifierError(RewardError, ValueError):
