@@ -178,7 +178,8 @@ def episodes_end_once(factory: Factory, seeds: Sequence[int]) -> None:
     with _made(factory) as env:
         turns = [turn for _, turn in _play(env, seeds[0], lambda _: "nothing") if turn is not None]
         _require(len(turns) == env.config.max_turns, f"{len(turns)} idle turns, not max_turns={env.config.max_turns}")
-        _require(turns[-1].truncated and not turns[-1].terminated, "the spent budget did not truncate")
+        if env.config.max_turns > 1:  # where a reply is all there is, a poor one is lost for good
+            _require(turns[-1].truncated and not turns[-1].terminated, "the spent budget did not truncate")
         _require(not any(turn.metrics["action_is_effective"] for turn in turns), "an idle turn was effective")
         try:
             env.step("one more")

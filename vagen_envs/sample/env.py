@@ -16,6 +16,7 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.parsing import ParsedTurn, Strategy
 from vagen_envs.pictures import Picture
 from vagen_envs.sample.answer import AnswerText
+from vagen_envs.sample.boxes import NotBoxesError, read_boxes
 from vagen_envs.sample.generated import VERSION, generate
 from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
 from vagen_envs.sample.schema import Sample
@@ -80,7 +81,7 @@ class SampleEnv(VagenEnv):
     Action: `\\boxed{…}` or a list of boxes. Reward terms: `accuracy`, α_acc · R_acc, and `tag_format`,
     α_format · R_format, with the sample's own weights; `tag_format` is given for malformed replies too, as
     equation 2 has it, so it isn't the `format` of the other environments. The episode is over with the
-    answer: `terminated`, whether right or wrong; a reply without an answer is `truncated`.
+    reply, `terminated`: right, or lost for good. It is never truncated, as no value is left to be had.
 
     The verifiers are in `vagen_rewards`, which this package may not import. So, as Gymnasium finds an
     environment by the string of its entry point, this environment finds its scoring by the string of the
@@ -168,9 +169,13 @@ class SampleEnv(VagenEnv):
         self._reply, parsed = super()._read(reply)
         return self._reply, parsed
 
+    def _score(self) -> Verdict:
+        verdict: Verdict = self._guarded(self._scoring.score, self.sample, self._reply, self._threshold)
+        return verdict
+
     def _execute(self, action: Action) -> Executed:
         self._given = action.text
-        verdict = self._verdict = self._scoring.score(self.sample, self._reply, self._threshold)
+        verdict = self._verdict = self._score()
         if verdict.accuracy is None:
             raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
         weight = self.sample.reward_model.accuracy_ratio
@@ -181,7 +186,7 @@ class SampleEnv(VagenEnv):
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)
         if self._verdict is None:  # nothing was answered; the format is rewarded all the same
-            self._verdict = self._scoring.score(self.sample, self._reply, self._threshold)
+            self._verdict = self._score()
         weighed = self.sample.reward_model.format_ratio * self._verdict.format
         return (*terms, RewardTerm("tag_format", weighed)) if weighed else terms
 
@@ -189,7 +194,7 @@ class SampleEnv(VagenEnv):
         return self._given is not None and self._verdict is not None and self._verdict.correct
 
     def _lost(self) -> bool:
-        return self._given is not None and not self._solved()
+        return not self._solved()  # asked after a reply only: there is no second turn
 
     def _metrics(self) -> dict[str, bool | float | str]:
         assert self._verdict is not None  # noqa: S101 - _reward_terms came before
@@ -214,9 +219,9 @@ class SampleEnv(VagenEnv):
 
     def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
         """A number from 0 to 20, or one box with the label of the truth, for an agent that plays by chance."""
-        if self.sample.reward_model.verifier != "detection":
+        try:
+            label = read_boxes(self.sample.reward_model.truth)[0].label
+        except (NotBoxesError, IndexError):
             return [f"\\boxed{{{stream.below(21)}}}" for _ in range(count)]
-        truth = self.sample.reward_model.truth
-        label = truth.rpartition("label")[2].strip("'\": ]}\n")
         (left, right), (top, bottom) = (sorted((stream.below(1000), stream.below(1000))) for _ in range(2))
         return [json.dumps([{"bbox_2d": [left, top, right + 1, bottom + 1], "label": label}])] * count

@@ -1,0 +1,201 @@
+"""MathVerifyVerifier: short answers that rules can compare (V-Triune, section 3.2, equation 1)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.sample.answer import boxed
+from vagen_envs.sample.schema import Sample
+from vagen_envs.sample.scoring import Verdict
+from vagen_rewards.errors import VerifierError
+from vagen_rewards.verifiers.base import Verifier, tag_format
+
+SECONDS = 3.0
+"""CPU time for one comparison."""
+MEMORY = 2 << 30
+"""Address space of a worker process, in bytes."""
+LONGEST = 500
+"""Characters of an answer; V-Triune's filter keeps ground truths of at most 20 (appendix A)."""
+
+_START_SECONDS = 120.0
+_PATIENCE = 30.0  # seconds by the clock beyond the CPU time, on a busy machine
+_WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
+
+
+class MathVerifyVerifier(Verifier):
+    """For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the truth, else 0.
+
+    The answer is what stands in the last `\\boxed{…}` of the response; without one it is 0. R_format is
+    equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
+
+    A truth of words is compared as `\\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
+    Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
+    wrong. A truth that math-verify can't read raises VerifierError: it is the data's mistake, not the model's.
+
+    Args:
+        workers: most processes at a time; they are started when needed.
+        seconds: of CPU time, for one comparison.
+    """
+
+    name = "mathverify"
+
+    def __init__(self, workers: int = 1, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
+        self._most = workers
+        self._forget()
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)  # the parent's processes aren't the child's
+
+    def _forget(self) -> None:
+        self._idle: list[_Worker] = []
+        self._slots = threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+
+    def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+        format_score = tag_format(response)
+        truth = sample.reward_model.truth
+        gold = boxed(truth) or truth.strip("$ ")
+        answer = boxed(response)
+        if not answer:
+            return Verdict(0.0, format_score, None, "there is no \\boxed{…}")
+        if len(answer) > LONGEST:
+            return Verdict(0.0, format_score, answer[:LONGEST], f"the answer has more than {LONGEST} characters")
+        right = self._compare(gold, answer)
+        if isinstance(right, str):
+            raise VerifierError(
+                f"math-verify can't read the ground truth {gold!r:.80} ({right}); mend it or leave the sample out"
+            )
+        return Verdict(float(right is True), format_score, answer, _REASONS[right])
+
+    def reference(self, sample: Sample) -> str:
+        truth = sample.reward_model.truth
+        return f"\\boxed{{{boxed(truth) or truth.strip('$ ')}}}"
+
+    def _compare(self, gold: str, answer: str) -> bool | str | None:
+        """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
+        if _WORDS.fullmatch(gold) and not answer.startswith("\\text"):
+            gold, answer = f"\\text{{{gold}}}", f"\\text{{{answer}}}"
+        request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
+        with self._slots:
+            for _ in range(2):
+                worker = self._take()
+                try:
+                    told: bool | str = worker.ask(request, self.seconds + _PATIENCE)
+                except _DiedError as died:
+                    worker.end()
+                    if died.spent:
+                        return None
+                    continue  # it was killed by something else: once more
+                except BaseException:
+                    worker.end()
+                    raise
+                with self._lock:
+                    self._idle.append(worker)
+                return told
+        raise VerifierError(
+            "the process that compares answers died twice; try "
+            f"`{sys.executable} -m vagen_rewards.verifiers.math_worker 3 {MEMORY}`"
+        )
+
+    def _take(self) -> _Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return _Worker(self.seconds)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The idle processes."""
+        with self._lock:
+            return tuple(worker.process.pid for worker in self._idle)
+
+    def close(self) -> None:
+        """End the processes. The next comparison starts a new one."""
+        with self._lock:
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.end()
+
+
+_REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "it takes too long to compare"}
+
+
+class _DiedError(Exception):
+    """The process ended before it answered. `spent`: because the comparison took too much time or memory."""
+
+    def __init__(self, *, spent: bool) -> None:
+        super().__init__(spent)
+        self.spent = spent
+
+
+class _Worker:
+    """One process, and a thread that reads what it says."""
+
+    def __init__(self, seconds: float) -> None:
+        if importlib.util.find_spec("math_verify") is None:
+            raise MissingExtraError("the verifier 'mathverify'", "verify", "math_verify")
+        self.process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "vagen_rewards.verifiers.math_worker", str(seconds), str(MEMORY)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            text=True,
+            encoding="utf-8",
+        )
+        self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._ready = False
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker
+        with contextlib.suppress(OSError, ValueError):
+            for line in self.process.stdout:
+                self._said.put(line)
+        self._said.put("")
+
+    def ask(self, request: str, patience: float) -> Any:
+        """Raises _DiedError if the process ends, or says nothing for `patience` seconds."""
+        assert self.process.stdin is not None  # noqa: S101 - for the type checker
+        if not self._ready:
+            self._hear(_START_SECONDS)
+            self._ready = True
+        try:
+            self.process.stdin.write(f"{request}\n")
+            self.process.stdin.flush()
+        except OSError:
+            raise _DiedError(spent=False) from None
+        return json.loads(self._hear(patience))
+
+    def _hear(self, patience: float) -> str:
+        try:
+            line = self._said.get(timeout=patience)
+        except queue.Empty:
+            raise _DiedError(spent=self._ready) from None
+        if not line:
+            raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
+        return line
+
+    def end(self) -> None:
+        """Kill the process and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+_BY_LIMIT = (27, 6, 11)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends
