@@ -12,6 +12,7 @@ __all__ = [
     "SampleError",
     "TooManyUnscoredError",
     "VerifierError",
+    "VerifierServiceError",
 ]
 
 
@@ -33,3 +34,7 @@ class BudgetSpentError(RewardError, RuntimeError):
 
 class VerifierError(RewardError, ValueError):
     """There is no verifier of this name, or its parameters are wrong."""
+
+
+class VerifierServiceError(RewardError, RuntimeError):
+    """The verifier service can't be started or doesn't answer. Nothing was scored."""

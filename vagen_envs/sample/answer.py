@@ -1,36 +1,30 @@
-"""What an answer says here: a value in `\\boxed{…}`, or a list of boxes (V-Triune, section 3.2)."""
+r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Triune, section 3.2)."""
 
 from __future__ import annotations
 
+import re
+
 from vagen_envs.actions import Action, Refused
+
+_BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def boxed(text: str) -> str | None:
-    """What stands in the last `\\boxed{…}` whose braces are balanced, else `None`. Linear in the text."""
-    start = text.rfind("\\boxed{")
-    while start >= 0:
-        depth, end = 0, start + len("\\boxed")
-        while end < len(text):
-            if text[end] == "\\":
-                end += 1  # \{ and \} are no braces
-            elif text[end] == "{":
-                depth += 1
-            elif text[end] == "}":
-                depth -= 1
-                if depth == 0:
-                    return text[start + len("\\boxed{") : end].strip()
-            end += 1
-        if text.count("\\boxed{", 0, start) > _MOST_OPEN:
-            return None
-        start = text.rfind("\\boxed{", 0, start)
-    return None
-
-
-_MOST_OPEN = 16  # of `\boxed{` without an end, so that a reply of nothing else takes no square of its length
+    r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the text."""
+    opened: list[tuple[bool, int]] = []  # whether it is a box's brace, and where its content begins
+    last = (-1, -1)
+    for match in _BRACES.finditer(text):
+        if match[0] == "}":
+            if opened:
+                is_box, start = opened.pop()
+                last = max(last, (start, match.start())) if is_box else last
+        elif match[0].endswith("{") and match[0] != "\\{":
+            opened.append((match[0] != "{", match.end()))
+    return text[slice(*last)].strip() if last[0] >= 0 else None
 
 
 class AnswerText:
-    """A reply's answer: `\\boxed{…}`, or from the first `[` to the last `]`; what stands around it is dropped."""
+    r"""A reply's answer: `\boxed{…}`, or from the first `[` to the last `]`; what stands around it is dropped."""
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         value = boxed(piece)

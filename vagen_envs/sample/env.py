@@ -76,9 +76,9 @@ def _sample_set(config: SampleConfig) -> SampleSet:
 
 
 class SampleEnv(VagenEnv):
-    """A question about pictures, answered in one turn and rewarded as its sample says (V-Triune, section 3).
+    r"""A question about pictures, answered in one turn and rewarded as its sample says (V-Triune, section 3).
 
-    Action: `\\boxed{…}` or a list of boxes. Reward terms: `accuracy`, α_acc · R_acc, and `tag_format`,
+    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy`, α_acc · R_acc, and `tag_format`,
     α_format · R_format, with the sample's own weights; `tag_format` is given for malformed replies too, as
     equation 2 has it, so it isn't the `format` of the other environments. The episode is over with the
     reply, `terminated`: right, or lost for good. It is never truncated, as no value is left to be had.

@@ -100,9 +100,8 @@ class SampleImage:
             with self._open() as image:
                 image.load()
                 if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-                    image = Image.alpha_composite(
-                        Image.new("RGBA", image.size, "white"), image.convert("RGBA")
-                    )
+                    white = Image.new("RGBA", image.size, "white")
+                    return np.array(Image.alpha_composite(white, image.convert("RGBA")).convert("RGB"))
                 return np.array(image.convert("RGB"))
         except _BROKEN as error:
             raise self._broken(error) from error

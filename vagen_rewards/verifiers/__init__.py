@@ -19,8 +19,10 @@ from vagen_rewards.verifiers.base import (
     verifier_named,
     verifier_names,
 )
+from vagen_rewards.verifiers.client import VerifierClient
 from vagen_rewards.verifiers.detection import DetectionVerifier
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
+from vagen_rewards.verifiers.metrics import Scored, source_metrics
 from vagen_rewards.verifiers.schedule import DYNAMIC, LOOSE, SCHEDULES, STRICT, AdaptiveIoU, IoUSchedule
 
 __all__ = [
@@ -33,11 +35,14 @@ __all__ = [
     "DetectionVerifier",
     "IoUSchedule",
     "MathVerifyVerifier",
+    "Scored",
     "Verdict",
     "Verifier",
+    "VerifierClient",
     "register",
     "score",
     "score_many",
+    "source_metrics",
     "verifier_named",
     "verifier_names",
 ]

@@ -105,7 +105,21 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verdict
         raise VerifierError(f"iou_threshold={iou_threshold!r} is not valid: it must be above 0 and at most 1")
     verifier = verifier_named(sample.reward_model.verifier)
     verifier.check(sample)
-    return verifier.verify(sample, response, iou_threshold)
+    return _checked(verifier.verify(sample, response, iou_threshold), verifier)
+
+
+def _checked(verdict: Verdict, verifier: Verifier) -> Verdict:
+    """The verdict, if it is one: a user's verifier may give anything, and a NaN would spoil a whole batch."""
+    if not isinstance(verdict, Verdict):
+        raise VerifierError(f"the verifier {verifier.name!r} gave {type(verdict).__name__}, not a Verdict; mend it")
+    shares = {"accuracy": 0.0 if verdict.accuracy is None else verdict.accuracy, "format": verdict.format}
+    for name, value in shares.items():
+        if not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise VerifierError(f"the verifier {verifier.name!r} gave {name}={value!r}; it must be from 0 to 1")
+    for name, value in verdict.metrics.items():
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            raise VerifierError(f"the verifier {verifier.name!r} gave the metric {name}={value!r}; it must be finite")
+    return verdict
 
 
 def score_many(samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85) -> list[Verdict]:

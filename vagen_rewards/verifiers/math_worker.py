@@ -35,14 +35,14 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    print(json.dumps("ready"), file=answers, flush=True)  # noqa: T201 - the protocol
+    print(json.dumps("ready"), file=answers, flush=True)
     for line in sys.stdin:
         if HAS_LIMITS:
             signal.setitimer(signal.ITIMER_PROF, seconds)
         told = compare(*json.loads(line))
         if HAS_LIMITS:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        print(json.dumps(told), file=answers, flush=True)  # noqa: T201 - the protocol
+        print(json.dumps(told), file=answers, flush=True)
 
 
 def _comparison() -> Any:

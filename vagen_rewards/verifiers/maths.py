@@ -34,12 +34,12 @@ _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 
 
 class MathVerifyVerifier(Verifier):
-    """For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the truth, else 0.
+    r"""For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the truth, else 0.
 
-    The answer is what stands in the last `\\boxed{…}` of the response; without one it is 0. R_format is
+    The answer is what stands in the last `\boxed{…}` of the response; without one it is 0. R_format is
     equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
 
-    A truth of words is compared as `\\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
+    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
     Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
     wrong. A truth that math-verify can't read raises VerifierError: it is the data's mistake, not the model's.
 
