@@ -13,7 +13,7 @@ def boxed(text: str) -> str | None:
     r"""What stands in the last `\boxed{…}` whose braces are balanced, else `None`. Linear in the text."""
     opened: list[tuple[bool, int]] = []  # whether it is a box's brace, and where its content begins
     last = (-1, -1)
-    for match in _BRACES.finditer(text):
+    for match in _BRACES.finditer(text, max(0, text.find("\\boxed"))):
         if match[0] == "}":
             if opened:
                 is_box, start = opened.pop()

@@ -87,7 +87,8 @@ class SampleEnv(VagenEnv):
     environment by the string of its entry point, this environment finds its scoring by the string of the
     option `scoring`, when it is made. A user's own scoring goes the same way.
 
-    Metrics of a turn: `accuracy`, `correct`, `tag_format`, `data_source`, and the verifier's own, such as `iou`.
+    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`, but for those at a
+    threshold (`iou@50`), which `source_metrics` of `vagen_rewards.verifiers` gives.
 
     Version history:
         v0: first release.
@@ -198,11 +199,11 @@ class SampleEnv(VagenEnv):
 
     def _metrics(self) -> dict[str, bool | float | str]:
         assert self._verdict is not None  # noqa: S101 - _reward_terms came before
-        own = self._verdict.metrics if self._given is not None else {}
+        answered = self._given is not None
+        own = self._verdict.metrics if answered else {}
         return {
-            **own,
-            "accuracy": (self._verdict.accuracy or 0.0) if self._given is not None else 0.0,
-            "correct": self._solved(),
+            **{name: value for name, value in own.items() if "@" not in name},
+            "accuracy": (self._verdict.accuracy or 0.0) if answered else 0.0,
             "tag_format": self._verdict.format,
             "data_source": self.sample.data_source,
         }

@@ -99,7 +99,7 @@ def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
 
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
     ground = stream.choice(GROUNDS)
-    facts = tuple(f"the picture has a {shape.name} at {shape.box}" for shape in shapes)
+    facts = tuple(f"the picture has {shape.name} at {shape.box}" for shape in shapes)
     scene = [[shape.kind, shape.colour, shape.left, shape.top, shape.side] for shape in shapes]
     return _Made(question, answer, facts, [scene, ground], lambda: draw(shapes, ground))
 

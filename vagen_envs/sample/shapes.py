@@ -39,8 +39,8 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """Such as `red circle`."""
-        return f"{self.colour} {self.kind}"
+        """Such as `a red circle`."""
+        return f"{'an' if self.colour == 'orange' else 'a'} {self.colour} {self.kind}"
 
     @property
     def box(self) -> tuple[int, int, int, int]:
