@@ -30,6 +30,7 @@ LONGEST = 500
 
 _START_SECONDS = 120.0
 _PATIENCE = 30.0  # seconds by the clock beyond the CPU time, on a busy machine
+_TRIES = 3
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 
 
@@ -89,31 +90,38 @@ class MathVerifyVerifier(Verifier):
             gold, answer = f"\\text{{{gold}}}", f"\\text{{{answer}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         with self._slots:
-            for _ in range(2):
+            for _ in range(_TRIES):
                 worker = self._take()
                 try:
                     told: bool | str = worker.ask(request, self.seconds + _PATIENCE)
                 except _DiedError as died:
                     worker.end()
                     if died.spent:
+                        self._give(_Worker(self.seconds))  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
                 except BaseException:
                     worker.end()
                     raise
-                with self._lock:
-                    self._idle.append(worker)
+                self._give(worker)
                 return told
         raise VerifierError(
-            "the process that compares answers died twice; try "
+            f"the process that compares answers died {_TRIES} times; try "
             f"`{sys.executable} -m vagen_rewards.verifiers.math_worker 3 {MEMORY}`"
         )
 
     def _take(self) -> _Worker:
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.process.poll() is None:
+                    return worker
+                worker.end()
         return _Worker(self.seconds)
+
+    def _give(self, worker: _Worker) -> None:
+        with self._lock:
+            self._idle.append(worker)
 
     @property
     def pids(self) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ import contextlib
 import importlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -25,7 +26,7 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from vagen_envs.errors import MissingExtraError, SampleError
+from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.errors import VerifierError, VerifierServiceError
@@ -199,33 +200,41 @@ def main() -> None:
     parser.add_argument("--with-parent", action="store_true", help="end when the standard input does")
     asked = parser.parse_args()
     try:
-        import uvicorn
-    except ImportError as error:
-        sys.stdout.write(f"{MissingExtraError('the verifier service', 'verify', error.name or 'uvicorn')}\n")
-        return
-    for module in asked.modules:
-        importlib.import_module(module)
-    if asked.workers < 1:
-        raise VerifierError(f"--workers {asked.workers} is not valid: it must be at least 1")
-    config = uvicorn.Config(make_app(asked.workers), log_level="warning", timeout_keep_alive=30)
-    listening = _socket(asked.host, asked.port)
+        server, listening = _prepare(asked.host, asked.port, asked.workers, asked.modules)
+    except (VagenError, ImportError) as error:
+        sys.exit(_say(str(error)))
+    except OSError as error:
+        sys.exit(_say(f"{asked.host}:{asked.port} can't be listened on ({error}); choose another --port"))
     host, port = listening.getsockname()[:2]
     if asked.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    sys.stdout.write(f"http://{host}:{port}\n")
-    sys.stdout.flush()
-    uvicorn.Server(config).run(sockets=[listening])
+    _say(f"http://{host}:{port}")
+    server.run(sockets=[listening])
 
 
-def _socket(host: str, port: int) -> Any:
-    """A listening socket; port 0 takes a free one."""
-    import socket
-
+def _prepare(host: str, port: int, workers: int, modules: Sequence[str]) -> tuple[Any, socket.socket]:
+    """A server that isn't running yet, and its socket; port 0 takes a free one."""
+    if workers < 1:
+        raise VerifierError(f"--workers {workers} is not valid: it must be at least 1")
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("the verifier service", "verify", error.name or "uvicorn") from error
+    for module in modules:
+        importlib.import_module(module)
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind((host, port))
     listening.listen(2_048)
-    return listening
+    config = uvicorn.Config(make_app(workers), log_level="warning", timeout_keep_alive=30)
+    return uvicorn.Server(config), listening
+
+
+def _say(line: str) -> int:
+    """The one line that whoever started us waits for. Returns the exit code of a failure."""
+    sys.stdout.write(" ".join(line.split()) + "\n")
+    sys.stdout.flush()
+    return 1
 
 
 if __name__ == "__main__":
