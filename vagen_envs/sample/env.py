@@ -87,8 +87,8 @@ class SampleEnv(VagenEnv):
     environment by the string of its entry point, this environment finds its scoring by the string of the
     option `scoring`, when it is made. A user's own scoring goes the same way.
 
-    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`, but for those at a
-    threshold (`iou@50`), which `source_metrics` of `vagen_rewards.verifiers` gives.
+    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`, but for
+    those at a threshold (`iou@50`), which `source_metrics` of `vagen_rewards.verifiers` gives.
 
     Version history:
         v0: first release.
