@@ -283,6 +283,11 @@ def test_chance_scores_little():
 class Echo:
     """Scores by length."""
 
+    prepared = 0
+
+    def prepare(self):
+        self.prepared += 1
+
     def score(self, sample, response, iou_threshold):
         if "break" in response:
             return Verdict.unscored("out of order")
@@ -339,6 +344,7 @@ def test_scoring_of_ones_own(tmp_path, monkeypatch):
     turn = env.step(env.oracle_reply())[4]["turn"]
     assert turn.metrics["accuracy"] == 0.5
     assert turn.metrics["length"] == len(turn.reply)
+    assert module.echo.prepared == 1
     for word in ("break", "raise"):
         env.reset(seed=0)
         with pytest.raises(SimulatorError, match=r"vagen/Sample-v0 broke: .*(out of order|worse)"):
@@ -349,7 +355,7 @@ def test_scoring_of_ones_own(tmp_path, monkeypatch):
     ("options", "said"),
     [
         ({"scoring": "nowhere:x"}, "scoring='nowhere:x' can't be found"),
-        ({"scoring": "vagen_rewards.verifiers:DYNAMIC"}, "it needs the methods score and reference"),
+        ({"scoring": "vagen_rewards.verifiers:DYNAMIC"}, "it needs the methods prepare, score and reference"),
         ({"sources": ["vagen/countin"]}, "Did you mean 'vagen/counting'?"),
         ({"max_turns": 2}, "max_turns=2"),
         ({"max_side": 0}, "max_side=0"),
@@ -374,6 +380,18 @@ def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
             texts.append(str(error))
     assert sum("is empty" in text for text in texts) == 2
     assert sum("unknown verifier 'mathverfy'" in text and "Did you mean 'mathverify'?" in text for text in texts) == 1
+
+
+def test_without_the_extra_one_error_names_it():
+    code = (
+        "import sys; sys.modules['math_verify'] = None\n"
+        "import gymnasium, vagen_envs\n"
+        "from vagen_envs.errors import MissingExtraError\n"
+        "try: gymnasium.make('vagen/Sample-v0')\n"
+        "except MissingExtraError as error: assert 'vagen-envs[verify]' in str(error); print('named')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "named\n"
 
 
 def test_making_it_imports_the_verifiers_and_importing_the_package_does_not():

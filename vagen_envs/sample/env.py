@@ -105,6 +105,7 @@ class SampleEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._scoring = find_scoring(self.config.scoring)
+        self._scoring.prepare()
         self._threshold = self.config.iou_threshold
         if self.config.dataset == "generated":
             generate(HashStream("any"), "train", self.config.sources)  # an unknown source is said now

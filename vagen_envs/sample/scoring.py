@@ -66,6 +66,9 @@ class Verdict:
 class Scoring(Protocol):
     """Scores responses to samples."""
 
+    def prepare(self) -> None:
+        """Called once, when an environment is made. Raises MissingExtraError if something isn't installed."""
+
     def score(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
         """Score a whole reply. Never raises because of its text."""
 
@@ -80,5 +83,7 @@ def find_scoring(place: str) -> Scoring:
     except (ValueError, AttributeError, ModuleNotFoundError) as error:
         raise ConfigError(f"scoring={place!r} can't be found ({error}); write module:attribute") from error
     if not isinstance(found, Scoring):
-        raise ConfigError(f"scoring={place!r} is {type(found).__name__}; it needs the methods score and reference")
+        raise ConfigError(
+            f"scoring={place!r} is {type(found).__name__}; it needs the methods prepare, score and reference"
+        )
     return found

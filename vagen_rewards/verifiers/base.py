@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from vagen_envs.errors import did_you_mean
+from vagen_envs.errors import MissingExtraError, did_you_mean
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
 from vagen_envs.tags import answer_span, find_tags
@@ -36,6 +37,8 @@ class Verifier(ABC):
     name: str
     parameters: ClassVar[frozenset[str]] = frozenset()
     """The names that `verifier_parm` may have."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    """The modules of the extra `verify` that it needs."""
 
     @abstractmethod
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
@@ -143,6 +146,12 @@ def score_safely(sample: Sample, response: str, iou_threshold: float) -> Verdict
 
 class _ByName:
     """The verifiers as `vagen/Sample-v0` finds them."""
+
+    def prepare(self) -> None:
+        for verifier in _verifiers.values():
+            for module in verifier.modules:
+                if importlib.util.find_spec(module) is None:
+                    raise MissingExtraError(f"the verifier {verifier.name!r}", "verify", module)
 
     def score(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
         return score(sample, response, iou_threshold)

@@ -100,6 +100,7 @@ class DetectionVerifier(Verifier):
     """
 
     name = "detection"
+    modules = ("scipy",)
     parameters: ClassVar[frozenset[str]] = frozenset({"iou_threshold", "det_verifier_normalized", "det_reward_ratio"})
 
     def check(self, sample: Sample) -> None:

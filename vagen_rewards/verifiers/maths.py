@@ -7,11 +7,13 @@ import contextlib
 import importlib.util
 import json
 import os
-import queue
 import re
+import select
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError
@@ -50,19 +52,28 @@ class MathVerifyVerifier(Verifier):
     """
 
     name = "mathverify"
+    modules = ("math_verify",)
 
     def __init__(self, workers: int = 1, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._most = workers
+        self._all: weakref.WeakSet[_Worker] = weakref.WeakSet()
         self._forget()
         atexit.register(self.close)
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)  # the parent's processes aren't the child's
+            os.register_at_fork(after_in_child=self._after_fork)
 
     def _forget(self) -> None:
         self._idle: list[_Worker] = []
         self._slots = threading.BoundedSemaphore(self._most)
         self._lock = threading.Lock()
+
+    def _after_fork(self) -> None:
+        """The parent's processes aren't the child's."""
+        for worker in tuple(self._all):
+            worker.abandon()
+        self._all.clear()
+        self._forget()
 
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
         format_score = tag_format(response)
@@ -97,7 +108,7 @@ class MathVerifyVerifier(Verifier):
                 except _DiedError as died:
                     worker.end()
                     if died.spent:
-                        self._give(_Worker(self.seconds))  # starts up while nobody waits
+                        self._give(self._start())  # starts up while nobody waits
                         return None
                     continue  # it was killed by something else: once more
                 except BaseException:
@@ -117,7 +128,12 @@ class MathVerifyVerifier(Verifier):
                 if worker.process.poll() is None:
                     return worker
                 worker.end()
-        return _Worker(self.seconds)
+        return self._start()
+
+    def _start(self) -> _Worker:
+        worker = _Worker(self.seconds)
+        self._all.add(worker)
+        return worker
 
     def _give(self, worker: _Worker) -> None:
         with self._lock:
@@ -149,7 +165,7 @@ class _DiedError(Exception):
 
 
 class _Worker:
-    """One process, and a thread that reads what it says."""
+    """One process and its two pipes."""
 
     def __init__(self, seconds: float) -> None:
         if importlib.util.find_spec("math_verify") is None:
@@ -160,19 +176,9 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            text=True,
-            encoding="utf-8",
+            bufsize=0,  # a buffer's lock, held by a thread when the process forks, would never be free in the child
         )
-        self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._listen, daemon=True).start()
         self._ready = False
-
-    def _listen(self) -> None:
-        assert self.process.stdout is not None  # noqa: S101 - for the type checker
-        with contextlib.suppress(OSError, ValueError):
-            for line in self.process.stdout:
-                self._said.put(line)
-        self._said.put("")
 
     def ask(self, request: str, patience: float) -> Any:
         """Raises _DiedError if the process ends, or says nothing for `patience` seconds."""
@@ -181,29 +187,44 @@ class _Worker:
             self._hear(_START_SECONDS)
             self._ready = True
         try:
-            self.process.stdin.write(f"{request}\n")
-            self.process.stdin.flush()
+            self.process.stdin.write(f"{request}\n".encode())  # short of a pipe's 64 KiB, so written at once
         except OSError:
             raise _DiedError(spent=False) from None
         return json.loads(self._hear(patience))
 
-    def _hear(self, patience: float) -> str:
-        try:
-            line = self._said.get(timeout=patience)
-        except queue.Empty:
-            raise _DiedError(spent=self._ready) from None
-        if not line:
-            raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
+    def _hear(self, patience: float) -> bytes:
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker
+        pipe, line = self.process.stdout.fileno(), b""
+        deadline = time.monotonic() + patience
+        while not line.endswith(b"\n"):
+            if not _readable(pipe, deadline - time.monotonic()):
+                raise _DiedError(spent=self._ready)
+            part = os.read(pipe, 65_536)
+            if not part:
+                raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
+            line += part
         return line
 
     def end(self) -> None:
         """Kill the process and wait until it is gone."""
         self.process.kill()
         self.process.wait()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close our ends of the pipes and leave the process to whoever started it."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _readable(pipe: int, seconds: float) -> bool:
+    if sys.platform == "win32":  # select takes only sockets there
+        return True
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
 
 
 _BY_LIMIT = (27, 6, 11)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends
