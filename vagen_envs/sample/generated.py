@@ -9,16 +9,18 @@ had; they are far easier. Boxes are thousandths of the picture's width and heigh
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vagen_envs.errors import ConfigError, did_you_mean
-from vagen_envs.sample.images import SampleImage
+from vagen_envs.pictures import Pixels
+from vagen_envs.sample.images import DrawnImage
 from vagen_envs.sample.reading import write_samples
 from vagen_envs.sample.schema import RewardModel, Sample
-from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, Shape, draw, draw_signs, scatter
+from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, SIDE, Shape, draw, draw_signs, scatter
 from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash, split_of
 
 VERSION = 1
@@ -39,7 +41,7 @@ class _Made:
     answer: str
     facts: tuple[str, ...]
     scene: object
-    picture: Callable[[], bytes]
+    picture: Callable[[], Pixels]
 
 
 def generate(stream: HashStream, split: Split, sources: Sequence[str] = ()) -> Sample:
@@ -76,7 +78,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
     boxes = source in ("vagen/detection", "vagen/grounding")
     return Sample(
         source,
-        (SampleImage(made.picture(), None, source),),
+        (DrawnImage(made.picture, (SIDE, SIDE)),),
         ({"role": "user", "content": f"<image>\n{made.question} {_BOXES if boxes else _BOXED}"},),
         source.partition("/")[2],
         RewardModel(
@@ -101,7 +103,7 @@ def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shap
     ground = stream.choice(GROUNDS)
     facts = tuple(f"the picture has {shape.name} at {shape.box}" for shape in shapes)
     scene = [[shape.kind, shape.colour, shape.left, shape.top, shape.side] for shape in shapes]
-    return _Made(question, answer, facts, [scene, ground], lambda: draw(shapes, ground))
+    return _Made(question, answer, facts, [scene, ground], functools.partial(draw, shapes, ground))
 
 
 def _counting(stream: HashStream) -> _Made:
@@ -187,7 +189,7 @@ def _arithmetic(stream: HashStream) -> _Made:
         str(value),
         (f"the picture shows {text}",),
         [text, colour, ground, top],
-        lambda: draw_signs(text, colour, ground, top),
+        functools.partial(draw_signs, text, colour, ground, top),
     )
 
 

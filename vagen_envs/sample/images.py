@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,34 @@ class SampleImage:
     def _broken(self, error: Exception) -> SampleError:
         what = f"{len(self._data)} bytes that are" if self._data is not None else f"{self._path}, which is"
         return SampleError(f"{self._where} is {what} not a readable picture ({error}); store PNG, JPEG or WebP")
+
+
+class DrawnImage(SampleImage):
+    """A picture that code draws when somebody looks.
+
+    Args:
+        draw: gives the pixels, uint8 (height, width, 3), always the same.
+        size: width and height in pixels.
+    """
+
+    __slots__ = ("_draw",)
+
+    def __init__(self, draw: Callable[[], Pixels], size: tuple[int, int]) -> None:
+        self._draw, self.size = draw, size
+        self._data = self._path = None
+        self._where = "a drawn picture"
+
+    @property
+    def encoded(self) -> bytes:
+        if self._data is None:
+            data = io.BytesIO()
+            Image.fromarray(self.pixels).save(data, "PNG")
+            self._data = data.getvalue()
+        return self._data
+
+    @property
+    def pixels(self) -> Pixels:
+        return self._draw()
 
 
 _BROKEN = (OSError, SyntaxError, ValueError, EOFError, MemoryError, Image.DecompressionBombError)

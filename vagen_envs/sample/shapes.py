@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from PIL import Image, ImageDraw
 
+from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream
 
 SIDE = 224
@@ -75,23 +76,17 @@ def scatter(stream: HashStream, names: Sequence[tuple[str, str]], smallest: int 
             return placed
 
 
-def draw(shapes: Iterable[Shape], ground: tuple[int, int, int]) -> bytes:
-    """A PNG of the shapes."""
+def draw(shapes: Iterable[Shape], ground: tuple[int, int, int]) -> Pixels:
+    """The shapes as pixels, uint8 (SIDE, SIDE, 3)."""
     canvas, pen = _canvas(ground)
     for shape in shapes:
         _draw_shape(pen, shape)
-    return _png(canvas)
+    return np.array(canvas.reduce(_FINE))
 
 
 def _canvas(ground: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     canvas = Image.new("RGB", (SIDE * _FINE, SIDE * _FINE), ground)
     return canvas, ImageDraw.Draw(canvas)
-
-
-def _png(canvas: Image.Image) -> bytes:
-    data = io.BytesIO()
-    canvas.reduce(_FINE).save(data, "PNG", compress_level=1)
-    return data.getvalue()
 
 
 def _draw_shape(pen: ImageDraw.ImageDraw, shape: Shape) -> None:
@@ -139,8 +134,8 @@ _SIGNS = {
 }  # fmt: skip
 
 
-def draw_signs(text: str, colour: str, ground: tuple[int, int, int], top: int) -> bytes:
-    """A PNG of digits, `+`, `−`, `×` and spaces in one line, as wide as fits."""
+def draw_signs(text: str, colour: str, ground: tuple[int, int, int], top: int) -> Pixels:
+    """Pixels, uint8 (SIDE, SIDE, 3), of digits, `+`, `−`, `×` and spaces in one line, as wide as fits."""
     canvas, pen = _canvas(ground)
     cell = min(22.0, (SIDE - 32) / (1.6 * len(text)))  # pixels; a sign is followed by 0.6 of it
     left = (SIDE - cell * (1.6 * len(text) - 0.6)) / 2
@@ -154,4 +149,4 @@ def draw_signs(text: str, colour: str, ground: tuple[int, int, int], top: int) -
             for x, y in ends:
                 half = thick * _FINE / 2
                 pen.ellipse((x - half, y - half, x + half, y + half), COLOURS[colour])
-    return _png(canvas)
+    return np.array(canvas.reduce(_FINE))
