@@ -147,10 +147,9 @@ def test_any_answer_is_right_or_wrong(verifier, text):
 
 @pytest.mark.parametrize("answer", ["9^{9^{9^9}}", "(" * 40 + "1" + ")" * 40])
 def test_what_takes_forever_is_wrong_after_its_time(verifier, answer):
-    began = time.monotonic()
     verdict = verifier.verify(sample("7"), f"\\boxed{{{answer}}}", 0.85)
     assert verdict.accuracy == 0
-    assert time.monotonic() - began < 25
+    assert verdict.reason == "it takes too long to compare"
     assert right(verifier, "7", "\\boxed{7}") == 1  # and the next is compared as if nothing had been
 
 
@@ -262,3 +261,17 @@ def test_what_is_wrong_is_said(call, said):
     with pytest.raises(VerifierError) as caught:
         call()
     assert said in str(caught.value)
+
+
+def test_a_process_that_is_stopped_makes_no_answer_wrong(monkeypatch):
+    """Time by the clock is the machine's affair: who says nothing for too long is replaced, not believed."""
+    monkeypatch.setattr("vagen_rewards.verifiers.maths._PATIENCE", 0.5)
+    verifier = MathVerifyVerifier(seconds=1.0)
+    try:
+        assert right(verifier, "7", "\\boxed{7}") == 1
+        (pid,) = verifier.pids
+        os.kill(pid, signal.SIGSTOP)
+        assert right(verifier, "7", "\\boxed{7}") == 1
+        assert verifier.pids != (pid,)
+    finally:
+        verifier.close()

@@ -22,6 +22,7 @@ from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers.base import Verifier, tag_format
+from vagen_rewards.verifiers.math_worker import HAS_LIMITS
 
 SECONDS = 3.0
 """CPU time for one comparison."""
@@ -31,7 +32,7 @@ LONGEST = 500
 """Characters of an answer; V-Triune's filter keeps ground truths of at most 20 (appendix A)."""
 
 _START_SECONDS = 120.0
-_PATIENCE = 30.0  # seconds by the clock beyond the CPU time, on a busy machine
+_PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
 _TRIES = 3
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 
@@ -44,7 +45,8 @@ class MathVerifyVerifier(Verifier):
 
     A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
     Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
-    wrong. A truth that math-verify can't read raises VerifierError: it is the data's mistake, not the model's.
+    wrong (an answer near the limit may be so on a slow machine only). A truth that math-verify can't read
+    raises VerifierError: it is the data's mistake, not the model's.
 
     Args:
         workers: most processes at a time; they are started when needed.
@@ -198,7 +200,7 @@ class _Worker:
         deadline = time.monotonic() + patience
         while not line.endswith(b"\n"):
             if not _readable(pipe, deadline - time.monotonic()):
-                raise _DiedError(spent=self._ready)
+                raise _DiedError(spent=self._ready and not HAS_LIMITS)
             part = os.read(pipe, 65_536)
             if not part:
                 raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
