@@ -84,6 +84,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
     env.reset(seed=1)
     slow, drawn, heavy = [], [], []
     for name, text in inputs.items():
+        env._renderer.draw(GOOD)  # waits for the process that follows one whose time was up
         began = time.monotonic()
         _, reward, _, _, info = env.step(env.grammar.render([text], observation="a", reasoning="b", prediction="c"))
         if time.monotonic() - began > MOST_SECONDS:
