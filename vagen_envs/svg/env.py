@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -215,6 +215,8 @@ class SvgEnv(VagenEnv):
         svg = trace(self._target)
         words = "I trace the outlines of the target's colours."
         return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
+
+    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"tracer": traced_reply}
 
 
 def _random_svg(stream: HashStream) -> str:
