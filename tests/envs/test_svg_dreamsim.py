@@ -11,56 +11,16 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("skimage")
 
+from vagen_benchmarks.perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
-from vagen_envs.svg.scorers.vit import Block, VisionTransformer  # noqa: E402
+from vagen_envs.svg.scorers.vit import Block  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402
     ADAPTER,
     ADAPTER_CONFIG,
     CLIP,
-    DINO_BASE,
-    DINO_SMALL,
     FILES,
-    OPEN_CLIP,
     load_adapter,
 )  # fmt: skip
-
-RANK, ALPHA = 4, 2
-
-
-def random_state(kind, width=768, heads=12, projected=False, seed=0):
-    """Every tensor of the checkpoint, its rows alike: a view of few numbers, so that the file is small."""
-    generator = torch.Generator().manual_seed(seed)
-    state = {}
-    with torch.device("meta"):
-        shapes = {name: each.shape for name, each in VisionTransformer(kind, width, heads).state_dict().items()}
-    for name, shape in shapes.items():
-        state[name] = (torch.randn(shape[-1], generator=generator) * 0.05).expand(shape)
-        if "norm" in name or "pos_drop" in name:
-            state[name] = state[name] + (1.0 if name.endswith("weight") else 0.0)
-    if projected:
-        state["proj"] = torch.randn(width, 512, generator=generator) * 0.05
-    return state
-
-
-def write_weights(folder):
-    for file in FILES:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    torch.save(random_state("dino", seed=1), folder / DINO_BASE)
-    torch.save(random_state("dino", 384, 6, seed=2), folder / DINO_SMALL)
-    torch.save({"state_dict": random_state("clip", projected=True, seed=3)}, folder / CLIP)
-    torch.save({"state_dict": random_state("open_clip", projected=True, seed=4)}, folder / OPEN_CLIP)
-    (folder / ADAPTER_CONFIG).write_text(
-        json.dumps({"r": RANK, "lora_alpha": ALPHA, "lora_dropout": 0.3, "bias": "none", "target_modules": ["qkv"]})
-    )
-    generator = torch.Generator().manual_seed(5)
-    lora = {}
-    for network in range(3):
-        for block in range(12):
-            name = f"base_model.model.extractor_list.{network}.model.blocks.{block}.attn.qkv"
-            lora[f"{name}.lora_A.weight"] = torch.randn(RANK, 768, generator=generator) * 0.02
-            lora[f"{name}.lora_B.weight"] = torch.randn(3 * 768, RANK, generator=generator) * 0.02
-    safetensors.save_file(lora, folder / ADAPTER)
-    return lora
 
 
 @pytest.fixture(scope="module")
