@@ -21,6 +21,7 @@ pytest.importorskip("skimage")
 from vagen_envs.conformance import check
 from vagen_envs.core import State
 from vagen_envs.seeding import HashStream
+from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.env import GAP
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.state import SvgState, colour_name, elements
