@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -78,6 +82,27 @@ def test_a_missing_file_is_named_with_its_source(weights, tmp_path):
     assert FILES[CLIP] in found.mend
     with pytest.raises(ScorerError, match=CLIP):
         make_scorer("dreamsim", str(tmp_path))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_command_that_is_named_gets_every_file(tmp_path):
+    """Run as it is, but for the addresses: those lead to files here."""
+    there = tmp_path / "there"
+    for file, source in FILES.items():
+        if not source.endswith(".zip"):
+            (there / source.removeprefix("https://")).parent.mkdir(parents=True)
+            (there / source.removeprefix("https://")).write_text(file)
+    archive = there / FILES[CLIP].removeprefix("https://")
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file, source in FILES.items():
+            if source == FILES[CLIP]:
+                packed.writestr(file, file)
+    folder = tmp_path / "with a space"
+    found = next(found for found in doctor(str(folder)) if found.scorer == "dreamsim")
+    local = found.mend.replace("https://", f"file://{there}/").replace("python -m", f"{sys.executable} -m")
+    subprocess.run(["bash", "-c", local], check=True)
+    assert next(found for found in doctor(str(folder)) if found.scorer == "dreamsim").ready
 
 
 def test_an_adapter_with_anything_unknown_is_refused(tmp_path):

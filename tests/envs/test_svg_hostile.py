@@ -15,8 +15,6 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("cairosvg")
 
@@ -221,98 +219,3 @@ def test_a_fork_has_its_own_workers(renderer):
     os.waitpid(child, 0)
     assert os.read(reader, 1) == b"1"
     assert renderer.draw(GOOD).problem is None
-
-
-# -- fuzzing -----------------------------------------------------------------------------------
-
-TAGS = st.sampled_from(
-    [
-        "svg",
-        "g",
-        "defs",
-        "use",
-        "path",
-        "rect",
-        "circle",
-        "text",
-        "tspan",
-        "mask",
-        "pattern",
-        "marker",
-        "clipPath",
-        "linearGradient",
-        "stop",
-        "style",
-        "image",
-        "a",
-    ]
-)
-VALUES = st.one_of(
-    st.sampled_from(["url(#a)", "#a", "#b", "url(#b)", "0", "-1", "1e5", "50%", "none", "red", "M0 0L9 9Z", "1 2 3 4"]),
-    st.from_regex(r"\A[MLCAQZHVSTmlcaz0-9 .,eE+-]{0,40}\Z"),
-    st.text(max_size=20),
-)
-NAMES = st.sampled_from(
-    [
-        "id",
-        "href",
-        "d",
-        "fill",
-        "stroke",
-        "mask",
-        "clip-path",
-        "x",
-        "y",
-        "r",
-        "width",
-        "height",
-        "transform",
-        "viewBox",
-        "style",
-        "opacity",
-        "marker-end",
-        "points",
-        "stroke-dasharray",
-        "font-size",
-        "gradientTransform",
-        "offset",
-        "filter",
-    ]
-)
-
-
-@st.composite
-def documents(draw, depth=0):
-    attributes = draw(st.dictionaries(NAMES, VALUES, max_size=4))
-    children = draw(st.lists(documents(depth=depth + 1), max_size=3)) if depth < 3 else []
-    tag = draw(TAGS)
-    words = "".join(
-        " " + name + '="' + "".join(f"&#{ord(c)};" if c in '<>&"\n\t' else c for c in value) + '"'
-        for name, value in attributes.items()
-    )
-    return f"<{tag}{words}>{''.join(children)}</{tag}>"
-
-
-@pytest.fixture(scope="module")
-def fuzzed():
-    made = Renderer(workers=1)
-    yield made
-    made.close()
-
-
-@settings(max_examples=150)
-@given(body=documents())
-def test_any_document_is_drawn_or_explained(fuzzed, body):
-    drawing = fuzzed.draw(svg(body), 32)
-    assert (drawing.pixels is None) == bool(drawing.problem)
-    assert drawing.pixels is None or drawing.pixels.shape == (32, 32, 3)
-
-
-@settings(max_examples=150)
-@given(
-    text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin")))
-)
-def test_any_text_is_drawn_or_explained(fuzzed, text):
-    for each in (text, f"<svg {text}", svg(text)):
-        drawing = fuzzed.draw(each, 32)
-        assert (drawing.pixels is None) == bool(drawing.problem)
