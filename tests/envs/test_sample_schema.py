@@ -81,7 +81,6 @@ def test_a_row_becomes_a_sample():
         ({"images": ["/nowhere/at all.png"]}, ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"]),
         ({"images": [None]}, ["images[0]", "not a picture"]),
         ({"images": [{"bytes": None, "path": "missing.png"}]}, ["images[0]", "missing.png"]),
-        ({"data_sources": "x"}, ["data_sources='x'", "Did you mean 'data_source'?"]),
     ],
     ids=str,
 )  # fmt: skip
@@ -90,6 +89,14 @@ def test_a_bad_row_is_said_with_field_value_reason_and_mend(changes, said):
         sample_from_row(row(**changes), "data.parquet row 7")
     for words in ["data.parquet row 7", *said]:
         assert words in str(caught.value)
+
+
+def test_other_columns_are_passed_over_unless_misspelt():
+    assert sample_from_row(row(split="train", __index_level_0__=7)).data_source == "mine"
+    misspelt = row()
+    misspelt["image"] = misspelt.pop("images")
+    with pytest.raises(SampleError, match=r"row 0: image=.*did you mean 'images'\?"):
+        sample_from_row(misspelt)
 
 
 def test_an_unknown_reward_field_is_said():

@@ -49,6 +49,7 @@ def right(verifier, truth, response):
         ("B", "B", 1), ("B", "C", 0), ("B", "\\text{B}", 1),
         ("cat", "cat", 1), ("cat", "Cat", 1), ("cat", "\\text{cat}", 1), ("cat", "tac", 0), ("cat", "act", 0),
         ("stop sign", "Stop sign", 1), ("stop sign", "sign stop", 0), ("red", "der", 0),
+        ("cat", "\\text{}tac", 0), ("\\text{cat}", "cat", 1), ("\\text{cat}", "tac", 0), ("cat", "\\text{tac}", 0),
     ],
 )  # fmt: skip
 def test_right_and_wrong(verifier, truth, answer, accuracy):

@@ -6,6 +6,7 @@ reason and the mend.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import math
@@ -117,8 +118,9 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
     """Check a row and make it a sample.
 
     Args:
-        row: a mapping with the fields of figure 9. `images` and `extra_info` may be missing. JSON in a string
-            does for `verifier_parm` and `extra_info`, since Arrow has no free dictionaries.
+        row: a mapping with the fields of figure 9. `images` and `extra_info` may be missing; other fields are
+            passed over, unless they look like a missing one misspelt. JSON in a string does for
+            `verifier_parm` and `extra_info`, since Arrow has no free dictionaries.
         where: names the row in errors.
         folder: where relative paths of pictures begin.
 
@@ -128,9 +130,10 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
     check = _Check(where)
     if not isinstance(row, Mapping):
         check.fail("the row", row, "is not a mapping of fields", f"give it the fields {', '.join(FIELDS)}")
+    missing = [name for name in FIELDS if name not in row]
     for name in row:
-        if name not in FIELDS:
-            check.fail(str(name), row[name], "is an unknown field", f"leave it out.{did_you_mean(str(name), FIELDS)}")
+        if name not in FIELDS and (meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)):
+            check.fail(str(name), row[name], "is an unknown field", f"did you mean {meant[0]!r}?")
     reward = check.mapping(row, "reward_model")
     for name in reward:
         if name not in REWARD_FIELDS:

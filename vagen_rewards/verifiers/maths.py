@@ -34,6 +34,7 @@ LONGEST = 500
 _START_SECONDS = 120.0
 _PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
 _TRIES = 3
+_TEXT = re.compile(r"\s*\\text\s*\{([^{}\\]*)\}\s*\Z")
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 
 
@@ -99,8 +100,9 @@ class MathVerifyVerifier(Verifier):
 
     def _compare(self, gold: str, answer: str) -> bool | str | None:
         """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
-        if _WORDS.fullmatch(gold) and not answer.startswith("\\text"):
-            gold, answer = f"\\text{{{gold}}}", f"\\text{{{answer}}}"
+        words = _plain(gold)
+        if _WORDS.fullmatch(words):
+            gold, answer = f"\\text{{{words}}}", f"\\text{{{_plain(answer)}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         with self._slots:
             for _ in range(_TRIES):
@@ -153,6 +155,12 @@ class MathVerifyVerifier(Verifier):
             workers, self._idle = self._idle, []
         for worker in workers:
             worker.end()
+
+
+def _plain(text: str) -> str:
+    r"""The text without a `\text{…}` around all of it."""
+    match = _TEXT.match(text)
+    return match[1].strip() if match else text.strip()
 
 
 _REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "it takes too long to compare"}

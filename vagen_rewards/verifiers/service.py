@@ -30,7 +30,7 @@ from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 from vagen_envs.sample.schema import sample_from_row
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.errors import VerifierError, VerifierServiceError
-from vagen_rewards.verifiers.base import register, score_safely, verifier_names
+from vagen_rewards.verifiers.base import register, score_safely, verifier_named, verifier_names
 from vagen_rewards.verifiers.maths import MathVerifyVerifier
 
 MOST_BYTES = 8 << 20
@@ -65,7 +65,8 @@ def make_app(workers: int) -> Any:
         from starlette.routing import Route
     except ImportError as error:
         raise MissingExtraError("the verifier service", "verify", "starlette") from error
-    register(MathVerifyVerifier(workers), replace=True)
+    if type(verifier_named(MathVerifyVerifier.name)) is MathVerifyVerifier:  # a user may have put another there
+        register(MathVerifyVerifier(workers))
     threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
 
     async def health(_: Request) -> JSONResponse:
