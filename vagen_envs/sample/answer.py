@@ -36,4 +36,4 @@ class AnswerText:
         return Refused("unknown_action", "the answer has neither \\boxed{…} nor a list of boxes […]")
 
     def summary(self) -> str:
-        return "\\boxed{value}, or [{'bbox_2d': [x1, y1, x2, y2], 'label': 'name'}, …]"
+        return "\\boxed{value}, or a list of boxes [{'bbox_2d': …, 'label': …}, …]"
