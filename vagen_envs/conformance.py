@@ -174,7 +174,7 @@ def turns_survive_json_and_pickle(factory: Factory, seeds: Sequence[int]) -> Non
 
 
 def episodes_end_once(factory: Factory, seeds: Sequence[int]) -> None:
-    """The turn budget truncates, if it is more than one turn; nothing is both terminated and truncated; no step follows the end."""
+    """The turn budget truncates (if of several turns); nothing is both terminated and truncated; no step follows."""
     with _made(factory) as env:
         turns = [turn for _, turn in _play(env, seeds[0], lambda _: "nothing") if turn is not None]
         _require(len(turns) == env.config.max_turns, f"{len(turns)} idle turns, not max_turns={env.config.max_turns}")
