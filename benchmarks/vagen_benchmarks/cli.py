@@ -88,7 +88,7 @@ def bench(
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
         Names,
-        typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, one of `vagen models`, or PROVIDER:MODEL."),
+        typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, `tracer` (SVG), a model, or PROVIDER:MODEL."),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -139,7 +139,8 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
         **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
-    agents = make_agents(agent or ["oracle", "random"], asked, models)
+    own = list(dict.fromkeys(name for task in tasks for name in task.baselines))
+    agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
     for player in agents:
         for task in tasks:
             player.check(task.env_id, task.config)
