@@ -169,10 +169,10 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
         levels = (Level(first + number) for number in range(episodes))
         played = imitation.demonstrations(env, codec, levels, oracle_share=share)
         updates = max(1, episodes // size)
-        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=report)
+        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
         env.close()
 
-    def report(update: int, loss: float) -> None:
+    def progress(update: int, loss: float) -> None:
         if update % 50 == 0:
             tell(f"update {update}: loss {loss:.3f}")
 
