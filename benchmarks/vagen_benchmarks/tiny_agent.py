@@ -91,8 +91,11 @@ class Tiny(Agent):
 
     def _player(self, env_id: str) -> _Player:
         if env_id not in self._players:
+            from transformers.utils import logging
+
             from vagen_adapters.ppo import tiny
 
+            logging.disable_progress_bar()  # the bench has its own
             for path in FOLDER.glob("*/player.json"):
                 card = json.loads(path.read_text(encoding="utf-8"))
                 if card["env"] == env_id:
