@@ -48,16 +48,16 @@ def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
                     row[how][part] = statistics.fmean(scores)
         row["seconds"] = statistics.fmean(each["seconds"] for each in own)
         rows.append(row)
-    before = {how: {**start[how], "interval": wilson(start[how]["successes"], start[how]["episodes"])}
+    before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
     rows.sort(key=lambda row: -row["sampled"]["success"])
     return {"before": before, "rows": rows}
 
 
-def interval(rates: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of the mean over seeds, within [0, 1]; (0, 1) for one seed."""
+def interval(rates: Sequence[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval of the mean over seeds, within [0, 1]; one seed has none."""
     if len(rates) < 2:
-        return 0.0, 1.0
+        return None
     half = T95[min(len(rates), len(T95)) - 1] * statistics.stdev(rates) / math.sqrt(len(rates))
     middle = statistics.fmean(rates)
     return max(0.0, middle - half), min(1.0, middle + half)
@@ -67,7 +67,7 @@ def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
     parts = [part for part in ("grounding", "world_modeling") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
-    head = ["", "success", "95 % over seeds", "most likely reply", "format", *named, "seeds"]
+    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     before = summary["before"]
     lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–"))
@@ -79,8 +79,10 @@ def table(summary: Mapping[str, Any]) -> str:
 
 
 def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str) -> str:
-    low, high = sampled["interval"]
-    cells = [name, f"{sampled['success']:.3f}", f"{low:.2f}–{high:.2f}", f"{greedy['success']:.3f}",
+    low, high = sampled["pooled"]
+    of_seeds = sampled.get("interval")
+    cells = [name, f"{sampled['success']:.3f}", f"{low:.2f}–{high:.2f}",
+             f"{of_seeds[0]:.2f}–{of_seeds[1]:.2f}" if of_seeds else "–", f"{greedy['success']:.3f}",
              f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
@@ -115,7 +117,7 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
                               color=f"C{number}", alpha=0.10, linewidth=0)  # fmt: skip
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.25)
-    axes[0, 0].set_ylim(0, 1)
+    axes[0, 0].set_ylim(bottom=0)
     axes[1, 0].set_ylim(-0.5, 1)
     for axis in axes[1]:
         axis.set_xlabel("rollout")

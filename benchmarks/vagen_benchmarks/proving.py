@@ -270,5 +270,5 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
     """Write JSON in one go, so that a reader never finds half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_suffix(".part")
-    half.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    half.write_text(json.dumps(data) + "\n", encoding="utf-8")
     half.replace(path)
