@@ -52,7 +52,7 @@ def register(app: typer.Typer, parse_options: OptionParser) -> None:
 
     @app.command()
     def prove(
-        proof: Annotated[str, typer.Argument(metavar="PROOF", help="`frozenlake`, `sokoban`, `navigation` or a file.")],
+        proof: Annotated[str, typer.Argument(metavar="PROOF", help="`frozenlake`, `sokoban` or a file.")],
         out: Annotated[Path, typer.Option(help="The folder of results; what is there already isn't done again.")],
         recipe: Annotated[list[str] | None, typer.Option(help="Only this recipe; may be repeated.")] = None,
         seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
