@@ -91,8 +91,10 @@ def pictures(env: VagenEnv, name: str) -> str:
 def episode(env: VagenEnv) -> str:
     observation, info = env.reset(seed=0)
     lines = [f"**First observation**\n\n{fenced(observation['text'])}", "**The truth**, in each representation\n"]
-    for representation in env.config.representations:
-        lines.append(f'=== "{representation}"\n' + indented(fenced(info["state"].describe(representation))))
+    lines.extend(
+        f'=== "{representation}"\n' + indented(fenced(info["state"].describe(representation)))
+        for representation in env.config.representations
+    )
     rows = ["| turn | reply | executed | rewards | ends |", "|---|---|---|---|---|"]
     over, number = False, 0
     while not over:
@@ -146,7 +148,7 @@ def levels(config_class: type[EnvConfig]) -> str:
     fields = ", ".join(f"`{name}`" for name in config_class.level_fields)
     return (
         "\n## Levels and splits\n\nA level is a pure function of the id, the split, the seed and these options: "
-        f"{fields or 'none'}. `train`, `val` and `test` hold 80, 10 and 10 % of the contents, and no content is in two.\n"
+        f"{fields or 'none'}. `train`, `val` and `test` hold 80, 10 and 10 % of the contents; no content is in two.\n"
     )
 
 
