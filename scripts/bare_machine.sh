@@ -24,7 +24,7 @@ leave() {
 }
 trap leave EXIT
 
-mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
     sed -nE 's/^(URIs:|deb) .*(https?:[^ ]*\/debian\/?)( .*|$)/\2/p' | head -n 1)
 debootstrap --variant=minbase --include=git,make,python3,ca-certificates bookworm "$new" "$mirror" >/dev/null
 echo "a bare Debian $(cat "$new/etc/debian_version"): $(du -smx "$new" | cut -f1) MB"
@@ -33,7 +33,7 @@ cp /etc/resolv.conf /etc/hosts "$new/etc/"
 cp -r /usr/local/share/ca-certificates/. "$new/usr/local/share/ca-certificates/" 2>/dev/null || true
 cp /etc/ssl/certs/ca-certificates.crt "$new/etc/ssl/certs/"
 cp /etc/pip.conf "$new/etc/" 2>/dev/null || true
-grep -ls 'Acquire::' /etc/apt/apt.conf.d/* | xargs -r cp -t "$new/etc/apt/apt.conf.d/"
+{ grep -ls "Acquire::" /etc/apt/apt.conf.d/* || true; } | xargs -r cp -t "$new/etc/apt/apt.conf.d/"
 cp -r /etc/apt/sources.list* "$new/etc/apt/" 2>/dev/null || true
 cp -r /usr/share/keyrings/. "$new/usr/share/keyrings/"
 for folder in "${binds[@]}"; do

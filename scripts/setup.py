@@ -26,7 +26,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
 EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
-GROUPS = {"bench": (), "test": ("test", "lint")}
+GROUPS = {"bench": (), "test": ("test", "lint", "docs")}
 
 SHARED = (
     "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
