@@ -14,6 +14,7 @@ shift
 [ $# -gt 0 ] || set -- bench test
 here=$(cd "$(dirname "$0")/.." && pwd)
 new=$(mktemp -d "${TMPDIR:-/var/tmp}/bare.XXXXXX")
+chmod 755 "$new"
 binds=(/proc /sys /dev ${BIND:-})
 
 leave() {
