@@ -58,7 +58,7 @@ for command in "$@"; do
     result=passed
     chroot --userspec="$as:$as" "$new" /usr/bin/env -i "${reach[@]}" HOME="$home" PATH=/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         make -C /home/newcomer/vagen-envs "$command" || { result=FAILED; status=1; }
-    packages=$(du -smc "$new"/var/cache/apt/archives "$new$home"/.cache/pip 2>/dev/null | tail -n 1 | cut -f1)
+    packages=$({ du -smc "$new"/var/cache/apt/archives "$new$home"/.cache/pip 2>/dev/null || true; } | tail -n 1 | cut -f1)
     echo "make $command as $as $result in $((($(date +%s) - begun) / 60)) min $((($(date +%s) - begun) % 60)) s;" \
         "downloads so far $packages MB, on disk $(du -smx "$new" | cut -f1) MB"
 done
