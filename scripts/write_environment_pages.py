@@ -26,6 +26,7 @@ PAGES = {
     "navigation": ("vagen/Navigation-v0", {}),
     "primitive_skill": ("vagen/PrimitiveSkill-v0", {"task": "stack"}),
     "svg": ("vagen/SVGReconstruction-v0", {}),
+    "sample": ("vagen/Sample-v0", {}),
 }
 SEEDS = range(3)
 
