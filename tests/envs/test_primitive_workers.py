@@ -30,8 +30,8 @@ def no_workers_left():
     close_pools()
 
 
-def make(**options):
-    return gym.make(PLACE, observation="text", **options).unwrapped
+def make(workers=0):
+    return gym.make(PLACE, observation="text", workers=workers).unwrapped
 
 
 def finish(env):

@@ -32,7 +32,7 @@ REPLY = (
 @pytest.fixture(scope="module")
 def env() -> Any:
     """A running environment with pictures, whose turns don't end."""
-    made: Any = gym.make(ID, max_turns=10**9, max_steps=10**9, disable_env_checker=True).unwrapped
+    made: Any = gym.make(ID, max_turns=10**9, max_steps=10**9, workers=0, disable_env_checker=True).unwrapped
     try:
         made.reset(seed=7)
     except SimulatorError as error:
@@ -83,7 +83,7 @@ def test_picture(benchmark: Any, env: Any) -> None:
 def test_memory(benchmark: Any, env: Any) -> None:
     env.reset(seed=1)  # the first one, with all that a process needs once
     before = _resident()
-    more: list[Any] = [gym.make(ID, disable_env_checker=True) for _ in range(5)]
+    more: list[Any] = [gym.make(ID, workers=0, disable_env_checker=True) for _ in range(5)]
     for each in more:
         each.reset(seed=1)
     megabytes = (_resident() - before) / len(more) / 1e6
