@@ -44,8 +44,8 @@ class Batch:
     """`count` seats, each a session.
 
     A seat's call waits until every seat that takes part in this turn (see `begin`) has made one; then all
-    loads are done at once, then all skills, then one picture is taken of everything. Whoever doesn't take
-    part waits for nobody.
+    loads are done at once, and all skills. When nothing is left to be done but pictures, they are taken at
+    once. Whoever doesn't take part waits for nobody.
     """
 
     def __init__(self, count: int, picture_size: int) -> None:
@@ -91,11 +91,12 @@ class Batch:
     def _serve_if_complete(self) -> None:
         if not self._asked or not self._asked.keys() >= self._taking_part:
             return
-        asked, self._asked = self._asked, {}
-        for method in ("load", "run", "picture"):
-            arguments = {seat: argument for seat, (name, argument) in sorted(asked.items()) if name == method}
+        moving = any(method != "picture" for method, _ in self._asked.values())
+        for method in ("load", "run") if moving else ("picture",):  # pictures wait until everything has moved
+            arguments = {seat: argument for seat, (name, argument) in sorted(self._asked.items()) if name == method}
             if not arguments:
                 continue
+            self._asked = {seat: asked for seat, asked in self._asked.items() if seat not in arguments}
             try:
                 self._answers |= self._thread.submit(getattr(self, f"_{method}"), arguments).result()
             except Exception as error:
