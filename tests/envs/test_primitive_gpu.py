@@ -114,7 +114,8 @@ def test_the_skills_work_with_the_batched_kinematics():
 
     for action in tasks.plan(level, state()):
         name, _, numbers = action.rstrip(")").partition("(")
-        assert simulator.run({0: (name, tuple(map(int, numbers.split(","))))}) == {0: ""}
+        said = simulator.run({0: (name, tuple(map(int, numbers.split(","))))})
+        assert "The arm" not in said[0], said  # can't reach, can't bend
     assert tasks.solved(level, state())
     simulator.close()
 
