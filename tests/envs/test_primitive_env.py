@@ -18,6 +18,7 @@ from PIL import Image
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.errors import ConfigError
+from vagen_envs.seeding import HashStream
 
 pytestmark = [
     pytest.mark.sim,
@@ -224,6 +225,15 @@ def test_coordinates_outside_are_clipped_and_that_is_told(blind):
     assert turn.parsed.problems == ()
 
 
+def test_random_actions_stay_inside_the_workspace(blind):
+    env = blind["drawer"]
+    stream = HashStream("random")
+    for text in env.random_actions(stream, 200):
+        action = env.grammar.actions.read(text, 0, len(text))
+        assert env._call(action)[2] == ""
+    assert env.random_actions(HashStream("a"), 3) == env.random_actions(HashStream("a"), 3)
+
+
 def test_or_refused_and_that_is_a_problem():
     env = gym.make(IDS["place"], observation="text", out_of_workspace="refuse", strategy="free_think").unwrapped
     turn = play(env, 0, "pick(0,0,20)|pick(0,0,201)")[0]
@@ -274,6 +284,7 @@ def test_stages_are_paid_once(blind):
     assert paid == [{"stage": 2.0, "step": -0.2}, {"stage": 4.0, "step": -0.2}, {"step": -0.1}]
     assert turns[2].truncated
     assert not turns[2].success
+    assert turns[0].env_id == IDS["place"]
 
 
 @pytest.mark.parametrize("task", TASKS)

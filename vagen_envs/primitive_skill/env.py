@@ -200,6 +200,16 @@ class PrimitiveSkillEnv(VagenEnv):
             state = self._as_state(self._here().imagine(calls))
         return state
 
+    def random_actions(self, stream: HashStream, count: int) -> list[str]:
+        """Skills with points inside the workspace, for an agent that plays at random."""
+        limits = self.config.workspace.limits
+        actions = []
+        for _ in range(count):
+            name = stream.choice(sorted(ARITY))
+            ranges = [limits[i % 3] for i in range(ARITY[name])]
+            actions.append(f"{name}({', '.join(str(low + stream.below(high - low + 1)) for low, high in ranges)})")
+        return actions
+
     def _reason(self, actions: Sequence[str]) -> str:
         if not actions:
             return "Everything is where it belongs."
