@@ -133,7 +133,7 @@ def test_forked_processes_simulate_too():
     expected = env._state
     env.close()
     envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="async",
-                        vector_kwargs={"context": "fork", "shared_memory": False}, observation="text")  # fmt: skip
+                        vector_kwargs={"context": "fork", "shared_memory": False}, observation="text", workers=0)  # fmt: skip
     _, info = envs.reset(seed=[0, 0])
     assert [state == expected for state in info["state"]] == [True, True]
     envs.close()
