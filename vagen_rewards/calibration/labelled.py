@@ -10,10 +10,11 @@ there and writes others.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -69,38 +70,48 @@ def labelled_set(
     Returns:
         The statements, and for each kind that can't be made here the reason.
     """
+    words = templates_of(templates)
     items: list[Labelled] = []
     skipped: dict[str, str] = {}
     for kind in kinds:
+        module, name = _MAKERS[kind]
         try:
-            makers = importlib.import_module(f"vagen_rewards.calibration.{_MODULES[kind]}")
-            makers_of = makers.makers(kind, templates)
+            make = getattr(importlib.import_module(f"vagen_rewards.calibration.{module}"), name)
             states = list(_states(kind, 40, seed))
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
         stream = HashStream("calibration", templates, kind, seed)
-        made: list[Labelled] = []
-        while len(made) < per_kind:
-            category = CATEGORIES[len(made) % len(CATEGORIES)]
+        for number in range(per_kind):
+            category = CATEGORIES[number % len(CATEGORIES)]
             before, after, other = stream.choice(states)
             part: Part = stream.choice(("grounding", "world_modeling"))
             state = before if part == "grounding" else after
-            item = makers_of(category, state, other, part, stream)
-            if item is None:  # this state has none of that category; take a plainly true one
-                item = makers_of("true", state, other, part, stream)
+            item = make(kind, words, category, state, other, part, stream)
+            while item is None:  # this state has none of that category; take a plainly true one
+                category = "true"
+                item = make(kind, words, category, state, other, part, stream)
+                if item is None:
+                    before, after, other = stream.choice(states)
+                    state = before if part == "grounding" else after
             text, label = item
-            made.append(Labelled(Statement(part, text, state), label, category))
-        items += made
+            items.append(Labelled(Statement(part, text, state), label, category))
     return items, skipped
 
 
-_MODULES = {
-    "sokoban": "boards",
-    "frozen_lake": "boards",
-    "navigation": "scenes",
-    "primitive_skill": "scenes",
-    "svg": "scenes",
+def templates_of(name: str) -> dict[str, Any]:
+    """The templates of this name."""
+    data: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text(encoding="utf-8"))
+    return data
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MAKERS = {
+    "sokoban": ("boards", "make"),
+    "frozen_lake": ("boards", "make"),
+    "navigation": ("scenes", "navigation"),
+    "primitive_skill": ("scenes", "primitive_skill"),
+    "svg": ("pictures", "make"),
 }
 
 
@@ -118,8 +129,3 @@ def _states(kind: str, count: int, seed: int) -> Iterator[tuple[State, State, St
                 last = before
         finally:
             env.close()
-
-
-def replaced(state: State, **changes: Any) -> State:
-    """`dataclasses.replace` on a state."""
-    return dataclasses.replace(state, **changes)
