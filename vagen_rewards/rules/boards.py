@@ -1,18 +1,16 @@
-"""What Sokoban and FrozenLake have in common: claims, grids and dictionaries against positions."""
+"""What Sokoban and FrozenLake have in common: claims against positions."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.reading import Absence, Claim, Mention, Reading, read
-
-Things = Mapping[str, Sequence[Position]]
-"""Positions by kind; the player is the one of its kind."""
+from vagen_rewards.rules.claims import Absence, Claim, Mention, Reading
+from vagen_rewards.rules.places import Things
+from vagen_rewards.rules.reading import read
 
 MAX_ASSIGNMENTS = 5000
 
@@ -32,7 +30,8 @@ def compare_sentences(board: str, text: str, things: Things, wanted: Sequence[tu
         board: whose vocabulary the sentences use.
         text: the sentences.
         things: where things are.
-        wanted: the pairs of kinds (subject, other) whose relations a full description has.
+        wanted: the pairs of kinds (subject, other) whose relations a full description has, the subject of
+            the higher `RANK`.
 
     Returns:
         Marks that others may hold as well: not to be written to.
@@ -98,15 +97,18 @@ def _compare(kinds: tuple[str, ...], places: Places, reading: Reading, wanted: S
 
 def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
     """The things spoken of, each with a name; what must be one thing has one name."""
-    found = dict.fromkeys(mention for claim in claims for mention in (claim.subject, claim.other))
     names: dict[Mention, str] = {}
-    for mention in found:
-        only_one = len(things[mention.kind]) == 1
-        numbers = {other.label for other in found if other.kind == mention.kind and other.label[:1] == "#"}
-        label = mention.label
-        if only_one and (label == "" or ":" in label or (label[:1] == "#" and len(numbers) == 1)):
-            label = ""
-        names[mention] = label
+    numbers: dict[str, set[str]] = {}
+    for claim in claims:
+        for mention in (claim.subject, claim.other):
+            if mention not in names:
+                names[mention] = mention.label
+                if mention.label[:1] == "#":
+                    numbers.setdefault(mention.kind, set()).add(mention.label)
+    for mention, label in names.items():
+        if label and len(things[mention.kind]) == 1:  # "the box", "a box", "box 1"
+            if ":" in label or (label[0] == "#" and len(numbers[mention.kind]) == 1):
+                names[mention] = ""
     return names
 
 
@@ -166,18 +168,14 @@ def _matched(
     Taking the names with the most to say first is optimal, since the sets of names that can be right
     together form a matroid.
     """
-    player = things["player"][0]
+    row, column = things["player"][0]
+    seen = [(sign(at[0] - row), sign(at[1] - column)) for at in things[kind]]
     said: dict[str, list[Claim]] = {name: [] for name in names}
     for claim in claims:
-        for claimed in (claim, _turned(claim)):
-            if claimed.subject.kind == kind and claimed.other.kind == "player" and mentions[claimed.subject] in said:
-                said[mentions[claimed.subject]].append(claimed)
+        if claim.subject.kind == kind and claim.other.kind == "player" and mentions[claim.subject] in said:
+            said[mentions[claim.subject]].append(claim)
     fits = {
-        name: [
-            i
-            for i, at in enumerate(things[kind])
-            if all(_holds(each, at, player) != each.negated for each in said[name])
-        ]
+        name: [i for i, sides in enumerate(seen) if all([_fits(each, sides) != each.negated for each in said[name]])]
         for name in names
     }
     owner: dict[int, str] = {}
@@ -198,24 +196,8 @@ def _matched(
     return meant
 
 
-def _turned(claim: Claim) -> Claim:
-    """The same claim said of the other thing."""
-    flip = {None: None, 0: 0, 1: -1, -1: 1}
-    return claim._replace(
-        subject=claim.other,
-        other=claim.subject,
-        vertical=flip[claim.vertical],
-        horizontal=flip[claim.horizontal],
-    )
-
-
-def _holds(claim: Claim, at: Position, other: Position) -> bool:
-    return (claim.vertical is None or claim.vertical == sign(at[0] - other[0])) and (
-        claim.horizontal is None or claim.horizontal == sign(at[1] - other[1])
-    )
-
-
-_RANK = {"player": 0, "box": 1, "hole": 1, "target": 2}
+def _fits(claim: Claim, sides: tuple[int, int]) -> bool:
+    return claim.vertical in (None, sides[0]) and claim.horizontal in (None, sides[1])
 
 
 def _mark(
@@ -230,60 +212,60 @@ def _mark(
     Being in the same row needn't be said, so that "left of" is a full description; said, it counts.
     """
     marks = Marks()
-    stated: dict[tuple[str, int, str, int, int], set[int]] = {}
+    stated: dict[tuple[str, int, str, int], list[int]] = {}  # for each axis the sides that are said, as bits
     for claim in claims:
-        claimed = claim
-        if (_RANK[claim.subject.kind], claim.subject.kind) < (_RANK[claim.other.kind], claim.other.kind):
-            claimed = _turned(claim)
-        sides = [(axis, side) for axis, side in enumerate((claimed.vertical, claimed.horizontal)) if side is not None]
-        if claim.hedged:
-            marks.fault(f"{_say(claim)} is hedged", len(sides))
+        subject, other, vertical, horizontal, negated, hedged = claim
+        weight = (vertical is not None) + (horizontal is not None)
+        if hedged:
+            marks.fault(f"{_say(claim)} is hedged", weight)
             continue
-        for i in places[claimed.subject]:
-            for j in places[claimed.other]:
-                if claimed.subject.kind == claimed.other.kind and i == j:
-                    continue
+        for i in places[subject]:
+            for j in places[other]:
                 if i < 0 or j < 0:
-                    marks.fault(f"{_say(claim)}: there are not so many", len(sides))
+                    marks.fault(f"{_say(claim)}: there are not so many", weight)
                     continue
-                at, other = things[claimed.subject.kind][i], things[claimed.other.kind][j]
-                if claim.negated:
-                    if _holds(claimed, at, other):
+                if subject.kind == other.kind and i == j:
+                    continue
+                sides = _sides(things[subject.kind][i], things[other.kind][j])
+                if negated:
+                    if _fits(claim, sides):
                         marks.fault(f"not {_say(claim)}")
                     continue
-                for axis, side in sides:
-                    key = (claimed.subject.kind, i, claimed.other.kind, j, axis)
-                    if side not in stated.setdefault(key, set()) and side != sign(at[axis] - other[axis]):
-                        marks.notes.append(_say(claim))
-                    stated[key].add(side)
-    del marks.notes[4:]
-    true = set()
-    for key, sides_said in stated.items():
-        kind, i, other_kind, j, axis = key
-        truth = sign(things[kind][i][axis] - things[other_kind][j][axis])
-        if sides_said == {truth}:
-            marks.right += 1
-            true.add(key)
-        else:
-            marks.wrong += len(sides_said)  # of sides that exclude one another none counts
-    for subject, other_kind in wanted:
-        found, sought = marks.found, marks.wanted
-        for i, at in enumerate(things[subject]):
-            for j, other in enumerate(things[other_kind]):
-                same_place = at == other
-                for axis in (0, 1):
-                    said = _key(subject, i, other_kind, j, axis) in true
-                    if said or same_place or at[axis] != other[axis]:
-                        marks.wanted += 1
-                        marks.found += said
-        marks.parts.append((marks.found - found, marks.wanted - sought))
+                said = stated.setdefault((subject.kind, i, other.kind, j), [0, 0])
+                if vertical is not None:
+                    said[0] |= 1 << (vertical + 1)
+                if horizontal is not None:
+                    said[1] |= 1 << (horizontal + 1)
+                if not _fits(claim, sides) and len(marks.notes) < 4:
+                    marks.notes.append(_say(claim))
+    true: dict[tuple[str, int, str, int], tuple[bool, bool]] = {}
+    for key, said in stated.items():
+        kind, i, other_kind, j = key
+        truth = _sides(things[kind][i], things[other_kind][j])
+        right = (said[0] == 1 << (truth[0] + 1), said[1] == 1 << (truth[1] + 1))
+        marks.right += right[0] + right[1]
+        # of sides that exclude one another none counts
+        marks.wrong += (0 if right[0] else said[0].bit_count()) + (0 if right[1] else said[1].bit_count())
+        true[key] = right
+    for kind, other_kind in wanted:
+        found = sought = 0
+        for i, at in enumerate(things[kind]):
+            for j, place in enumerate(things[other_kind]):
+                told = true.get((kind, i, other_kind, j), _UNTOLD)
+                same = at == place
+                found += told[0] + told[1]
+                sought += (told[0] or same or at[0] != place[0]) + (told[1] or same or at[1] != place[1])
+        marks.found += found
+        marks.wanted += sought
+        marks.parts.append((found, sought))
     return marks
 
 
-def _key(subject: str, i: int, other: str, j: int, axis: int) -> tuple[str, int, str, int, int]:
-    if (_RANK[subject], subject) < (_RANK[other], other):
-        return (other, j, subject, i, axis)
-    return (subject, i, other, j, axis)
+_UNTOLD = (False, False)
+
+
+def _sides(at: Position, other: Position) -> tuple[int, int]:
+    return sign(at[0] - other[0]), sign(at[1] - other[1])
 
 
 _VERTICAL = {None: "", -1: "above", 0: "in the row of", 1: "below"}
@@ -296,74 +278,6 @@ def _say(claim: Claim) -> str:
 
 
 def _present(things: Things, absence: Absence) -> bool:
-    player = things["player"][0]
     claim = Claim(Mention(absence.kind, ""), Mention("player", ""), absence.vertical, absence.horizontal)
-    return any(_holds(claim, at, player) for at in things[absence.kind])
-
-
-# -- grids and dictionaries -----------------------------------------------------------------------
-
-
-def grid_of(text: str, symbols: str) -> list[str] | None:
-    """The rows of a grid of symbols, or `None` if the text isn't one. Blank lines and fences are ignored."""
-    if "\n" not in text:
-        return None
-    rows = [line.strip().replace(" ", "") for line in text.splitlines()]
-    rows = [row for row in rows if row and not row.startswith("```")]
-    allowed = set(symbols)
-    if len(rows) < 2 or any(not set(row) <= allowed for row in rows):
-        return None
-    return rows
-
-
-def read_grid(rows: Sequence[str], meaning: Mapping[str, tuple[str, ...]]) -> dict[str, list[Position]]:
-    """Where the symbols stand, by kind."""
-    found: dict[str, list[Position]] = {}
-    for i, row in enumerate(rows):
-        for j, symbol in enumerate(row):
-            for kind in meaning.get(symbol, ()):
-                found.setdefault(kind, []).append((i, j))
-    return found
-
-
-_ENTRY = re.compile(
-    r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*"
-    r"((?:[\[\](),\s]|-?\d{1,6})*)",
-    re.IGNORECASE,
-)
-_PAIR = re.compile(r"[\[(]\s*(-?\d{1,6})\s*,\s*(-?\d{1,6})\s*[\])]")
-_SIZE = re.compile(r"[\"']?grid_size[\"']?\s*[:=]\s*[\[(]\s*(\d{1,4})\s*,\s*(\d{1,4})\s*[\])]", re.IGNORECASE)
-_NAMES = {"boxes": "box", "targets": "target", "goal": "target", "holes": "hole"}
-
-
-def read_dictionary(text: str) -> tuple[dict[str, list[Position]], Position | None] | None:
-    """Positions by kind, and the grid's size, of a structured text; `None` if it isn't one."""
-    if "{" not in text:
-        return None
-    found: dict[str, list[Position]] = {}
-    for match in _ENTRY.finditer(text):
-        kind = match[1].lower()
-        pairs = [(int(row), int(column)) for row, column in _PAIR.findall(match[2])]
-        found.setdefault(_NAMES.get(kind, kind), []).extend(pairs)
-    if not found:
-        return None
-    size = _SIZE.search(text)
-    return found, (int(size[1]), int(size[2])) if size else None
-
-
-def compare_places(things: Things, said: Mapping[str, Sequence[Position]]) -> Marks:
-    """Exact places against exact places; several answers for one thing are as many claims."""
-    marks = Marks()
-    for kind, places in things.items():
-        marks.wanted += len(places)
-        left = list(places)
-        for place in said.get(kind, ()):
-            if place in left:
-                left.remove(place)
-                marks.right += 1
-                marks.found += 1
-            else:
-                marks.fault(f"{kind} at {place}")
-    for kind in said.keys() - things.keys():
-        marks.fault(f"there is no {kind}", len(said[kind]))
-    return marks
+    player = things["player"][0]
+    return any(_fits(claim, _sides(at, player)) for at in things[absence.kind])

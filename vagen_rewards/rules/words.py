@@ -172,3 +172,29 @@ def _token(board: str, match: re.Match[str]) -> Token | None:
 def _thing(name: str, text: str) -> Token:
     label = _LABEL.search(text)
     return Token("thing", (name, f"#{label[1]}" if label else "", bool(_PLURAL.search(text))))
+
+
+class Cursor:
+    """A place in a row of tokens, from which to look around."""
+
+    def __init__(self, words: list[Token]) -> None:
+        self.words = words
+        self.index = 0
+
+    def _next(self, distance: int = 1) -> Token:
+        at = self.index + distance
+        return self.words[at] if at < len(self.words) else Token("end")
+
+    def _next_but(self, *kinds: str) -> Token:
+        return next(
+            (token for token in self.words[self.index + 1 :][:6] if token.kind not in (*kinds, "word")), Token("end")
+        )
+
+    def _previous(self) -> Token:
+        return self._previous_but("the", "a", "ordinal", "all", "number", "word")
+
+    def _previous_but(self, *kinds: str) -> Token:
+        for token in reversed(self.words[max(0, self.index - 6) : self.index]):
+            if token.kind not in (*kinds, "word"):
+                return token
+        return Token("end")
