@@ -14,22 +14,20 @@ from vagen_rewards.rules.reading import read
 
 MAX_ASSIGNMENTS = 5000
 
+MAX_MATCHED = 64
+"""Names of holes that are told apart."""
+
 MAX_CACHED = 1000
 """Characters of a text whose marks are kept."""
 
 
-def sign(x: int) -> int:
-    """-1, 0 or 1."""
-    return (x > 0) - (x < 0)
-
-
-def compare_sentences(board: str, text: str, things: Things, wanted: Sequence[tuple[str, str]]) -> Marks:
+def compare_sentences(board: str, text: str, things: Things, wanted: tuple[tuple[str, str], ...]) -> Marks:
     """Hold sentences against positions.
 
     Args:
         board: whose vocabulary the sentences use.
         text: the sentences.
-        things: where things are.
+        things: where things are, the player first.
         wanted: the pairs of kinds (subject, other) whose relations a full description has, the subject of
             the higher `RANK`.
 
@@ -38,47 +36,98 @@ def compare_sentences(board: str, text: str, things: Things, wanted: Sequence[tu
     """
     reading = read(board, text)
     kinds = tuple(things)
-    if all("player" in (claim.subject.kind, claim.other.kind) for claim in reading.claims) and all(
-        "player" in pair for pair in wanted
-    ):
-        places = _around_player(things)
-    else:
-        places = _ranked(things)
+    around = reading.seen_from_player and all(["player" in pair for pair in wanted])
+    places = (_around_player if around else _ranked)(tuple(things.values()))
     if len(text) > MAX_CACHED:
-        return _compare(kinds, places, reading, wanted)
-    return _compare_cached(board, text, kinds, places, tuple(wanted))
+        return _compare(kinds, places, reading, wanted, around)
+    return _compare_cached(board, text, kinds, places, wanted, around)
 
 
 Places = tuple[tuple[Position, ...], ...]
 
 
-def _around_player(things: Things) -> Places:
-    """The smallest board on which everything stands as it did to the player."""
-    row, column = things["player"][0]
-    return tuple(
-        [tuple(sorted([(sign(at[0] - row), sign(at[1] - column)) for at in each])) for each in things.values()]
-    )
+@functools.lru_cache(maxsize=8192)
+def _around_player(things: Places) -> Places:
+    """The smallest board on which everything stands as it did to the player, who comes first."""
+    player = things[0][0]
+    return tuple([tuple(sorted([_sides(at, player) for at in each])) for each in things])
 
 
-def _ranked(things: Things) -> Places:
+@functools.lru_cache(maxsize=8192)
+def _ranked(things: Places) -> Places:
     """The smallest board on which everything stands as it did to everything else."""
-    every = [at for each in things.values() for at in each]
+    every = [at for each in things for at in each]
     rows = {row: i for i, row in enumerate(sorted({at[0] for at in every}))}
     columns = {column: i for i, column in enumerate(sorted({at[1] for at in every}))}
-    return tuple([tuple([(rows[row], columns[column]) for row, column in each]) for each in things.values()])
+    return tuple([tuple([(rows[row], columns[column]) for row, column in each]) for each in things])
 
 
 @functools.lru_cache(maxsize=65536)
 def _compare_cached(
-    board: str, text: str, kinds: tuple[str, ...], places: Places, wanted: tuple[tuple[str, str], ...]
+    board: str, text: str, kinds: tuple[str, ...], places: Places, wanted: tuple[tuple[str, str], ...], around: bool
 ) -> Marks:
     """Agents converge on few sentences (VAGEN, section 5.5), and few of these small boards are different."""
-    return _compare(kinds, places, read(board, text), wanted)
+    return _compare(kinds, places, read(board, text), wanted, around)
 
 
-def _compare(kinds: tuple[str, ...], places: Places, reading: Reading, wanted: Sequence[tuple[str, str]]) -> Marks:
+def _compare(
+    kinds: tuple[str, ...], places: Places, reading: Reading, wanted: Sequence[tuple[str, str]], around: bool
+) -> Marks:
     things = dict(zip(kinds, places, strict=True))
-    claims = [claim for claim in reading.claims if claim.subject.kind in things and claim.other.kind in things]
+    marks = _counted(things, reading.claims, wanted) if around else None
+    if marks is None:
+        marks = _best(things, reading.claims, wanted)
+    marks.unread = reading.unread
+    for absence in reading.absences:
+        if _present(things, absence):
+            marks.fault(f"there is a {absence.kind} where none is said to be")
+    return marks
+
+
+def _counted(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks | None:
+    """What `_best` finds, at once, where each thing is spoken of once and fully; `None` where it isn't so.
+
+    `things` are as `_around_player` has them. Of holes only how many stand at each side matters then.
+    """
+    marks = Marks()
+    counts = {kind: [0, _facts(things[kind], ((0, 0),))] for kind, _ in wanted}
+    holes = list(things.get("hole", ()))
+    several = len(holes) != 1
+    names = set()
+    for claim in claims:
+        (kind, label), _, vertical, horizontal, negated, hedged = claim
+        name = (kind, label) if several and kind == "hole" else kind
+        if vertical is None or horizontal is None or negated or hedged or label == "all" or name in names:
+            return None
+        names.add(name)
+        sides = (vertical, horizontal)
+        if kind != "hole":
+            if len(things[kind]) != 1:
+                return None
+            truth = things[kind][0]
+        elif sides in holes:
+            holes.remove(sides)
+            truth = sides
+        else:
+            marks.fault(f"{_say(claim)}: there are not so many", 2)
+            continue
+        right = (vertical == truth[0]) + (horizontal == truth[1])
+        marks.right += right
+        count = counts[kind]
+        count[0] += right
+        if right < 2:
+            marks.fault(_say(claim), 2 - right)
+        if truth != (0, 0):
+            count[1] += (vertical == truth[0] == 0) + (horizontal == truth[1] == 0)
+    for found, sought in counts.values():
+        marks.found += found
+        marks.wanted += sought
+        marks.parts.append((found, sought))
+    return marks if len(names) <= MAX_MATCHED else None
+
+
+def _best(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks:
+    """The marks under the assignment of words to things that is best for the agent."""
     mentions = _mentions(things, claims)
     best: Marks | None = None
     for meant in _assignments(things, mentions, claims):
@@ -87,12 +136,7 @@ def _compare(kinds: tuple[str, ...], places: Places, reading: Reading, wanted: S
             best = marks
         if not marks.wrong and marks.found == marks.wanted:
             break
-    marks = best if best is not None else _mark(things, [], {}, wanted)
-    marks.unread = reading.unread
-    for absence in reading.absences:
-        if absence.kind in things and _present(things, absence):
-            marks.fault(f"there is a {absence.kind} where none is said to be")
-    return marks
+    return best if best is not None else _mark(things, [], {}, wanted)
 
 
 def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
@@ -121,21 +165,23 @@ def _assignments(
         names = by_kind.setdefault(mention.kind, [])
         if label != "all" and label not in names:
             names.append(label)
-    choices = []
+    choices: list[Sequence[dict[str, int]]] = []
     size = 1
     for kind, names in by_kind.items():
         count = len(things[kind])
+        if count == 1 and len(names) <= 1 and kind != "hole":
+            choices.append([dict.fromkeys(names, 0)])
+            continue
         ways = _ways(len(names), count)
         size *= ways
         if size > MAX_ASSIGNMENTS or kind == "hole":
             choices.append([_matched(things, kind, names, mentions, claims)])
             size //= max(ways, 1)
         else:
-            slots = [*range(count), *[-1] * max(0, len(names) - count)]
-            choices.append([dict(zip(names, each, strict=True)) for each in _permutations(slots, len(names))])
-    kinds = list(by_kind)
+            slots = (*range(count), *[-1] * max(0, len(names) - count))
+            choices.append([dict(zip(names, each, strict=True)) for each in _permuted(slots, len(names))])
     for chosen in itertools.product(*choices):
-        meant = dict(zip(kinds, chosen, strict=True))
+        meant = dict(zip(by_kind, chosen, strict=True))
         yield {
             mention: tuple(range(len(things[mention.kind]))) if label == "all" else (meant[mention.kind][label],)
             for mention, label in mentions.items()
@@ -156,10 +202,6 @@ def _permuted(slots: tuple[int, ...], length: int) -> tuple[tuple[int, ...], ...
     return tuple(dict.fromkeys(itertools.permutations(slots, length)))
 
 
-def _permutations(slots: list[int], length: int) -> tuple[tuple[int, ...], ...]:
-    return _permuted(tuple(slots), length)
-
-
 def _matched(
     things: Things, kind: str, names: list[str], mentions: Mapping[Mention, str], claims: Sequence[Claim]
 ) -> dict[str, int]:
@@ -168,15 +210,24 @@ def _matched(
     Taking the names with the most to say first is optimal, since the sets of names that can be right
     together form a matroid.
     """
-    row, column = things["player"][0]
-    seen = [(sign(at[0] - row), sign(at[1] - column)) for at in things[kind]]
+    player = things["player"][0]
+    seen = [_sides(at, player) for at in things[kind]]
     said: dict[str, list[Claim]] = {name: [] for name in names}
+    simple = True  # one full description a name: then names compete only where they are described alike
     for claim in claims:
-        if claim.subject.kind == kind and claim.other.kind == "player" and mentions[claim.subject] in said:
-            said[mentions[claim.subject]].append(claim)
+        subject, other, vertical, horizontal, negated, _ = claim
+        if subject.kind == kind and other.kind == "player" and mentions[subject] in said:
+            said[mentions[subject]].append(claim)
+            simple = simple and not negated and vertical is not None and horizontal is not None
+    if simple and all([len(each) == 1 for each in said.values()]):
+        free: dict[tuple[int | None, int | None], list[int]] = {}
+        for i, sides in enumerate(seen):
+            free.setdefault(sides, []).append(i)
+        left = {name: free.get((each[0].vertical, each[0].horizontal)) for name, each in said.items()}
+        return {name: each.pop() if each else -1 for name, each in left.items()}
     fits = {
-        name: [i for i, sides in enumerate(seen) if all([_fits(each, sides) != each.negated for each in said[name]])]
-        for name in names
+        name: [i for i, sides in enumerate(seen) if all(_fits(claim, sides) != claim.negated for claim in each)]
+        for name, each in said.items()
     }
     owner: dict[int, str] = {}
 
@@ -189,7 +240,7 @@ def _matched(
                     return True
         return False
 
-    for name in sorted(names, key=lambda each: -len(said[each]))[:64]:
+    for name in sorted(names, key=lambda each: -len(said[each]))[:MAX_MATCHED]:
         place(name, set())
     meant = dict.fromkeys(names, -1)
     meant.update({name: i for i, name in owner.items()})
@@ -212,7 +263,8 @@ def _mark(
     Being in the same row needn't be said, so that "left of" is a full description; said, it counts.
     """
     marks = Marks()
-    stated: dict[tuple[str, int, str, int], list[int]] = {}  # for each axis the sides that are said, as bits
+    # for each pair of things the sides that are said as bits, vertical and horizontal, and the true ones
+    stated: dict[tuple[str, int, str, int], tuple[list[int], tuple[int, int]]] = {}
     for claim in claims:
         subject, other, vertical, horizontal, negated, hedged = claim
         weight = (vertical is not None) + (horizontal is not None)
@@ -224,48 +276,53 @@ def _mark(
                 if i < 0 or j < 0:
                     marks.fault(f"{_say(claim)}: there are not so many", weight)
                     continue
-                if subject.kind == other.kind and i == j:
+                key = (subject.kind, i, other.kind, j)
+                if key[:2] == key[2:]:
                     continue
-                sides = _sides(things[subject.kind][i], things[other.kind][j])
+                pair = stated.get(key)
+                if pair is None:
+                    pair = ([0, 0], _sides(things[subject.kind][i], things[other.kind][j]))
+                said, truth = pair
                 if negated:
-                    if _fits(claim, sides):
+                    if _fits(claim, truth):
                         marks.fault(f"not {_say(claim)}")
                     continue
-                said = stated.setdefault((subject.kind, i, other.kind, j), [0, 0])
+                stated[key] = pair
                 if vertical is not None:
                     said[0] |= 1 << (vertical + 1)
                 if horizontal is not None:
                     said[1] |= 1 << (horizontal + 1)
-                if not _fits(claim, sides) and len(marks.notes) < 4:
+                if vertical not in (None, truth[0]) or horizontal not in (None, truth[1]):
                     marks.notes.append(_say(claim))
-    true: dict[tuple[str, int, str, int], tuple[bool, bool]] = {}
-    for key, said in stated.items():
-        kind, i, other_kind, j = key
-        truth = _sides(things[kind][i], things[other_kind][j])
-        right = (said[0] == 1 << (truth[0] + 1), said[1] == 1 << (truth[1] + 1))
-        marks.right += right[0] + right[1]
-        # of sides that exclude one another none counts
-        marks.wrong += (0 if right[0] else said[0].bit_count()) + (0 if right[1] else said[1].bit_count())
-        true[key] = right
-    for kind, other_kind in wanted:
-        found = sought = 0
-        for i, at in enumerate(things[kind]):
-            for j, place in enumerate(things[other_kind]):
-                told = true.get((kind, i, other_kind, j), _UNTOLD)
-                same = at == place
-                found += told[0] + told[1]
-                sought += (told[0] or same or at[0] != place[0]) + (told[1] or same or at[1] != place[1])
+    del marks.notes[4:]
+    counts = {pair: [0, _facts(things[pair[0]], things[pair[1]])] for pair in wanted}
+    for (kind, _, other_kind, _), (said, truth) in stated.items():
+        count = counts.get((kind, other_kind))
+        for sides, side in zip(said, truth, strict=True):
+            if sides == 1 << (side + 1):
+                marks.right += 1
+                if count is not None:
+                    count[0] += 1
+                    count[1] += side == 0 and truth != (0, 0)
+            else:
+                marks.wrong += sides.bit_count()  # of sides that exclude one another none counts
+    for found, sought in counts.values():
         marks.found += found
         marks.wanted += sought
         marks.parts.append((found, sought))
     return marks
 
 
-_UNTOLD = (False, False)
+@functools.lru_cache(maxsize=8192)
+def _facts(subjects: tuple[Position, ...], others: tuple[Position, ...]) -> int:
+    """How many facts a full description of these has; being in the same row or column is none."""
+    sides = [_sides(at, other) for at in subjects for other in others]
+    return sum([2 if each == (0, 0) else (each[0] != 0) + (each[1] != 0) for each in sides])
 
 
 def _sides(at: Position, other: Position) -> tuple[int, int]:
-    return sign(at[0] - other[0]), sign(at[1] - other[1])
+    (a, b), (c, d) = at, other
+    return (a > c) - (a < c), (b > d) - (b < d)
 
 
 _VERTICAL = {None: "", -1: "above", 0: "in the row of", 1: "below"}

@@ -53,11 +53,18 @@ class Absence(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a text claims, in its order; `unread` sentences name a direction of things, but in ways not known here."""
+    """What a text claims, in its order.
+
+    Attributes:
+        claims, absences: as they are said.
+        unread: sentences that name a direction of things, but in ways not known here.
+        seen_from_player: whether all claims are about the player and something else.
+    """
 
     claims: tuple[Claim, ...]
     absences: tuple[Absence, ...]
     unread: int = 0
+    seen_from_player: bool = True
 
 
 class Notes:

@@ -23,6 +23,8 @@ _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
 """The subjects and objects of the sentences before, for "it" and "they"."""
 
+_NO_PAST: Past = (NOTHING, NOTHING)
+
 
 def read(board: str, text: str) -> Reading:
     """What a text says about a board of this kind (`"sokoban"`, `"frozen_lake"`)."""
@@ -38,18 +40,22 @@ def _read(board: str, text: str) -> Reading:
     claims: list[Claim] = []
     absences: list[Absence] = []
     unread = 0
-    past: Past = (NOTHING, NOTHING)
-    for number, sentence in enumerate(text.translate(_ENDS).split(".")):
-        sentence = " ".join(sentence[:MAX_SENTENCE].split())
+    past = _NO_PAST
+    for number, sentence in enumerate(" ".join(text.translate(_ENDS).split()).split(".")):
+        sentence = sentence[:MAX_SENTENCE].strip()
         if not sentence:
             continue
-        found, newly, none, clear, past = _read_sentence(board, sentence, past)
+        found, newly, none, clear, looked_back, after = _read_sentence(board, sentence, _NO_PAST)
+        if looked_back and past != _NO_PAST:
+            found, newly, none, clear, _, after = _read_sentence(board, sentence, past)
+        past = (after[0] or past[0], after[1] or past[1])
         claims.extend([_numbered(claim, number) for claim in found] if newly else found)
         absences += none
         unread += not clear
         if len(claims) > MAX_CLAIMS:
             break
-    return Reading(tuple(claims), tuple(absences), unread)
+    seen_from_player = all([claim.other.kind == "player" for claim in claims])
+    return Reading(tuple(claims), tuple(absences), unread, seen_from_player)
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
@@ -57,12 +63,8 @@ _read_cached = functools.lru_cache(maxsize=8192)(_read)
 
 def _numbered(claim: Claim, sentence: int) -> Claim:
     """Things newly spoken of in different sentences are different mentions."""
-    subject, other, *rest = claim
-    if ":" in subject.label:
-        subject = _numbered_mention(subject, sentence)
-    if ":" in other.label:
-        other = _numbered_mention(other, sentence)
-    return Claim(subject, other, *rest)
+    subject, other = (_numbered_mention(each, sentence) if ":" in each.label else each for each in claim[:2])
+    return claim._replace(subject=subject, other=other)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -73,8 +75,11 @@ def _numbered_mention(mention: Mention, sentence: int) -> Mention:
 @functools.lru_cache(maxsize=65536)
 def _read_sentence(
     board: str, sentence: str, past: Past
-) -> tuple[tuple[Claim, ...], bool, tuple[Absence, ...], bool, Past]:
-    """Claims, whether they are of things newly spoken of, absences, whether all was understood, and the past."""
+) -> tuple[tuple[Claim, ...], bool, tuple[Absence, ...], bool, bool, Past]:
+    """Claims, whether of things newly spoken of, absences, whether all was understood, whether the past was needed.
+
+    Last what the sentence leaves for the next one.
+    """
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
@@ -83,8 +88,8 @@ def _read_sentence(
     )
     clear = bool(reader.claims or reader.absences) or len(named) < 2 or not directed
     newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
-    past = (reader.subjects or past[0], reader.objects or past[1])
-    return tuple(reader.claims), newly, tuple(reader.absences), clear, past
+    after = (reader.subjects, reader.objects)
+    return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after
 
 
 def _without_places(words: list[Token]) -> list[Token]:

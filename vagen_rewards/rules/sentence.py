@@ -15,6 +15,7 @@ class Reader(Notes, Cursor):
         Notes.__init__(self)
         Cursor.__init__(self, words)
         self.past_subjects, self.past_objects = subjects, objects
+        self.looked_back = False  # whether the past was asked for
         self.subjects: tuple[Mention, ...] = ()
         self.objects: tuple[Mention, ...] = ()
         self.frame: tuple[Mention, ...] = ()
@@ -93,6 +94,7 @@ class Reader(Notes, Cursor):
         self._thing(self._mentions(token))
 
     def on_it(self, token: Token) -> None:
+        self.looked_back = True
         candidates = (*reversed(self.recent), *self.past_subjects)
         other = tuple([mention for mention in candidates if mention not in self.subjects][:1])
         if self.wants_frame or self._binds() or self.onto:
@@ -103,6 +105,7 @@ class Reader(Notes, Cursor):
             self._thing(self.subjects[:1] or self.past_subjects[:1] or self.past_objects[:1])
 
     def on_they(self, token: Token) -> None:
+        self.looked_back = True
         both = dict.fromkeys(
             (*self.recent[-2:],) if len(self.recent) > 1 else (*self.past_subjects, *self.past_objects)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -121,57 +122,64 @@ def _pattern(board: str) -> re.Pattern[str]:
 
 def tokens(board: str, sentence: str) -> list[Token]:
     """The tokens of a lower-case sentence with single blanks. Linear in its length."""
-    return [token for match in _pattern(board).finditer(sentence) if (token := _token(board, match)) is not None]
+    return [_token(board, match) for match in _pattern(board).finditer(sentence)]
 
 
-def _token(board: str, match: re.Match[str]) -> Token | None:
-    kind = match.lastgroup or ""
-    # lastgroup is the last group closed, which may be one inside another: look outward.
-    groups = match.groupdict()
-    for name in BOARD_NOUNS[board]:
-        if groups[name] is not None:
-            return _thing(name, groups[name])
-    outer = next((name for name, _ in _PATTERNS if groups[name] is not None), kind)
-    if outer in ("skip", "unit"):
-        return Token("skip")
-    if outer == "me":
-        return Token("thing", ("player", "", False, match[0]))
-    if outer == "my":
-        return Token("owner_of", ("player", "", False))
-    if outer == "same":
-        what = groups["same_what"]
-        if what == "row" or what.startswith("horizontal"):
-            return Token("direction", (0, None), True)
-        if what.startswith(("col", "vertical")):
-            return Token("direction", (None, 0), True)
-        return Token("direction", (0, 0), True)
-    if outer == "aligned":
-        return Token("direction", (None, 0) if groups["aligned_how"] == "vertically" else (0, None), True)
-    if outer == "onto":
-        return Token("onto", (0, 0), len(match[0]) > 2)
-    if outer == "diagonal":
-        vertical, horizontal = groups["dv"] or groups["cv"], groups["dh"] or groups["ch"]
-        return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), groups["d_of"] is not None)
-    if outer == "horizontal":
-        end = groups["h_of"] or ""
-        return Token("loose" if end.strip() == "to" else "direction", _WAYS[groups["h"]], bool(end))
-    if outer == "preposition":
-        return Token("direction", _WAYS[groups["p"]], True)
-    if outer == "vertical":
-        return Token("direction", _WAYS[groups["v"]], groups["v_of"] is not None)
-    if outer == "near":
-        return Token("direction", (None, None), True)
-    if outer == "ordinal":
-        return Token("ordinal", (_ORDINALS[match[0]],))
-    if outer == "number":
-        words = ("two", "three", "four", "five", "six", "seven", "eight")
-        return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
-    return Token("is" if outer == "colon" else outer)
+def _token(board: str, match: re.Match[str]) -> Token:
+    kind = match.lastgroup or ""  # the outermost group: it closes last
+    if kind in BOARD_NOUNS[board]:
+        return _thing(kind, match[0])
+    read = _READ.get(kind)
+    return read(match) if read is not None else _PLAIN[kind]
 
 
 def _thing(name: str, text: str) -> Token:
     label = _LABEL.search(text)
     return Token("thing", (name, f"#{label[1]}" if label else "", bool(_PLURAL.search(text))))
+
+
+def _same(match: re.Match[str]) -> Token:
+    what = match["same_what"]
+    if what == "row" or what.startswith("horizontal"):
+        return Token("direction", (0, None), True)
+    return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), True)
+
+
+def _diagonal(match: re.Match[str]) -> Token:
+    vertical, horizontal = match["dv"] or match["cv"], match["dh"] or match["ch"]
+    return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), match["d_of"] is not None)
+
+
+def _horizontal(match: re.Match[str]) -> Token:
+    end = match["h_of"] or ""
+    return Token("loose" if end.strip() == "to" else "direction", _WAYS[match["h"]], bool(end))
+
+
+def _number(match: re.Match[str]) -> Token:
+    words = ("two", "three", "four", "five", "six", "seven", "eight")
+    return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
+
+
+_READ: dict[str, Callable[[re.Match[str]], Token]] = {
+    "me": lambda match: Token("thing", ("player", "", False, match[0])),
+    "same": _same,
+    "aligned": lambda match: Token("direction", (None, 0) if match["aligned_how"] == "vertically" else (0, None), True),
+    "onto": lambda match: Token("onto", (0, 0), len(match[0]) > 2),
+    "diagonal": _diagonal,
+    "horizontal": _horizontal,
+    "preposition": lambda match: Token("direction", _WAYS[match["p"]], True),
+    "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
+    "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
+    "number": _number,
+}
+_PLAIN = {
+    **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
+    "colon": Token("is"),
+    "skip": Token("skip"),
+    "unit": Token("skip"),
+    "my": Token("owner_of", ("player", "", False)),
+    "near": Token("direction", (None, None), True),
+}
 
 
 class Cursor:
