@@ -106,5 +106,13 @@ def _is_there(claim: Told, elements: Any) -> bool | None:
         for each in alike
     ):
         return True
-    far = all(max(abs(each.x - x), abs(each.y - y)) > 20 and _place(each) not in (place, None) for each in alike)
+    far = all(max(abs(each.x - x), abs(each.y - y)) > 20 and _is_elsewhere(each, place) for each in alike)
     return False if far else None
+
+
+def _is_elsewhere(element: Element, place: str) -> bool:
+    """Whether it plainly isn't there: "on the left" says nothing of top or bottom."""
+    its = _place(element)
+    if its is None or place == "middle":
+        return its not in (None, place)
+    return not set(place.split()) <= set(its.split())

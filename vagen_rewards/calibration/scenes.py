@@ -36,8 +36,9 @@ def navigation(
     if category == "other_language":
         return stream.choice(words["languages"][truth]), True
     text, holds = stream.choice(words["cases"])
-    way = truth if truth in ("left", "right") else "left"
-    return _fill(text, t=target, way=way), truth in {"sideways": ("left", "right"), "never": ()}.get(holds, (holds,))
+    if holds != "sideways":
+        return _fill(text, t=target), holds == truth
+    return (_fill(text, t=target, way=truth), True) if truth in ("left", "right") else None
 
 
 def primitive_skill(

@@ -88,7 +88,8 @@ class Reader(Notes, Cursor):
 
     def on_thing(self, token: Token) -> None:
         if token.value[3:] == ("i",) and (
-            self._next().kind == "word" or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
+            self._next().kind in ("word", "frame")
+            or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
         ):
             return  # "I see", "if I do this"
         self._thing(self._mentions(token))
@@ -139,6 +140,8 @@ class Reader(Notes, Cursor):
             self.subjects = (Mention(mentions[0].kind, "none"),)
             self.recent += mentions
             return
+        if self.none_of:  # "I don't see the box": a relation of it is denied, and so none that follows is claimed
+            self.none_of, self.negated = False, True
         following = self._next()
         if following.kind == "owner" and self._next(2).kind == "direction":
             self.owner = mentions
@@ -298,7 +301,7 @@ class Reader(Notes, Cursor):
         self._end_clause(keep=True)
 
     def on_comma(self, token: Token) -> None:
-        if self.negated and self._next().kind != "direction":
+        if self.negated and self._next().kind != "direction" and not self._binds():
             self.negated = False
         if self._next().kind not in ("and", "direction", "comma", "not", "onto"):
             self.moving = False

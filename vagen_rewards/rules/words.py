@@ -26,7 +26,7 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
+_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
@@ -63,15 +63,15 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
-    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
+    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|with respect to|compared (?:to|with)|in relation to"),
     ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
-    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?)(?:ward|wards|ern)?(?: (?:side|part))?(?P<v_of> (?:of|from|than))?"),
+    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?|(?:upper|lower)(?= (?:side|part|end) ))(?:ward|wards|ern)?(?: (?:side|part|end))?(?P<v_of> (?:of|from|than))?"),
     ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
     ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|any|whichever|wherever|depending|anywhere|unsure|unclear|whether"),
     ("or", r"or|and/or"),
