@@ -26,7 +26,7 @@ def make(
     elements = state.drawing if drawn else state.target
     clear = [each for each in elements if _place(each) is not None]
     if category == "empty":
-        return stream.choice(words["empty"]), False
+        return str(stream.choice(words["empty"])), False
     if not clear:
         return None
     chosen = stream.sample(clear, 1 + stream.below(min(2, len(clear))))

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from vagen_envs.grid import Position
-from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.claims import Absence, Claim, Mention, Reading
+from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.places import Things
 from vagen_rewards.rules.reading import read
 
@@ -36,7 +36,7 @@ def compare_sentences(board: str, text: str, things: Things, wanted: tuple[tuple
     """
     reading = read(board, text)
     kinds = tuple(things)
-    around = reading.seen_from_player and all(["player" in pair for pair in wanted])
+    around = reading.seen_from_player and all("player" in pair for pair in wanted)
     places = (_around_player if around else _ranked)(tuple(things.values()))
     if len(text) > MAX_CACHED:
         return _compare(kinds, places, reading, wanted, around)
@@ -150,9 +150,9 @@ def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
                 if mention.label[:1] == "#":
                     numbers.setdefault(mention.kind, set()).add(mention.label)
     for mention, label in names.items():
-        if label and len(things[mention.kind]) == 1:  # "the box", "a box", "box 1"
-            if ":" in label or (label[0] == "#" and len(numbers[mention.kind]) == 1):
-                names[mention] = ""
+        one = ":" in label or (label[:1] == "#" and len(numbers[mention.kind]) == 1)  # "a box", "box 1"
+        if one and len(things[mention.kind]) == 1:
+            names[mention] = ""
     return names
 
 
@@ -219,7 +219,7 @@ def _matched(
         if subject.kind == kind and other.kind == "player" and mentions[subject] in said:
             said[mentions[subject]].append(claim)
             simple = simple and not negated and vertical is not None and horizontal is not None
-    if simple and all([len(each) == 1 for each in said.values()]):
+    if simple and all(len(each) == 1 for each in said.values()):
         free: dict[tuple[int | None, int | None], list[int]] = {}
         for i, sides in enumerate(seen):
             free.setdefault(sides, []).append(i)

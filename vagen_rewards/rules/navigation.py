@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import threading
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from vagen_envs.core import State
@@ -39,7 +40,7 @@ _SYNONYMS = {
 }
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _VIEW = r"(?:me|(?:the )?(?:agent|robot|player|view|image|picture|frame|scene|screen|camera)|my (?:view|position))"
-_ENDS = str.maketrans({end: "." for end in ";!?\n"})
+_ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
 _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
 _PLACE_ALONE = re.compile(
     r"\s*(?:(?:to|on|at|in|from|the|my|me|of|agent|agent's|robot|player|view|image|picture|frame|side|hand|far|directly"
@@ -185,9 +186,9 @@ Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool]
 
 @functools.lru_cache(maxsize=65536)
 def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
-    """Whether it begins with "it", whether there is a doubt in it, and of each clause:
+    """Whether it begins with "it", whether there is a doubt in it, and its clauses.
 
-    the types that may be meant, where something is and isn't, whether something moves, and whether it
+    Of each clause the types that may be meant, where something is and isn't, whether something moves, and whether it
     is nothing but a place ("to the left, …").
     """
     clauses = []
@@ -238,7 +239,7 @@ def _directions(clause: str) -> Where:
     return (said | {"ahead"} if in_front else said), said, frozenset(no)
 
 
-def _judge(marks: Marks, name: str, said: Sequence[Set[str]], truth: str, denied: Any) -> None:
+def _judge(marks: Marks, name: str, said: Sequence[AbstractSet[str]], truth: str, denied: Any) -> None:
     together = set().union(*said) if said else set()
     if len(together) > 2 or together >= {"left", "right"} or together >= {"ahead", "back"}:
         marks.fault(f"{name}: {' and '.join(sorted(together))} exclude one another", max(1, len(together)))

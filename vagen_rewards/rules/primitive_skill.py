@@ -80,18 +80,19 @@ def compare(state: State, text: str, part: Part) -> Marks:
 Point = tuple[float, ...]
 
 
+@functools.lru_cache(maxsize=8192)
 def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bool]]]:
     """The coordinates said of each thing, and whether with a doubt: those that follow its name."""
     if not names:
         return {}
     said: dict[str, list[tuple[Point, bool]]] = {}
     mentions = list(_thing_pattern(names).finditer(text))[:200]
-    starts = [mention.start() for mention in mentions[1:]] + [len(text)]
+    starts = [*[mention.start() for mention in mentions[1:]], len(text)]
     end = 0
-    for mention, start in zip(mentions, starts, strict=True):
-        lead = _CLAUSE.split(text[max(end, mention.start() - 60) : mention.start()])[-1]
+    for mention, start in zip(mentions, starts, strict=False):
+        lead = text[max(end, mention.start() - 60) : mention.start()]
         end = mention.end()
-        if len(lead) > 3 and _NOT.search(lead):
+        if len(lead) > 3 and _NOT.search(lead) and _NOT.search(_CLAUSE.split(lead)[-1]):
             continue  # "I don't see the cube at …"
         between = text[end : min(start, end + 400)]
         last = 0
@@ -112,7 +113,7 @@ def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bo
 
 
 def _near(point: Point, truth: tuple[int, ...]) -> bool:
-    return all([abs(a - b) <= TOLERANCE for a, b in zip(point, truth, strict=False)])
+    return all(abs(a - b) <= TOLERANCE for a, b in zip(point, truth, strict=False))
 
 
 def _agree(points: list[tuple[Point, bool]]) -> bool:

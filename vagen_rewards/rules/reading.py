@@ -17,7 +17,7 @@ from vagen_rewards.rules.words import Token, tokens
 MAX_SENTENCE = 600
 """Characters of a sentence that are read."""
 
-_ENDS = str.maketrans({end: "." for end in ";!?\n\r•"})
+_ENDS = str.maketrans(dict.fromkeys(";!?\n\r•", "."))
 _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 
 Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
@@ -41,8 +41,8 @@ def _read(board: str, text: str) -> Reading:
     absences: list[Absence] = []
     unread = 0
     past = _NO_PAST
-    for number, sentence in enumerate(" ".join(text.translate(_ENDS).split()).split(".")):
-        sentence = sentence[:MAX_SENTENCE].strip()
+    for number, words in enumerate(" ".join(text.translate(_ENDS).split()).split(".")):
+        sentence = words[:MAX_SENTENCE].strip()
         if not sentence:
             continue
         found, newly, none, clear, looked_back, after = _read_sentence(board, sentence, _NO_PAST)
@@ -54,7 +54,7 @@ def _read(board: str, text: str) -> Reading:
         unread += not clear
         if len(claims) > MAX_CLAIMS:
             break
-    seen_from_player = all([claim.other.kind == "player" for claim in claims])
+    seen_from_player = all(claim.other.kind == "player" for claim in claims)
     return Reading(tuple(claims), tuple(absences), unread, seen_from_player)
 
 
