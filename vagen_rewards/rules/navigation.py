@@ -11,6 +11,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.words import DENIALS, DOUBTS
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
@@ -44,22 +45,22 @@ _ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
 _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
 _PLACE_ALONE = re.compile(
     r"\s*(?:(?:to|on|at|in|from|the|my|me|of|agent|agent's|robot|player|view|image|picture|frame|side|hand|far|directly"
-    r"|straight|slightly|right|left|ahead|front|behind|back|off|just|over|there|-)[ -]*)+"
+    r"|straight|slightly|right|left|ahead|forwards?|front|behind|back|off|just|over|there|-)[ -]*)+"
 )
 _CLAUSE = re.compile(
     r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))"
     r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
 )
 _DIRECTION = re.compile(
-    r"(?P<not>\b(?:not|never|neither|nor|no longer)\b"
-    r"(?: (?:see|notice|find|spot|observe)\b[a-z ]{0,50}?|[a-z ]{0,24}?))?"
+    rf"(?P<not>\b(?:{DENIALS})\b"
+    r"(?: (?:see|notice|find|spot|observe|that)\b[a-z ]{0,50}?|[a-z ]{0,24}?))?"
     rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|"
     r"(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
 _SIDE_OF_ME = re.compile(rf"\b{_AGENT} (?:am|is|will be) (?:now )?(?:to|on|at) the (?:left|right)")
-_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|anywhere|wherever|whichever)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
 _WORD = re.compile(r"[^\W_]+")
 _IT = re.compile(r"\s*(?:it|which)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")

@@ -8,6 +8,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.words import DENIALS, DOUBTS
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
@@ -19,8 +20,8 @@ _POINT = re.compile(
     rf"(?:\s*,\s*(?:z\s*[=:]\s*)?({_NUMBER})(?:\s*mm)?)?\s*[)\]}}]"
     rf"|x\s*[=:]\s*({_NUMBER})\s*,?\s*y\s*[=:]\s*({_NUMBER})\s*,?\s*(?:and )?z\s*[=:]\s*({_NUMBER})"
 )
-_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|somewhere)\b")
-_NOT = re.compile(r"\b(?:not|never|no longer)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
+_NOT = re.compile(rf"\b(?:{DENIALS})\b")
 _GRIPS = re.compile(r"hold|held|grasp|grip")
 _OR = re.compile(r"\s*(?:,\s*)?(?:or|either)\b")
 _CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")
@@ -92,8 +93,12 @@ def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bo
     for mention, start in zip(mentions, starts, strict=False):
         lead = text[max(end, mention.start() - 60) : mention.start()]
         end = mention.end()
-        if len(lead) > 3 and _NOT.search(lead) and _NOT.search(_CLAUSE.split(lead)[-1]):
-            continue  # "I don't see the cube at …"
+        doubtful = False
+        if len(lead) > 5:
+            lead = _CLAUSE.split(lead)[-1]
+            if _NOT.search(lead):
+                continue  # "I don't see the cube at …"
+            doubtful = _HEDGE.search(lead) is not None
         between = text[end : min(start, end + 400)]
         last = 0
         for point in _POINT.finditer(between):
@@ -106,7 +111,7 @@ def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bo
                     continue
             last = point.end()
             numbers = tuple([float(number) for number in point.groups() if number is not None])
-            hedged = words not in _PLAIN and _HEDGE.search(words) is not None
+            hedged = doubtful or (words not in _PLAIN and _HEDGE.search(words) is not None)
             found = said.setdefault(names[int((mention.lastgroup or "n0")[1:])], [])
             found.append((numbers, hedged or _OR.match(between, last) is not None))
     return said

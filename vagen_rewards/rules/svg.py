@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.words import DENIALS, DOUBTS
 from vagen_rewards.scores import Part
 
 TOLERANCE = 15
@@ -27,7 +28,7 @@ _COLOUR = "black|white|gr[ae]y|red|orange|yellow|green|cyan|blue|purple|pink|bro
 )
 _PAINT = rf"(?:(?P<tone>light|dark|pale|bright) )?(?P<colour>{_COLOUR})"
 _CLAIM = re.compile(
-    rf"\b(?:(?:filled|solid|outlined|hollow) )?(?:{_PAINT} )?"
+    rf"\b(?:(?:filled|solid|outlined|hollow) )?(?:{_PAINT}(?:[- ]colou?red)? )?"
     rf"(?:(?:rounded|round|big|large|small|tiny|thin|thick|long|short|wide|tall) )*(?P<shape>{_NAMES})(?:e?s)?\b"
 )
 _AFTER = re.compile(rf"(?:,| in| that is| which is| is| of (?:the )?colou?r| colou?red)*,? {_PAINT}\b")
@@ -38,9 +39,9 @@ _ENTRY = re.compile(
 )
 _POINT = re.compile(r"\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
 _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
-_HEDGE = re.compile(r"\b(?:or|either|maybe|perhaps|might|may|could|possibly|probably|some colou?r)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS}|some colou?r)\b")
 _WORD = re.compile(r"[a-z]+")
-_NOT = re.compile(r"\b(?:no|not|without|never|nor|neither)\b[a-z ]{0,30}$")
+_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,30}}$")
 
 
 class _Claim(NamedTuple):
