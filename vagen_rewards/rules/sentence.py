@@ -87,7 +87,7 @@ class Reader(Notes, Cursor):
         self.everyone = True
 
     def on_thing(self, token: Token) -> None:
-        if token.value[3:] == ("i",) and (
+        if token.value[3:] in (("i",), ("you",)) and (
             self._next().kind in ("word", "frame")
             or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
         ):

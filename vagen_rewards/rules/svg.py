@@ -31,7 +31,10 @@ _CLAIM = re.compile(
     rf"\b(?:(?:filled|solid|outlined|hollow) )?(?:{_PAINT}(?:[- ]colou?red)? )?"
     rf"(?:(?:rounded|round|big|large|small|tiny|thin|thick|long|short|wide|tall) )*(?P<shape>{_NAMES})(?:e?s)?\b"
 )
-_AFTER = re.compile(rf"(?:,| in| that is| which is| is| of (?:the )?colou?r| colou?red)*,? {_PAINT}\b")
+_AFTER = re.compile(
+    r"(?:[, -]|\b(?:in|that|which|is|are|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded|tinted|solid)\b)*"
+    rf"\b{_PAINT}\b(?! background)"
+)
 """A colour after the shape: "a circle in red", "a circle, red, …"."""
 _ENTRY = re.compile(
     r"\{shape:\s*(?P<shape>[a-z ]{1,40}),\s*colou?r:\s*(?P<colour>#[0-9a-f]{6}|[a-z ]{1,20}),"

@@ -27,15 +27,19 @@ class Token(NamedTuple):
 
 
 DOUBTS = (
-    "either|might|may|could|maybe|perhaps|possibly|probably|presumably|potentially|conceivably|likely|unlikely|unsure"
-    "|unclear|uncertain|whether|somewhere|anywhere|whichever|wherever|depending"
+    "either|might|may|could|maybe|perhaps|possibl[ey]|possibility|probabl[ey]|presumably|supposedly|allegedly|potentially"
+    "|conceivabl[ey]|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether|somewhere|anywhere"
+    "|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random(?:ly)?|any of"
 )
 """Words that hedge, in every environment."""
 
-DENIALS = r"not|never|no longer|neither|nor|cannot|(?:wrong|false|untrue|incorrect|impossible|mistaken)(?= (?:that|to)\b)"
+DENIALS = (
+    r"not|never|no longer|neither|nor|cannot|nowhere|nothing|none|hardly|barely|scarcely|by no means|in no way"
+    r"|anything but|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)|den(?:y|ies)|doubts?"
+)
 """Words that deny what follows, in every environment."""
 
-_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
+_PEOPLE = "(?:(?:human|robot|player|little|main) (?=player|agent|character|worker|person|man|figure|avatar|robot))?(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
@@ -72,7 +76,7 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
     ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|with respect to|compared (?:to|with)|in relation to"),
