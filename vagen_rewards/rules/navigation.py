@@ -52,8 +52,7 @@ _CLAUSE = re.compile(
     r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
 )
 _DIRECTION = re.compile(
-    rf"(?P<not>\b(?:{DENIALS})\b"
-    r"(?: (?:see|notice|find|spot|observe|that)\b[a-z ']{0,50}?|[a-z ]{0,24}?))?"
+    rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?"
     rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|"
     r"(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"

@@ -21,7 +21,7 @@ _POINT = re.compile(
     rf"|x\s*[=:]\s*({_NUMBER})\s*,?\s*y\s*[=:]\s*({_NUMBER})\s*,?\s*(?:and )?z\s*[=:]\s*({_NUMBER})"
 )
 _HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
-_NOT = re.compile(rf"\b(?:{DENIALS})\b")
+_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
 _GRIPS = re.compile(r"hold|held|grasp|grip")
 _OR = re.compile(r"\s*(?:,\s*)?(?:or|either)\b")
 _CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")

@@ -28,8 +28,8 @@ _COLOUR = "black|white|gr[ae]y|red|orange|yellow|green|cyan|blue|purple|pink|bro
 )
 _PAINT = rf"(?:(?P<tone>light|dark|pale|bright) )?(?P<colour>{_COLOUR})"
 _CLAIM = re.compile(
-    rf"\b(?:(?:filled|solid|outlined|hollow) )?(?:{_PAINT}(?:[- ]colou?red)? )?"
-    rf"(?:(?:rounded|round|big|large|small|tiny|thin|thick|long|short|wide|tall) )*(?P<shape>{_NAMES})(?:e?s)?\b"
+    rf"\b(?:{_PAINT}(?:[-, ]+(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
+    rf"(?P<shape>{_NAMES})(?:e?s)?\b"
 )
 _AFTER = re.compile(
     r"(?:[, -]|\b(?:in|that|which|is|are|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded|tinted|solid)\b)*"

@@ -41,15 +41,20 @@ DENIALS = (
 
 _PEOPLE = "(?:(?:human|robot|player|little|main) (?=player|agent|character|worker|person|man|figure|avatar|robot))?(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
 
+_TARGETS = (
+    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?)"
+    r"(?: (?:box|locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?))?"
+)
+
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
         "player": _PEOPLE,
         "box": r"box(?:es)?|crates?|cubes?",
-        "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|points?|cells?|squares?|tiles?))?",
+        "target": _TARGETS.replace("box|", ""),
     },
     "frozen_lake": {
         "player": _PEOPLE,
-        "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|point|cell|square|tile))?",
+        "target": _TARGETS,
         "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
@@ -57,7 +62,7 @@ BOARD_NOUNS: dict[str, dict[str, str]] = {
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
-    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile)s\b"
+    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")
 _ORDINALS = {
@@ -79,7 +84,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("skip", r"(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
-    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|with respect to|compared (?:to|with)|in relation to"),
+    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
     ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
