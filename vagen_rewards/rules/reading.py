@@ -83,9 +83,7 @@ def _read_sentence(
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
-    directed = any(
-        token.kind == "direction" and token.relational and token.value != (None, None) for token in reader.words
-    )
+    directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
     clear = bool(reader.claims or reader.absences) or len(named) < 2 or not directed
     newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
     after = (reader.subjects, reader.objects)

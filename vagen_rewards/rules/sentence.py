@@ -32,7 +32,7 @@ class Reader(Notes, Cursor):
         self.count = 0
         self.everyone = self.determiner = self.strange = self.none_of = self.onto = False
         self.owner: tuple[Mention, ...] = ()
-        self.existing = False
+        self.existing = self.attribute = False
 
     def run(self) -> None:
         for index, token in enumerate(self.words):
@@ -57,10 +57,12 @@ class Reader(Notes, Cursor):
         if token.kind in ("thing", "ordinal", "all", "number", "direction", "onto") and not self.strange:
             self.determiner = False
         elif token.kind == "thing":
-            self.determiner = self.strange = False  # "the yellow box"
+            self.determiner = self.strange = self.attribute = False  # "the yellow box"
         elif self.strange and token.kind not in ("the", "a", "owner"):
             self.determiner = self.strange = False
-            if self.wants_frame:
+            if self.attribute:
+                self.attribute = False  # "the box with the cross"
+            elif self.wants_frame:
                 self.wants_frame = False  # "from the image"
             elif self.pending or self.onto:
                 self.pending, self.onto = [], False
@@ -84,7 +86,7 @@ class Reader(Notes, Cursor):
         self.count = value if isinstance(value, int) else 0
 
     def on_all(self, token: Token) -> None:
-        self.everyone = True
+        self.everyone = self._next_but("the", "a", "number").kind in ("thing", "is", "it", "they")  # not "if all goes well"
 
     def on_thing(self, token: Token) -> None:
         if token.value[3:] in (("i",), ("you",)) and (
@@ -299,6 +301,7 @@ class Reader(Notes, Cursor):
 
     def on_with(self, token: Token) -> None:
         self._end_clause(keep=True)
+        self.attribute = token.value == ("with",)
 
     def on_comma(self, token: Token) -> None:
         if self.negated and self._next().kind != "direction" and not self._binds():

@@ -78,10 +78,10 @@ _ORDINALS = {
 }
 
 _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far|immediately|directly) )?"
-_END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
+_END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"on the (?:floor|ground|ice)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
     ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
@@ -189,6 +189,7 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
     "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
     "number": _number,
+    "with": lambda match: Token("with", (match[0],)),
 }
 _PLAIN = {
     **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
