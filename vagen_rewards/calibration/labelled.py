@@ -19,10 +19,10 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from vagen_envs.core import State
+from vagen_envs.core import State, Turn
 from vagen_envs.errors import VagenError
 from vagen_envs.seeding import HashStream
-from vagen_rewards.scores import Part, Statement
+from vagen_rewards.scores import PARTS, Part, Statement
 
 CATEGORIES = (
     "true", "equivalent", "negated", "off_by_one", "stale", "catch_all", "empty", "other_language", "appendix_e",
@@ -58,6 +58,7 @@ def labelled_set(
     seed: int = 0,
     templates: Templates = "held_out",
     kinds: Sequence[str] = tuple(ENVS),
+    pictures: bool = False,
 ) -> tuple[list[Labelled], dict[str, str]]:
     """Make the set. The same arguments give the same set.
 
@@ -66,6 +67,7 @@ def labelled_set(
         seed: of levels and templates.
         templates: which.
         kinds: of states.
+        pictures: give each statement the picture of its time, for `ClipJudge`; needs the simulators' drivers.
 
     Returns:
         The statements, and for each kind that can't be made here the reason.
@@ -77,25 +79,25 @@ def labelled_set(
         module, name = _MAKERS[kind]
         try:
             make = getattr(importlib.import_module(f"vagen_rewards.calibration.{module}"), name)
-            states = list(_states(kind, 40, seed))
+            states = list(_states(kind, 40, seed, pictures))
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
         stream = HashStream("calibration", templates, kind, seed)
         for number in range(per_kind):
             category = CATEGORIES[number % len(CATEGORIES)]
-            before, after, other = stream.choice(states)
-            part: Part = stream.choice(("grounding", "world_modeling"))
-            state = before if part == "grounding" else after
+            moment, other = stream.choice(states)
+            part: Part = stream.choice(PARTS)
+            state, picture = moment[part]
             item = make(kind, words, category, state, other, part, stream)
             while item is None:  # this state has none of that category; take a plainly true one
                 category = "true"
                 item = make(kind, words, category, state, other, part, stream)
                 if item is None:
-                    before, after, other = stream.choice(states)
-                    state = before if part == "grounding" else after
+                    moment, other = stream.choice(states)
+                    state, picture = moment[part]
             text, label = item
-            items.append(Labelled(Statement(part, text, state), label, category))
+            items.append(Labelled(Statement(part, text, state, picture=picture), label, category))
     return items, skipped
 
 
@@ -115,17 +117,23 @@ _MAKERS = {
 }
 
 
-def _states(kind: str, count: int, seed: int) -> Iterator[tuple[State, State, State]]:
-    """States before and after an oracle's turn, and one of another level."""
+Moment = dict[Part, tuple[State, bytes | None]]
+"""A turn: the state and the picture before it, for grounding, and after it, for world modelling."""
+
+
+def _states(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[Moment, State]]:
+    """An oracle's turns, each with a state of another level."""
     for env_id, options in ENVS[kind]:
-        env = gym.make(env_id, **options)
+        env = gym.make(env_id, **{**options, **({"observation": "image"} if pictures else {})})
         try:
             last: State | None = None
             for i in range(count):
-                _, info = env.reset(seed=seed * 1000 + i)
-                before: State = info["state"]
+                env.reset(seed=seed * 1000 + i)
                 _, _, _, _, info = env.step(env.unwrapped.oracle_reply())  # type: ignore[attr-defined]
-                yield before, info["state"], last or info["state"]
-                last = before
+                turn: Turn = info["turn"]
+                shown = [each.picture.png if each.picture else None for each in (turn.observed, turn.result)]
+                moment: Moment = {"grounding": (turn.before, shown[0]), "world_modeling": (turn.after, shown[1])}
+                yield moment, last or turn.after
+                last = turn.before
         finally:
             env.close()

@@ -86,7 +86,12 @@ class Reader(Notes, Cursor):
         self.count = value if isinstance(value, int) else 0
 
     def on_all(self, token: Token) -> None:
-        self.everyone = self._next_but("the", "a", "number").kind in ("thing", "is", "it", "they")  # not "if all goes well"
+        self.everyone = self._next_but("the", "a", "number").kind in (
+            "thing",
+            "is",
+            "it",
+            "they",
+        )  # not "if all goes well"
 
     def on_thing(self, token: Token) -> None:
         if token.value[3:] in (("i",), ("you",)) and (
