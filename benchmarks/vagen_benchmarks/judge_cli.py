@@ -180,7 +180,7 @@ def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int
     table = Table(box=None, header_style="bold")
     for name in ("most rewarded sentences", "said", "score in all", "true of the run's states"):
         table.add_column(name, justify="left" if name.startswith("most") else "right")
-    for row in rewarded_sentences(turns, scores, RuleJudge("direct"), count):
+    for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
         table.add_row(escape(row.sentence), str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:
         out.print(table)

@@ -32,7 +32,8 @@ _CLAIM = re.compile(
     rf"(?P<shape>{_NAMES})(?:e?s)?\b"
 )
 _AFTER = re.compile(
-    r"(?:[, -]|\b(?:in|that|which|is|are|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded|tinted|solid)\b)*"
+    r"(?:[, -]"
+    r"|\b(?:in|that|which|is|are|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded|tinted|solid)\b)*"
     rf"\b{_PAINT}\b(?! background)"
 )
 """A colour after the shape: "a circle in red", "a circle, red, …"."""
