@@ -45,6 +45,11 @@ def test_the_truth_scores_one(state, part):
         ("The lamp is to the right of the chair.", HOME, "grounding", 0),  # not seen from the agent
         ("I go slightly left to the phone.", AHEAD, "world_modeling", 1),
         ("The phone is in front of me.", AHEAD, "grounding", 1),
+        ("Straight ahead of me, there is a phone.", AHEAD, "grounding", 1),
+        ("The phone isn't right in front of me.", AHEAD, "grounding", 0),
+        ("I don't see the lamp on my right.", HOME, "grounding", 0),
+        ("It is false that the lamp is on the agent's right.", HOME, "grounding", 0),
+        ("Probably the lamp is on my right.", HOME, "grounding", 0),
         ("The phone will be in front of me.", AHEAD, "world_modeling", 0),  # no direction word, appendix D.1
     ],
 )
@@ -63,6 +68,9 @@ def test_navigation(text, state, part, expected):
         ("The red cube is on top of the green cube.", 0),
         ("The red cube is at (100, 50, 20) and the gripper holds the red cube.", 0),
         ("There are two cubes.", 0),
+        ("I don't see the red cube at (100, 50, 20).", 0),
+        ("Perhaps the red cube is at (100, 50, 20).", 0),
+        ("The green cube isn't held. The red cube is at (100, 50, 20).", 1),
         ("{red_cube: (100, 50, 20), red_cube: (0, 0, 0), red_cube: (50, 50, 50)}", 0),
     ],
 )
@@ -79,6 +87,14 @@ def test_primitive_skill(text, expected):
         ("A red or blue circle.", 0.0),
         ("A circle in the top right.", 0.0),
         ("A nice picture.", 0.0),
+        ("A circle painted red.", 2 / 3),
+        ("A circle, red, in the middle.", 2 / 3),
+        ("A blue circle in the middle.", 0.0),
+        ("A circle painted blue in the middle.", 0.0),
+        ("There isn't any red circle.", 0.0),
+        ("I don't think there is a red circle.", 0.0),
+        ("There might be a red circle.", 0.0),
+        ("A flat, red circle.", 2 / 3),
     ],
 )
 def test_svg(text, expected):
