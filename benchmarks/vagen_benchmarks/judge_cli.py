@@ -22,7 +22,7 @@ from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_se
 from vagen_rewards.calibration.report import Counts
 from vagen_rewards.clip import ClipJudge
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
-from vagen_rewards.scores import PARTS
+from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.wrapper import with_scores
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
@@ -146,8 +146,8 @@ def rescore_command(
 
 def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
     """The mean score of each agent, task and part, what is unscored, and how varied the words are."""
-    values: dict[tuple[str, str, str], list[float | None]] = {}
-    texts: dict[tuple[str, str, str], list[str]] = {}
+    values: dict[tuple[str, str, Part], list[float | None]] = {}
+    texts: dict[tuple[str, str, Part], list[str]] = {}
     unscored = ""
     for agent, task, turn, scores in judged:
         for part, score in scores.by_part():

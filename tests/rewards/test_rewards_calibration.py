@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("typer")
-from typer.testing import CliRunner
-
-from vagen_benchmarks.judge_cli import app
 from vagen_rewards import Judge, RuleJudge, Score
 from vagen_rewards.calibration import CATEGORIES, calibrate, labelled_set
 from vagen_rewards.calibration.labelled import ENVS
@@ -60,52 +56,3 @@ def test_a_judge_that_says_yes_to_all_is_found_out():
     assert report.total.recall == 1.0
     assert report.total.precision < 0.6
     assert report.total.unscored > 0
-
-
-def test_calibrate_command():
-    result = CliRunner().invoke(app, ["calibrate", "--statements", "60", "--misses", "2"])
-    assert result.exit_code == 0, result.output
-    assert "precision" in result.output
-    assert "sokoban" in result.output
-
-
-def test_a_run_is_scored_again(tmp_path, monkeypatch):
-    monkeypatch.delenv("VAGEN_CLIP_WEIGHTS", raising=False)
-    from vagen_benchmarks.cli import app as bench
-    from vagen_benchmarks.run_folder import RunFolder
-    from vagen_envs.core import Turn
-
-    played = CliRunner().invoke(
-        bench,
-        [
-            "bench",
-            "--env",
-            "vagen/FrozenLake-v0",
-            "--agent",
-            "oracle",
-            "--episodes",
-            "2",
-            "--out",
-            str(tmp_path / "run"),
-        ],
-    )
-    assert played.exit_code == 0, played.output
-    before = (tmp_path / "run" / "episodes.jsonl").read_bytes()
-    result = CliRunner().invoke(app, ["rescore", str(tmp_path / "run"), "--into", str(tmp_path / "again")])
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "run" / "episodes.jsonl").read_bytes() == before
-    episodes = list(RunFolder(tmp_path / "again").episodes())
-    assert len(episodes) == 2
-    for episode in episodes:
-        for data in episode.turns:
-            terms = {term.name: term.value for term in Turn.from_json(data).rewards}
-            assert terms["grounding"] == terms["world_modeling"] == 0.5
-    assert (tmp_path / "again" / "report.html").stat().st_size > 1000
-    assert "most rewarded sentences" in result.output
-    blind = CliRunner().invoke(
-        app, ["rescore", str(tmp_path / "run"), "--judge", "clip", "--into", str(tmp_path / "clip")]
-    )
-    if "vagen-envs[clip]" not in str(blind.exception):
-        assert blind.exit_code == 0, blind.output
-        assert "unscored" in blind.output
-        assert "hf download" in " ".join(blind.output.split())

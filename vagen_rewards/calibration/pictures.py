@@ -37,7 +37,7 @@ def make(
         text = stream.choice(words["drawn"] if drawn else words["sentences"])
         told = [_element(each, words, stream, category == "equivalent") for each in claims]
         text = text.format(e=told[0]) + "".join(stream.choice(words["more"]).format(e=each) for each in told[1:])
-        return text[:1].upper() + text[1:]
+        return str(text[:1].upper() + text[1:])
 
     if category in ("true", "equivalent"):
         return say(said), True

@@ -23,7 +23,7 @@ from vagen_rewards.rules import boards, navigation, primitive_skill, reading, sv
 from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
-ENVS = {
+ENVS: dict[str, dict[str, Any]] = {
     "vagen/Sokoban-v0": {},
     "vagen/FrozenLake-v0": {},
     "vagen/Navigation-v0": {"observation": "text"},
