@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import vagen_envs  # noqa: F401
+from vagen_envs.errors import VagenError
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.svg.state import Element, SvgState
-from vagen_rewards import RuleJudge, Statement
+from vagen_rewards import RuleJudge, Statement, VisualReasoningReward
 
 HOME = NavigationState("DeskLamp", 1.71, "right", (("Chair", "ahead", 1.08), ("Laptop", "ahead", 1.19)))
 AHEAD = NavigationState("CellPhone", 2.59, "ahead", ())
@@ -99,3 +104,38 @@ def test_primitive_skill(text, expected):
 )
 def test_svg(text, expected):
     assert value(text, PICTURE, grading="f1") == pytest.approx(expected)
+
+
+STATES = [HOME, AHEAD, TABLE, PICTURE]
+WORDS = ["the", "lamp", "phone", "chair", "left", "right", "ahead", "in front of", "me", "not", "no", "or", "and", "is", ",", ".",
+         "red cube", "(1, 2, 3)", "at", "on top of", "green cube", "red", "blue", "circle", "square", "drawing", "target", "{", "(50, 40)"]  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)))
+def test_any_text_is_scored(text):
+    for state in STATES:
+        for part in ("grounding", "world_modeling"):
+            assert 0 <= value(text, state, part, "f1") <= 1
+
+
+@pytest.mark.parametrize("text", ["the lamp is left. ", "red cube at (1, 2, 3) ", "a red circle and ", "{", "no ", "("])
+def test_a_megabyte_is_scored(text):
+    for state in STATES:
+        assert value(text * (1_000_000 // len(text)), state) is not None
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "env_id", ["vagen/Navigation-v0", "vagen/PrimitiveSkillPlace-v0", "vagen/SVGReconstruction-v0"]
+)
+def test_the_wrapper_pays_an_oracle_in_full(env_id):
+    try:
+        env = VisualReasoningReward(gym.make(env_id, observation="text"))
+        env.reset(seed=0)
+    except VagenError as error:
+        pytest.skip(str(error))
+    _, reward, *_, info = env.step(env.unwrapped.oracle_reply())
+    terms = {term.name: term.value for term in info["turn"].rewards}
+    assert terms["grounding"] == terms["world_modeling"] == 0.5
+    assert reward == pytest.approx(sum(terms.values()))
+    env.close()

@@ -59,6 +59,7 @@ def labelled_set(
     templates: Templates = "held_out",
     kinds: Sequence[str] = tuple(ENVS),
     pictures: bool = False,
+    levels: int = 40,
 ) -> tuple[list[Labelled], dict[str, str]]:
     """Make the set. The same arguments give the same set.
 
@@ -67,6 +68,7 @@ def labelled_set(
         seed: of levels and templates.
         templates: which.
         kinds: of states.
+        levels: an environment, whose first turns the statements are about.
         pictures: give each statement the picture of its time, for `ClipJudge`; needs the simulators' drivers.
 
     Returns:
@@ -79,7 +81,7 @@ def labelled_set(
         module, name = _MAKERS[kind]
         try:
             make = getattr(importlib.import_module(f"vagen_rewards.calibration.{module}"), name)
-            states = list(_states(kind, 40, seed, pictures))
+            states = list(_states(kind, levels, seed, pictures))
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
