@@ -76,7 +76,8 @@ def calibrate_command(
     if templates not in ("held_out", "development"):
         raise BenchError(f"unknown set {templates!r}; use held_out or development")
     made = make_judge(judge, cache, max_dollars, price)
-    items, skipped = labelled_set(statements, seed, templates, pictures=made.needs_pictures)  # type: ignore[arg-type]
+    with out.status("making statements about real levels of each environment"):
+        items, skipped = labelled_set(statements, seed, templates, pictures=made.needs_pictures)  # type: ignore[arg-type]
     report = calibrate(made, items, threshold)
     _print_report(report, len(items))
     for kind, why in skipped.items():
