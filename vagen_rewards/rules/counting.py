@@ -111,9 +111,10 @@ def is_present(things: Things, absence: Absence) -> bool:
 
 
 def counted(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks | None:
-    """What is counted under the best assignment, at once, where each thing is spoken of once and fully; `None` where it isn't so.
+    """What is counted under the best assignment, found at once; `None` where it can't be.
 
-    `things` are as seen from the player, who stands at (0, 0). Of holes only how many stand at each side matters then.
+    It can where each thing is spoken of once and fully. `things` are as seen from the player, who stands
+    at (0, 0). Of holes only how many stand at each side matters then.
     """
     marks = Marks()
     counts = {kind: [0, facts(things[kind], ((0, 0),))] for kind, _ in wanted}

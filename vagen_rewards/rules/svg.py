@@ -43,7 +43,8 @@ _ENTRY = re.compile(
 )
 _POINT = re.compile(r"\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
 _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
-_HEDGE = re.compile(rf"\b(?:or|{DOUBTS}|some colou?r)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
+_DOUBTFUL = frozenset(["or", *DOUBTS.split("|")])
 _WORD = re.compile(r"[a-z]+")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,30}}$")
 
@@ -120,24 +121,19 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
         ]
         if entries:
             return tuple(entries)
-    found: list[_Claim] = []
-    before = ""
-    for part in piece.split(";"):
-        found += _clause(part, bool(before and _NOT.search(before)))
-        before = part[-40:]
-    return tuple(found)
+    return tuple([claim for part in piece.split(";") for claim in _clause(part)])
 
 
 @functools.lru_cache(maxsize=65536)
-def _clause(part: str, denied: bool) -> tuple[_Claim, ...]:
+def _clause(part: str) -> tuple[_Claim, ...]:
     """The claims of a part between semicolons."""
     found: list[_Claim] = []
-    doubtful = _HEDGE.search(part) is not None
+    doubtful = not _DOUBTFUL.isdisjoint(_WORD.findall(part))
     matches = list(_CLAIM.finditer(part))[: 2 * MAX_CLAIMS]
     end = 0
     for i, match in enumerate(matches):
         lead = part[max(end, match.start() - 80) : match.start()]
-        if _NOT.search(lead) or (denied and i == 0 and not lead.strip()):
+        if _NOT.search(lead):
             end = match.end()
             continue
         following = matches[i + 1].start() if i + 1 < len(matches) else len(part)

@@ -27,9 +27,10 @@ class Token(NamedTuple):
 
 
 DOUBTS = (
-    "either|might|may|could|maybe|perhaps|possibl[ey]|possibility|probabl[ey]|presumably|supposedly|allegedly|potentially"
-    "|conceivabl[ey]|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether|somewhere|anywhere"
-    "|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random(?:ly)?|any of"
+    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
+    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
+    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
+    "|randomly"
 )
 """Words that hedge, in every environment."""
 
