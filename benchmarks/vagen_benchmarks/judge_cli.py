@@ -77,7 +77,13 @@ def calibrate_command(
         raise BenchError(f"unknown set {templates!r}; use held_out or development")
     made = make_judge(judge, cache, max_dollars, price)
     with out.status("making statements about real levels of each environment"):
-        items, skipped = labelled_set(statements, seed, templates, pictures=made.needs_pictures)  # type: ignore[arg-type]
+        items, skipped = labelled_set(
+            statements,
+            seed,
+            templates,  # type: ignore[arg-type]
+            pictures=made.needs_pictures,
+            levels=min(40, statements),
+        )
     report = calibrate(made, items, threshold)
     _print_report(report, len(items))
     for kind, why in skipped.items():
