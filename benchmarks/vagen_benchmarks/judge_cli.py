@@ -82,7 +82,7 @@ def calibrate_command(
             seed,
             templates,  # type: ignore[arg-type]
             pictures=made.needs_pictures,
-            levels=min(40, statements),
+            levels=min(40, max(4, statements // 9)),
         )
     report = calibrate(made, items, threshold)
     _print_report(report, len(items))
