@@ -26,7 +26,7 @@ from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.wrapper import with_scores
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
-out = Console()
+out = Console(emoji=False)  # "llm:m:direct" is no emoji
 
 JudgeName = Annotated[
     str,
@@ -104,8 +104,11 @@ def _print_report(report: Report, count: int) -> None:
     out.print(table)
     out.print(
         f"{report.judge}: {count} statements in {report.seconds:.2f} s, {count / report.seconds:,.0f} a second; "
-        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}"
+        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}",
+        markup=False,
     )
+    if report.unscored_because:
+        out.print(f"the last that went unscored: {report.unscored_because}", markup=False)
 
 
 def _figures(counts: Counts) -> list[str]:
