@@ -13,7 +13,7 @@ BOARDS = ("sokoban", "frozen_lake")
 
 @pytest.mark.parametrize("kind", ENVS)
 def test_rule_judge_on_templates_it_was_not_mended_by(kind):
-    items, skipped = labelled_set(250, kinds=[kind], levels=40 if kind in BOARDS else 10)
+    items, skipped = labelled_set(250, kinds=[kind], levels=40 if kind in BOARDS else 5)
     if skipped:
         pytest.skip(skipped[kind])
     report = calibrate(RuleJudge("direct"), items)
