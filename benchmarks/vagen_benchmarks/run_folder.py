@@ -216,6 +216,7 @@ class RunWriter(RunFolder):
                 raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
                                      "Name another folder, or give the options of that run")  # fmt: skip
             self._writing = threading.Lock()
+            self._made: set[Path] = set()
             self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
@@ -263,7 +264,9 @@ class RunWriter(RunFolder):
         if name in self._stored:
             return
         path = self._picture_path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent not in self._made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(path.parent)
         # Not synced: an episode whose pictures a power cut took is noticed when the run is resumed.
         _write_whole(path, picture.png, sync=False)
         self._stored.add(name)
