@@ -250,7 +250,8 @@ class Turn:
 
 
 @functools.cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass, nothing of another type."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
 

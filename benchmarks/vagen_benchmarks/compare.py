@@ -66,8 +66,15 @@ def read_side(place: str) -> Side:
     if agent not in agents:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
     conditions = {name: value for name, value in folder.protocol.to_json().items() if name != "agents"}
+    conditions["judged by"] = folder.judged_by()
     conditions["history"] = next((a.get("history") for a in folder.protocol.agents if a["name"] == agent), None)
-    played = {_level(e): (e.success, e.score) for e in folder.episodes() if e.agent == agent and e.failure is None}
+    played = {}
+    scorers: set[str] = set()
+    for each in folder.episodes():
+        if each.agent == agent and each.failure is None:
+            played[_level(each)] = (each.success, each.score)
+            scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
+    conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
     return Side(f"{agent} ({path})", conditions, played)
 
 

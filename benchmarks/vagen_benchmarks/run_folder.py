@@ -27,6 +27,10 @@ from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 
 SCHEMA = 1
+SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
+"""How the names of environment variables end whose values are written nowhere."""
+SHORTEST_SECRET = 8
+"""Characters below which a value is no secret but a word."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,14 @@ class RunFolder:
                 entries.append(json.loads(line))
         return entries
 
+    def judged_by(self) -> dict[str, Any] | None:
+        """Judge and weights of the verdicts in the turns, if there are any: of the run, or of a later scoring."""
+        again = [entry for entry in self.journal() if entry["event"] == "rescore"]
+        if again:
+            return {"judge": again[-1]["judge"], "betas": again[-1]["betas"]}
+        said = self.protocol.scoring
+        return None if said is None else {"judge": said["version"], "betas": said["betas"]}
+
     def _picture_path(self, sha256: str) -> Path:
         return self.pictures / sha256[:2] / f"{sha256}.png"
 
@@ -214,9 +226,14 @@ class RunWriter(RunFolder):
             if differing:
                 said = "\n  ".join(differing[:8])
                 raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
-                                     "Name another folder, or give the options of that run")  # fmt: skip
+                                     "Name another folder, or go on with that run: vagen resume")  # fmt: skip
             self._writing = threading.Lock()
             self._made: set[Path] = set()
+            self._secrets = {
+                json.dumps(value)[1:-1]: name
+                for name, value in os.environ.items()
+                if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
+            }
             self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
@@ -243,7 +260,7 @@ class RunWriter(RunFolder):
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
         """Store an episode: its pictures first, then its line, synced to the disk."""
-        line = json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
         with self._writing:
             for picture in pictures:
                 self._store(picture)
@@ -257,7 +274,13 @@ class RunWriter(RunFolder):
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
         with self._writing, (self.path / "journal.jsonl").open("ab") as file:
-            file.write(json.dumps({"event": event, **facts}).encode() + b"\n")
+            file.write(self._clean(json.dumps({"event": event, **facts})) + b"\n")
+
+    def _clean(self, line: str) -> bytes:
+        """Without any key of the environment's, whoever echoed it."""
+        for value, name in self._secrets.items():
+            line = line.replace(value, f"[{name}]")
+        return line.encode()
 
     def _store(self, picture: Picture) -> None:
         name = picture.sha256
