@@ -259,7 +259,8 @@ def _plain(value: Any) -> Any:
     """As `dataclasses.asdict` for the frozen dataclasses of a turn, without its copies: it took a third of a turn."""
     if isinstance(value, tuple):
         return tuple([_plain(each) for each in value])
-    names = _names(type(value))
+    kind: Any = type(value)
+    names = _names(kind)
     return {name: _plain(getattr(value, name)) for name in names} if names else value
 
 
