@@ -238,10 +238,10 @@ def _play(job: _Job) -> int:
         print_plan(job.protocol.plan, summary)
     if outcome.failed:
         err.print(f"[red]{outcome.failed} episode(s) failed and have no score[/]; "
-                  f"vagen resume {job.path} plays them again", highlight=False)  # fmt: skip
+                  f"vagen resume {job.path} plays them again", highlight=False, soft_wrap=True)  # fmt: skip
     if interrupted or outcome.reason:
         why = outcome.reason or "interrupted"
-        err.print(f"[red]stopped:[/] {why}; go on with: vagen resume {job.path}", highlight=False)
+        err.print(f"[red]stopped:[/] {why}; go on with: vagen resume {job.path}", highlight=False, soft_wrap=True)
     out.print(f"report: {report.resolve()}", highlight=False, soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED

@@ -14,10 +14,10 @@ import pytest
 for module in ("torch", "transformers", "fastapi", "uvicorn"):
     pytest.importorskip(module)
 
-from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import run
+from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
+from vagen_benchmarks.protocol import Protocol, make_tasks  # noqa: E402
+from vagen_benchmarks.run_folder import RunFolder, RunWriter  # noqa: E402
+from vagen_benchmarks.runner import run  # noqa: E402
 
 START = 120.0
 """Seconds within which the server must be up."""
@@ -73,7 +73,10 @@ def test_a_real_server_says_what_its_model_says(server, weights, tmp_path):
     own, known = replies(tmp_path / "own", f"transformers:{weights}")
     assert served == own
     for call, other in zip(calls, known, strict=True):
-        assert (call["prompt_tokens"], call["completion_tokens"]) == (other["prompt_tokens"], other["completion_tokens"])
+        assert (call["prompt_tokens"], call["completion_tokens"]) == (
+            other["prompt_tokens"],
+            other["completion_tokens"],
+        )
         assert call["attempts"] == 1
 
 
