@@ -42,14 +42,17 @@ def compare(
 
 def export(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file that ends with .parquet or .jsonl.")],
+    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file, .parquet or .jsonl, or a new folder.")],
     form: Annotated[str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")] = "chat",
     agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
     solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
     min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
     history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a chat sample; a sample a turn.")] = None,
 ) -> None:
-    """Write a run's scored episodes as chat samples (Hugging Face form) or as a table of turns."""
+    """Write a run's scored episodes as chat samples (Hugging Face form) or as a table of turns.
+
+    For samples to train on, play the split `train`: `vagen bench -a oracle --split train`.
+    """
     if form not in ("chat", "turns"):
         raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")
 
@@ -59,6 +62,10 @@ def export(
 
     count = export_run(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}", highlight=False)
+    splits = sorted({task.split for task in RunFolder(run_folder).protocol.tasks} - {"train"})
+    if form == "chat" and splits:
+        err.print(f"[yellow]these are levels of {' and '.join(splits)}[/]: a model trained on them can't be tested on "
+                  "them; play with --split train", highlight=False)  # fmt: skip
 
 
 def gif(
