@@ -114,6 +114,8 @@ def test_doctor_plays_every_environment(monkeypatch):
     for env_id in vagen_envs.ENV_IDS:
         assert env_id in done.output
     assert "export OPENAI_API_KEY" in done.output
+    for named in ("OpenGL", "Vulkan", "backend=thor", "scorer=dreamsim"):
+        assert named in done.output
     assert done.exit_code == ("✗" in done.output)
 
 
