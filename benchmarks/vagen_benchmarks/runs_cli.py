@@ -17,6 +17,7 @@ from vagen_benchmarks.export import export as export_run
 from vagen_benchmarks.output import err, out
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.together import Together
 from vagen_envs.chat import History
 from vagen_envs.errors import did_you_mean
 
@@ -83,11 +84,17 @@ def gif(
 
 
 def view(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; several of one protocol together.")],
+    page: Annotated[
+        Path | None,
+        typer.Option("--out", help="The page to write; by default in the run, or together.html."),
+    ] = None,
     browser: Annotated[bool, typer.Option(help="Open it in a browser, or only write it.")] = True,
 ) -> None:
-    """Write a run's report anew and open it."""
-    report = write_report(RunFolder(run_folder)).resolve()
+    """Write a run's report anew and open it; of several runs that differ only in who played, one page for all."""
+    together = len(runs) > 1
+    made = Together(runs) if together else RunFolder(runs[0])
+    report = write_report(made, page or (Path("together.html") if together else None)).resolve()
     out.print(f"report: {report}", highlight=False, soft_wrap=True)
     if browser and not webbrowser.open(report.as_uri()):
         err.print("no browser was found; copy the file to where one is", highlight=False)

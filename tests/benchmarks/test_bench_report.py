@@ -12,13 +12,14 @@ from urllib.parse import quote
 import pytest
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
-from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
 from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import wilson
+from vagen_benchmarks.together import Together
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
 
@@ -200,3 +201,24 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%201&turn=1]" in page
     assert "[30 episodes, " in page
     assert "[random and oracle]" in page
+
+
+def one_run(path, *agents, **options):
+    tasks, _ = make_tasks(["frozenlake"], episodes=3, **options)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
+        run(folder, agents)
+    return path
+
+
+def test_runs_of_one_protocol_are_shown_together(chromium, tmp_path):
+    paths = [one_run(tmp_path / "a", Oracle()), one_run(tmp_path / "b", Random(), Oracle())]
+    page = write_report(Together(paths), tmp_path / "both.html")
+    data = json.loads(re.search(r'id="page">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+    assert [row["agent"] for row in data["rows"]] == ["oracle (a)", "random", "oracle (b)"]
+    assert (len(data["episodes"]), data["planned"], data["missing_pictures"]) == (9, 9, 0)
+    where = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 1") + "&beside=" + quote("oracle (a)")
+    shown = opened(chromium, page, tmp_path, where)
+    assert shown.count("FrozenLake-v0, seed 1") == 2
+    other = one_run(tmp_path / "c", Oracle(), options={"max_turns": 9})
+    with pytest.raises(ProtocolError, match="max_turns"):
+        Together([paths[0], other])

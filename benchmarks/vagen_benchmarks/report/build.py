@@ -109,7 +109,9 @@ def _write_chunk(out: TextIO, number: int, episodes: list[dict[str, Any]]) -> No
 
 def _entry(episode: Episode) -> list[Any]:
     """What the list of episodes shows of one, as short as can be: there may be thousands."""
-    problems = sorted({problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]})
+    codes = {problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]}
+    endings = {f"ended by {call['ending']}" for call in episode.calls if call and call["ending"] != "stop"}
+    problems = sorted(codes | endings)
     return [
         episode.task,
         episode.agent,
