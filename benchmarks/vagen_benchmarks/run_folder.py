@@ -1,7 +1,7 @@
 """A run on disk. Whatever moment a process is killed at, every finished episode is kept and none is half kept.
 
 protocol.json     what is run, with its hash (written once, by atomic rename)
-episodes.jsonl    a line an episode, appended and synced; a half-written last line is dropped when read
+episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read
 journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
 pictures/         PNGs by SHA-256, each stored once
 report.html       made from the others
@@ -15,6 +15,7 @@ import json
 import math
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -27,6 +28,8 @@ from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 
 SCHEMA = 1
+SYNC_EVERY = 1.0
+"""Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
 SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
 """How the names of environment variables end whose values are written nowhere."""
 SHORTEST_SECRET = 8
@@ -227,7 +230,8 @@ class RunWriter(RunFolder):
                 said = "\n  ".join(differing[:8])
                 raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
                                      "Name another folder, or go on with that run: vagen resume")  # fmt: skip
-            self._writing = threading.Lock()
+            self._writing, self._syncing = threading.Lock(), threading.Lock()
+            self._synced = 0.0
             self._made: set[Path] = set()
             self._secrets = {
                 json.dumps(value)[1:-1]: name
@@ -259,17 +263,23 @@ class RunWriter(RunFolder):
         return finished
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: its pictures first, then its line, synced to the disk."""
+        """Store an episode: its pictures first, then its line. What is stored outlives the process, however it ends;
+        a power cut may take the last second's episodes, which are then played again.
+        """
         line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
         with self._writing:
             for picture in pictures:
                 self._store(picture)
             self._file.write(line)
             self._file.flush()
-        os.fsync(self._file.fileno())  # outside the lock, so that threads wait for the disk together
-        with self._writing:
             if episode.failure is None:
                 self.finished.add(episode.key)
+        if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
+            try:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+            finally:
+                self._syncing.release()
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
@@ -296,6 +306,7 @@ class RunWriter(RunFolder):
 
     def close(self) -> None:
         """Free the folder for others."""
+        os.fsync(self._file.fileno())
         self._file.close()
         self._lock_file.close()
 
