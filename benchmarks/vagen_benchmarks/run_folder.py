@@ -28,6 +28,8 @@ from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 
 SCHEMA = 1
+BEGUN = (".lock", "protocol.json.part")
+"""What a process leaves that is killed before its run has begun."""
 SYNC_EVERY = 1.0
 """Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
 SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
@@ -212,7 +214,7 @@ class RunWriter(RunFolder):
 
     def __init__(self, path: Path, protocol: Protocol) -> None:
         new = not (path / "protocol.json").exists()
-        if new and path.is_dir() and any(entry.name != ".lock" for entry in path.iterdir()):
+        if new and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
         path.mkdir(parents=True, exist_ok=True)
         self._lock_file = (path / ".lock").open("w")
@@ -263,8 +265,10 @@ class RunWriter(RunFolder):
         return finished
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: its pictures first, then its line. What is stored outlives the process, however it ends;
-        a power cut may take the last second's episodes, which are then played again.
+        """Store an episode: its pictures first, then its line.
+
+        What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
+        which are then played again.
         """
         line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
         with self._writing:

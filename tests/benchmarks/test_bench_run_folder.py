@@ -107,6 +107,14 @@ def test_other_protocol_is_refused_with_the_difference(tmp_path):
         RunWriter(path, protocol([Oracle()], episodes=7))
 
 
+def test_run_that_was_killed_before_it_began_is_begun(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / ".lock").touch()
+    (path / "protocol.json.part").write_text('{"schema": 1, "ta')
+    assert play(path, [Oracle()]).played == 6
+
+
 def test_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(RunFolderError, match="no run"):
