@@ -18,7 +18,7 @@ from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.output import Bar, err, out, print_plan, print_table
 from vagen_benchmarks.plans import load_plan
-from vagen_benchmarks.protocol import Protocol, Skipped, make_task, make_tasks
+from vagen_benchmarks.protocol import Protocol, Skipped, Task, make_task, make_tasks
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Outcome, Policy, run
@@ -60,7 +60,7 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tracer` (SVG), a model, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -114,7 +114,8 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
         **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
-    agents = make_agents(agent or ["oracle", "random"], asked, models)
+    own = _baselines(tasks)
+    agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
     named = {"name": plan.name, **plan.data} if plan else None
     said = plan.data.get("scoring") if plan else {"judge": judge} if judge else None
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
@@ -199,7 +200,8 @@ def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
     for each in protocol.agents:
         sampling = {name: each.get("sampling", {}).get(name) for name in ("max_tokens", "temperature", "top_p")}
         history = History(**each["history"]) if "history" in each else History()
-        agents += make_agents([each["name"]], Asked(**asked, **sampling, history=history), _path(how.get("models")))
+        one = Asked(**asked, **sampling, history=history)
+        agents += make_agents([each["name"]], one, _path(how.get("models")), _baselines(tasks))
     scoring = make_scoring(protocol.scoring)
     described = tuple(each.describe() for each in agents)
     same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
@@ -207,6 +209,11 @@ def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
     starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
     skipped = [Skipped(**each) for each in starts[-1]["skipped"]] if starts else []
     return _Job(run_read.path, same, agents, scoring, skipped, Policy(**tried), how)
+
+
+def _baselines(tasks: Sequence[Task]) -> list[str]:
+    """The agents that the environments offer."""
+    return list(dict.fromkeys(name for task in tasks for name in task.baselines))
 
 
 def _path(name: str | None) -> Path | None:

@@ -64,6 +64,7 @@ class Cell:
     problems: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[float]] = field(default_factory=dict)
+    said: dict[str, set[str]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     seconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -97,6 +98,8 @@ class Cell:
         for name, value in episode.turns[-1]["metrics"].items():
             if name not in NOT_OWN and isinstance(value, int | float):
                 self.metrics.setdefault(name, []).append(float(value))
+            elif isinstance(value, str) and name not in NOT_OWN:
+                self.said.setdefault(name, set()).add(value)
 
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played."""
@@ -140,6 +143,7 @@ class Cell:
             "solved_by_turn": self._solved_by_turn(),
             "pass_at": self._pass_at(),
             "metrics": {name: mean(values) for name, values in self.metrics.items()},
+            "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
             "prompt_tokens": self.tokens[0],
             "completion_tokens": self.tokens[1],
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
@@ -165,7 +169,7 @@ class Cell:
         return {k: mean([pass_at(k, len(tries), sum(tries)) for tries in self.tries.values()]) for k in ks}
 
 
-NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored")}
+NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason")}
 """What is no metric of an environment's own."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""

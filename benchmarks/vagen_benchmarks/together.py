@@ -36,7 +36,13 @@ class Together(RunFolder):
             for i, run in enumerate(self._runs)
             for agent in run.protocol.agents
         )
-        self.protocol = dataclasses.replace(self.protocol, agents=agents)
+        tasks = tuple(  # an environment's own agent still plays nothing else
+            dataclasses.replace(
+                task, baselines=[name for (_, old), name in self._names.items() if old in task.baselines]
+            )
+            for task in self.protocol.tasks
+        )
+        self.protocol = dataclasses.replace(self.protocol, tasks=tasks, agents=agents)
 
     def episodes(self) -> Iterator[Episode]:
         """Every episode of every run."""
