@@ -71,7 +71,8 @@ function drawTable() {
       el("td", { className: "name" }, row.agent),
       el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success)),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
-      ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
+      el("td", { title: row.played ? `95 % (bootstrap): ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
+      ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
       ...(spent ? [el("td", {}, row.completion_tokens ? `${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
@@ -217,6 +218,9 @@ function panel(episode, data) {
   play.onclick = () => (playing ? pause() : playOn());
   const link = el("button", { className: "link", title: "copy a link to this turn" }, "copy link");
   link.onclick = () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "copied"; });
+  const film = `vagen gif ${page.title} episode.gif -a '${episode.agent}' -e '${episode.task}' --seed ${episode.seed}`;
+  const gif = el("button", { className: "gif", title: `copy the command that makes a GIF of this episode:\n${film}` }, "GIF");
+  gif.onclick = () => navigator.clipboard?.writeText(film).then(() => { gif.textContent = "copied"; });
   const steps = data.turns.map((each, i) => {
     const mark = each.metrics.success ? "good" : each.metrics.action_is_valid ? "" : "bad";
     const button = el("button", { className: i === at ? "now" : "" }, String(i + 1), el("i", { className: mark }));
@@ -228,7 +232,7 @@ function panel(episode, data) {
     el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
     el("p", { className: "meta" }, el("b", {}, episode.agent), ` · return ${number(episode.score)} · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
     data.failure ? el("p", { className: "notice bad" }, el("b", {}, `${data.failure.kind}: `), data.failure.message) : null,
-    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link),
+    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
     turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It has no turns."));
 }
 
