@@ -240,6 +240,8 @@ class RunWriter(RunFolder):
                 for name, value in os.environ.items()
                 if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
             }
+            for part in self.pictures.glob("*/*.part"):  # of a process that was killed
+                part.unlink()
             self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
@@ -271,9 +273,9 @@ class RunWriter(RunFolder):
         which are then played again.
         """
         line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
+        for picture in pictures:  # without the lock: files of their own, whole once they have their names
+            self._store(picture)
         with self._writing:
-            for picture in pictures:
-                self._store(picture)
             self._file.write(line)
             self._file.flush()
             if episode.failure is None:
@@ -322,8 +324,9 @@ class RunWriter(RunFolder):
 
 
 def _write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write a file so that it is never seen half written."""
-    part = path.with_name(path.name + ".part")
+    """Write a file so that it is never seen half written. Threads may write the same one at once, but for `sync`."""
+    writer = "" if sync else f".{threading.get_native_id()}"
+    part = path.with_name(f"{path.name}{writer}.part")
     with part.open("wb") as file:
         file.write(data)
         if sync:

@@ -176,6 +176,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     output, _ = last.communicate()
     assert last.returncode == 0, output
     assert kills >= 3
+    assert not list((tmp_path / "killed").rglob("*.part"))
     lines = file.read_bytes().splitlines()
     assert sorted(lines) == sorted((tmp_path / "calm" / "episodes.jsonl").read_bytes().splitlines())
 
