@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,4 +55,9 @@ def make_scoring(said: Mapping[str, Any] | None) -> Scoring | None:
             "and betas = {grounding = …, world_modeling = …} if not 0.5"
         )
     name = said["judge"]
+    if name.startswith("llm") and not os.environ.get("OPENAI_API_KEY"):
+        raise ProtocolError(
+            f"the judge {name} needs a key: set the environment variable OPENAI_API_KEY (any word for a server of your "
+            "own, which OPENAI_BASE_URL names)"
+        )
     return Scoring(name, make_judge(name), {part: float(beta) for part, beta in betas.items()})

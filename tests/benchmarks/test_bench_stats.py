@@ -197,6 +197,12 @@ def test_scoring_that_is_said_wrongly(said):
         make_scoring(said)
 
 
+def test_judge_that_lacks_its_key_is_said_before_anything_is_played(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ProtocolError, match="OPENAI_API_KEY"):
+        make_scoring({"judge": "llm:small"})
+
+
 def test_runs_judged_differently_are_not_compared(tmp_path):
     one = play(tmp_path / "1", [Oracle()], episodes=2)
     done = CliRunner().invoke(app, ["judge", "rescore", str(one), "--into", str(tmp_path / "2")])
