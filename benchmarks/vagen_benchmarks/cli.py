@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 import vagen_envs
-from vagen_benchmarks import judge_cli, training
+from vagen_benchmarks import judge_cli, serve_cli, training
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
@@ -339,6 +339,7 @@ def view(
 
 
 training.register(app, parse_options)
+app.command()(serve_cli.serve)
 app.add_typer(judge_cli.app, name="judge")
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ class Service:
         left = list(range(len(items)))
         wait = 0.02
         while True:
-            said = self._retried(lambda: self._talk(do, [items[i] for i in left]), deadline)
+            said = self._retried(lambda: self._talk(do, [items[i] for i in left]))
             replies.update(zip(left, said, strict=True))
             left = [i for i in left if replies[i].data.get("error", {}).get("code") in TRY_AGAIN]
             if not left or time.monotonic() > deadline:
@@ -79,17 +79,20 @@ class Service:
             time.sleep(wait)
             wait = min(2 * wait, 1.0)
 
-    def _retried(self, talk: Callable[[], list[Reply]], deadline: float) -> list[Reply]:
+    def _retried(self, talk: Callable[[], list[Reply]]) -> list[Reply]:
         wait = 0.05
+        deadline = float("inf")  # patience begins with the first failure: a turn may take its time
         while True:
             try:
                 return talk()
             except ServiceError as error:
-                if error.code not in TRY_AGAIN or time.monotonic() > deadline:
+                deadline = min(deadline, time.monotonic() + self._patience)
+                if error.code not in TRY_AGAIN or time.monotonic() >= deadline:
                     raise
             except (OSError, WebSocketException) as error:  # TimeoutError is an OSError
                 self._refuse_for_good(error)
-                if time.monotonic() > deadline:
+                deadline = min(deadline, time.monotonic() + self._patience)
+                if time.monotonic() >= deadline:
                     why = f"{type(error).__name__}: {error}"
                     raise ServiceError("unreachable", f"{self.url} gives no answer ({why})") from error
             time.sleep(wait)
@@ -150,10 +153,12 @@ class Service:
             if self._idle:
                 return self._idle.pop()
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        return connect(
+        # It lives as long as this object, not as a block of code.
+        opened: ClientConnection = connect(
             self._address, additional_headers=headers, compression=None, max_size=None, open_timeout=30,
-            proxy=None, ping_interval=None,
-        )  # fmt: skip
+            proxy=None, ping_interval=20, ping_timeout=20,
+        ).__enter__()  # fmt: skip
+        return opened
 
     def close(self) -> None:
         """Close the connections. The sessions go on until their lease is over."""

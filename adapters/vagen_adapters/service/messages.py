@@ -119,7 +119,8 @@ def refused_options(options: Mapping[str, Any], allow_paths: bool) -> Failure | 
             return Failure("bad_config", f"option {name!r} is the server's own; leave it out")
     if not allow_paths and _has_path(options):
         return Failure(
-            "bad_config", f"an option among {sorted(options)} holds a path; this server opens no files that clients name"
+            "bad_config",
+            f"an option among {sorted(options)} holds a path; this server opens no files that clients name",
         )
     return None
 

@@ -39,6 +39,9 @@ class Host(Protocol):
     def do(self, calls: Sequence[Call]) -> list[Result]:
         """Carry calls out. Raises WorkerDied."""
 
+    def is_ready(self) -> bool:
+        """Whether it can begin with calls at once, or soon."""
+
     def cause_of_death(self) -> str:
         """Why the worker is gone, empty while it lives. Called while it is idle."""
 
@@ -60,6 +63,9 @@ class LocalHost:
         except SimulatorError as error:  # the worker itself is at fault: a host turns everything else into failures
             raise WorkerDied(f"worker {self.where} broke: {error.cause}", during=True) from error
         return results
+
+    def is_ready(self) -> bool:
+        return True
 
     def cause_of_death(self) -> str:
         if self._worker.process.poll() is None:
@@ -84,6 +90,9 @@ class _NoHost:
 
     def do(self, calls: Sequence[Call]) -> list[Result]:
         raise WorkerDied(self._cause, during=False)
+
+    def is_ready(self) -> bool:
+        return False
 
     def cause_of_death(self) -> str:
         return self._cause
@@ -249,9 +258,11 @@ class Pool:
 
     def _lane(self, call: Call) -> _Lane | None:
         if call.do == OPENS and call.session not in self._lane_of:
-            lane = min(self._lanes, key=lambda each: len(each.sessions))
+            # A worker that still waits for its machine gets sessions only where there is no other.
+            lane = min(self._lanes, key=lambda each: (not each.host.is_ready(), len(each.sessions)))
             if len(lane.sessions) >= self.sessions_each and len(self._lanes) < self.most:
-                lane = self._add()
+                self._add()
+                lane = min((lane, self._lanes[-1]), key=lambda each: not each.host.is_ready())
             lane.sessions.add(call.session)
             self._lane_of[call.session] = lane
         return self._lane_of.get(call.session)
@@ -309,11 +320,14 @@ class Pool:
             lane.join()
 
 
-def local_pool(size: int = 2, most: int | None = None, *, timeout: float = TIMEOUT) -> Pool:
+def local_pool(
+    size: int = 2, most: int | None = None, *, sessions_each: int = 64, spare_after: float = 60.0,
+    timeout: float = TIMEOUT,
+) -> Pool:  # fmt: skip
     """A pool of worker processes on this machine.
 
     Args:
-        size, most: workers, at least and at most.
+        size, most, sessions_each, spare_after: see `Pool`.
         timeout: seconds after which a worker that doesn't answer is killed.
     """
-    return Pool(lambda: LocalHost(timeout), size, most)
+    return Pool(lambda: LocalHost(timeout), size, most, sessions_each, spare_after)

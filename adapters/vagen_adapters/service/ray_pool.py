@@ -23,16 +23,20 @@ except ImportError as error:
     raise MissingExtraError("vagen_adapters.service.ray_pool", "ray", "ray") from error
 
 
+PATIENCE = 600.0
+
+
 class RayHost:
     """One actor.
 
     Args:
         options: Ray's for the actor, such as `num_cpus`, `num_gpus`, `resources`, `scheduling_strategy`.
-        timeout: seconds for a message; an actor that doesn't answer is killed. Waiting for a machine counts.
+        timeout: seconds for a message; an actor that doesn't answer is killed.
+        patience: seconds for Ray to find a machine, or to have a new one started.
     """
 
-    def __init__(self, options: dict[str, Any], timeout: float = TIMEOUT) -> None:
-        self._timeout = timeout
+    def __init__(self, options: dict[str, Any], timeout: float = TIMEOUT, patience: float = PATIENCE) -> None:
+        self._timeout, self._patience = timeout, patience
         # Environments are state: an actor that Ray restarted, or a call that it repeated, would be another episode.
         made = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
         self._actor = made.remote()
@@ -44,31 +48,37 @@ class RayHost:
             self._wait_for_place()
             results: list[Result] = ray.get(self._actor.do.remote(list(calls)), timeout=self._timeout)
         except GetTimeoutError as error:
-            self.close()
-            raise WorkerDied(f"{self.where} gave no answer within {self._timeout:g} s", during=True) from error
+            raise WorkerDied(self._gave_up(), during=True) from error
         except RayActorError as error:
             raise WorkerDied(self._why(error), during=True) from error
         return results
 
     def cause_of_death(self) -> str:
+        if not self.is_ready():
+            return ""
         try:
-            ready, _ = ray.wait([self._place], timeout=0)
-            if not ready:  # it still waits for a machine
-                return ""
             self._wait_for_place()
             ray.get(self._actor.do.remote([]), timeout=self._timeout)
         except GetTimeoutError:
-            self.close()
-            return f"{self.where} gave no answer within {self._timeout:g} s"
+            return self._gave_up()
         except RayError as error:
             return self._why(error)
         return ""
 
+    def is_ready(self) -> bool:
+        return self._place is None or bool(ray.wait([self._place], timeout=0)[0])
+
     def _wait_for_place(self) -> None:
         if self._place is not None:
-            node, pid = ray.get(self._place, timeout=self._timeout)
-            self.where = f"actor process {pid} on node {node}"
+            node, self.pid = ray.get(self._place, timeout=self._patience)
+            self.where = f"actor process {self.pid} on node {node}"
             self._place = None
+
+    def _gave_up(self) -> str:
+        self.close()
+        if self._place is not None:
+            return f"no machine had room for an actor within {self._patience:g} s"
+        return f"{self.where} gave no answer within {self._timeout:g} s and was killed"
 
     def _why(self, error: RayError) -> str:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -90,14 +100,18 @@ class _Actor(EnvHost):
         return f"{ray.util.get_node_ip_address()} ({context.get_node_id()[:8]})", os.getpid()
 
 
-def ray_pool(size: int = 2, most: int | None = None, *, timeout: float = TIMEOUT, **options: Any) -> Pool:
+def ray_pool(
+    size: int = 2, most: int | None = None, *, sessions_each: int = 64, spare_after: float = 60.0,
+    timeout: float = TIMEOUT, patience: float = PATIENCE, **options: Any,
+) -> Pool:  # fmt: skip
     """A pool of actors. `ray.init` comes first; the machines need this package installed.
 
     Args:
         size, most: actors, at least and at most. Where more are wanted than the cluster has room for, Ray's
             autoscaler (if the cluster has one) starts machines, and ends them when the actors are gone.
-        timeout: seconds after which an actor that doesn't answer is killed.
+        sessions_each, spare_after: see `Pool`.
+        timeout, patience: see `RayHost`.
         options: Ray's for each actor, such as `num_cpus`; they are spread over the machines by default.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
-    return Pool(lambda: RayHost(options, timeout), size, most)
+    return Pool(lambda: RayHost(options, timeout, patience), size, most, sessions_each, spare_after)

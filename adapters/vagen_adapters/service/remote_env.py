@@ -239,7 +239,9 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             seeds = seed
         items = [env.reset_item(each, options) for env, each in zip(self.envs, seeds, strict=True)]
         everyone = range(self.num_envs)
-        results = [self.envs[i].take_reset(reply) for i, reply in zip(everyone, self._reset(everyone, items), strict=True)]
+        results = [
+            self.envs[i].take_reset(reply) for i, reply in zip(everyone, self._reset(everyone, items), strict=True)
+        ]
         self._ended[:] = False
         self._begun = True
         return self._batch([shown for shown, _ in results]), self._infos([info for _, info in results])
