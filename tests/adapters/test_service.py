@@ -38,7 +38,7 @@ from vagen_adapters.service.places import InPool
 from vagen_adapters.service.pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv, RemoteVectorEnv
 from vagen_envs import ENV_IDS, Turn, conformance
-from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError
+from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError, SimulatorError
 from vagen_rewards import VisualReasoningReward
 
 ID = "0123456789abcdef"
@@ -107,14 +107,21 @@ def test_an_episode_there_is_the_one_here(service, env_id, options):
 
 
 @pytest.mark.sim
-@pytest.mark.parametrize("env_id", [each for each in ENV_IDS if "PrimitiveSkill" not in each][2:])
-def test_simulators_are_the_same_there(service, env_id):
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        ("vagen/Navigation-v0", {}),
+        ("vagen/SVGReconstruction-v0", {"scorer": "classical"}),
+        pytest.param("vagen/PrimitiveSkillPlace-v0", {}, marks=pytest.mark.slow),
+    ],
+)
+def test_simulators_are_the_same_there(service, env_id, options):
     try:
-        local = gym.make(env_id).unwrapped
+        local = gym.make(env_id, **options).unwrapped
         local.reset(seed=0)
-    except Exception as error:
-        pytest.skip(f"{env_id} can't be made here: {error}")
-    remote = RemoteEnv(service, env_id)
+    except (MissingExtraError, SimulatorError) as error:
+        pytest.skip(str(error))
+    remote = RemoteEnv(service, env_id, **options)
     play_both(remote, local, 1, lambda env: env.oracle_reply())
     local.close()
     remote.close()

@@ -29,7 +29,7 @@ GONE = frozenset({"lost", "expired", "unknown_session", "closed"})
 """Failures after which a session is no more. The next reset opens another."""
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
 """Failures of moves that count as moves."""
-OPENING_TRIES = 3
+TRIES = 3
 
 
 class RemoteEnv(gym.Env[Observed, str]):
@@ -78,11 +78,7 @@ class RemoteEnv(gym.Env[Observed, str]):
     ) -> tuple[Observed, dict[str, Any]]:
         """Begin an episode, as `VagenEnv.reset`."""
         item = self.reset_item(seed, options)
-        reply = self._place.ask("reset", [item])[0]
-        if reply.data.get("error", {}).get("code") in GONE:
-            self._open()
-            reply = self._place.ask("reset", [self._again(item)])[0]
-        return self.take_reset(reply)
+        return self.take_reset(self.reset_anew(item, self._place.ask("reset", [item])[0]))
 
     def step(self, action: str) -> Stepped:
         """Play one turn, as `VagenEnv.step`."""
@@ -129,6 +125,16 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
         return self._numbered({"reply": action})
 
+    def reset_anew(self, item: dict[str, Any], reply: Reply) -> Reply:
+        """A reset's answer, or that of the same reset in another session if this one is gone."""
+        for _ in range(TRIES):  # a worker can die again
+            if reply.data.get("error", {}).get("code") not in GONE:
+                break
+            self._open()
+            same = {name: item[name] for name in item if name not in ("session", "move")}
+            reply = self._place.ask("reset", [self._numbered(same)])[0]
+        return reply
+
     def take_reset(self, reply: Reply) -> tuple[Observed, dict[str, Any]]:
         """What a reset's answer says."""
         self._raise_failure(reply)
@@ -170,12 +176,8 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._unanswered = True
         return {"session": self._session, "move": self._move, **item}
 
-    def _again(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The same, as the first move of the session that there is now."""
-        return self._numbered({name: item[name] for name in item if name not in ("session", "move")})
-
     def _open(self) -> dict[str, Any]:
-        for _ in range(OPENING_TRIES):  # a worker can die while it opens
+        for _ in range(TRIES):  # a worker can die while it opens
             self._session, self._move, self._unanswered = secrets.token_urlsafe(16), 0, False
             item = {"session": self._session, "env_id": self._env_id, "options": self._options}
             reply = self._place.ask("open", [item])[0]
@@ -274,9 +276,7 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         """The answers to resets; sessions that are gone are opened anew."""
         replies = self._place.ask("reset", items)
         for k, i in enumerate(which):
-            if replies[k].data.get("error", {}).get("code") in GONE:
-                self.envs[i]._open()
-                replies[k] = self._place.ask("reset", [self.envs[i]._again(items[k])])[0]
+            replies[k] = self.envs[i].reset_anew(items[k], replies[k])
         return replies
 
     def _result(self, i: int, reply: Reply, reset: bool) -> Stepped:

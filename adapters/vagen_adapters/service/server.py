@@ -42,7 +42,7 @@ KEY_VARIABLE = "VAGEN_SERVE_KEY"
 """The environment variable that holds the key, at the server and at the client."""
 KNOWN_PICTURES = 512
 """Pictures that a connection remembers to have sent. The client asks again for one that it lacks."""
-SILENT_SECONDS = 10.0
+SILENT_SECONDS = 5.0
 """After which a connection that hasn't sent a whole request head is cut off."""
 
 
@@ -65,7 +65,7 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         reaper.cancel()
         await asyncio.to_thread(pool.close)
 
-    app = FastAPI(title="vagen environment service", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(title="vagen environment service", lifespan=lifespan, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.add_middleware(_Gate, key=key, metrics=metrics)
     app.state.cut_off = lambda client: None
     app.state.metrics = metrics
@@ -110,10 +110,7 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         try:
             await ws.accept()
             await _Talk(ws, app, config, metrics).run()
-        except (WebSocketDisconnect, RuntimeError):  # the latter where it went away while it was written to
-            pass
-        except TimeoutError:
-            metrics.cut_off.inc()
+        except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
             app.state.cut_off(ws.client)
         finally:
             sockets.discard(ws)
@@ -250,18 +247,26 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _end_silence(self) -> None:
-        # uvicorn has no time limit for a first request: its HTTP connections have a `cycle` from then on.
-        waiting = [each for each in self.server_state.connections if getattr(each, "cycle", self) is None]
+        # uvicorn has no time limit for a first request (its HTTP connections have a `cycle` from then on), nor for
+        # a client to read what is left when its connection is closed.
+        waiting = [
+            each
+            for each in self.server_state.connections
+            if getattr(each, "cycle", self) is None or each.transport.is_closing()
+        ]
         self._silent = {each: self._silent.get(each, self._ticks) for each in waiting}
         for each, since in self._silent.items():
             if self._ticks - since >= SILENT_SECONDS * 10:
-                self._app.state.metrics.cut_off.inc()
-                each.transport.abort()
+                self._abort(each)
 
     def _cut_off(self, client: Any) -> None:
         for each in list(self.server_state.connections):
-            if getattr(each, "client", None) == tuple(client):
-                each.transport.abort()
+            if each.client == tuple(client):
+                self._abort(each)
+
+    def _abort(self, connection: Any) -> None:
+        self._app.state.metrics.cut_off.inc()
+        connection.transport.abort()
 
 
 def serve(
