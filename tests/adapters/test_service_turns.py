@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import threading
@@ -24,12 +25,11 @@ from vagen_adapters.service.client import Service
 from vagen_adapters.service.remote_env import RemoteVectorEnv
 
 
-def play(url, turns, envs, number, counts, failures):
+def play(place, turns, envs, number, counts, failures):
     """Play at least so many turns in a vector of environments, each against one here that got the same replies."""
     try:
-        service = Service(url)
         env_id = (SOKOBAN, LAKE)[number % 2]
-        remote = RemoteVectorEnv(service, env_id, envs, max_turns=6)
+        remote = RemoteVectorEnv(place, env_id, envs, max_turns=6)
         locals_ = [gym.make(env_id, max_turns=6).unwrapped for _ in range(envs)]
         draw = random.Random(number)
         shown, _ = remote.reset(seed=1000 * number)
@@ -41,7 +41,6 @@ def play(url, turns, envs, number, counts, failures):
             causes = info.get("simulator_error", [None] * envs)
             for i, env in enumerate(locals_):
                 if causes[i]:  # the episode ended with its worker: here it is left, too
-                    assert "SIGKILL" in causes[i] or "ended with status" in causes[i], causes[i]
                     assert (rewards[i], terminated[i], truncated[i]) == (0.0, False, True)
                     counts["ended"] += 1
                     if over[i]:  # it was the next episode's reset
@@ -60,32 +59,32 @@ def play(url, turns, envs, number, counts, failures):
                 assert shown["text"][i] == expected[i]["text"]
                 assert (shown["image"][i] == expected[i]["image"]).all()
         remote.close()
-        service.close()
     except BaseException as error:
         failures.append(error)
         counts["turns"] += turns
         raise
 
 
-def soak(turns, envs, threads, pause, workers=2):
-    """Play with workers killed at random, and count."""
+def soak(places, workers, turns, envs, pause):
+    """Play, with workers killed at random, and count.
+
+    `places` has one place for each player; `workers()` gives the processes now.
+    """
     counts, failures, kills = Counter(), [], 0
     draw = random.Random(0)
-    with Command("--workers", workers) as command:
-        players = [
-            threading.Thread(target=play, args=(command.url, turns, envs, number, counts, failures))
-            for number in range(threads)
-        ]
-        for player in players:
-            player.start()
-        while any(player.is_alive() for player in players):
-            time.sleep(pause * draw.uniform(0.5, 1.5))
-            alive = command.workers
-            if alive:
+    players = [
+        threading.Thread(target=play, args=(place, turns, envs, number, counts, failures))
+        for number, place in enumerate(places)
+    ]
+    for player in players:
+        player.start()
+    while any(player.is_alive() for player in players):
+        time.sleep(pause * draw.uniform(0.5, 1.5))
+        alive = workers()
+        if alive:
+            with contextlib.suppress(ProcessLookupError):
                 kill(draw.choice(alive))
                 kills += 1
-        for player in players:
-            player.join()
     assert not failures, failures[0]
     assert counts["turns"] >= turns
     assert kills >= 2
@@ -94,11 +93,15 @@ def soak(turns, envs, threads, pause, workers=2):
 
 
 def test_no_turn_is_lost_or_doubled_while_workers_are_killed():
-    soak(turns=2_500, envs=16, threads=2, pause=1.5)
+    with Command("--workers", 2) as command:
+        places = [Service(command.url) for _ in range(2)]
+        soak(places, lambda: command.workers, turns=2_500, envs=16, pause=1.5)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_turn_is_lost_or_doubled_in_a_hundred_thousand():
-    counts, kills = soak(turns=100_000, envs=32, threads=2, pause=4.0)
+    with Command("--workers", 2) as command:
+        places = [Service(command.url) for _ in range(2)]
+        counts, kills = soak(places, lambda: command.workers, turns=100_000, envs=32, pause=4.0)
     print(f"{counts['turns']} turns, {kills} workers killed, {counts['ended']} episodes ended with the cause")

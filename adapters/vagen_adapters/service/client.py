@@ -20,9 +20,15 @@ except ImportError as error:
     raise MissingExtraError("vagen_adapters.service.client", "serve", "websockets") from error
 
 KEY_VARIABLE = "VAGEN_SERVE_KEY"
+"""The environment variable that holds the key, at the server and at the client."""
 TRY_AGAIN = frozenset({"busy", "shutting_down"})
+"""Failures of which nothing came, and that pass."""
 TOO_BIG = 1009
 """WebSocket's code for a message that is too large."""
+MOST_HEADER = "x-vagen-max-request"
+"""In which the server says how many bytes a request may have."""
+ENVELOPE = 1000
+"""Bytes around a request's items, and to spare."""
 MAX_ITEMS = 256
 """Items of one request; more are sent as several, one after the other."""
 
@@ -48,6 +54,7 @@ class Service:
         self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
         self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
         self._timeout, self._patience = timeout, patience
+        self._most = 1 << 20  # bytes of the items of a request, until a server has said how many it takes
         self._idle: list[ClientConnection] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
@@ -60,9 +67,14 @@ class Service:
             ServiceError: the server can't be reached or refuses the request as a whole.
         """
         replies: list[Reply] = []
-        for first in range(0, len(items), MAX_ITEMS):
-            replies += self._ask_all(do, items[first : first + MAX_ITEMS])
-        return replies
+        first, size = 0, 0
+        for i, item in enumerate(items):  # as many items in a request as the server takes
+            length = len(json.dumps(item)) + 2
+            if i > first and (i - first == MAX_ITEMS or size + length > self._most):
+                replies += self._ask_all(do, items[first:i])
+                first, size = i, 0
+            size += length
+        return replies + (self._ask_all(do, items[first:]) if items else [])
 
     def _ask_all(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
         """Ask until no item is told to try again."""
@@ -111,7 +123,7 @@ class Service:
         elif isinstance(error, InvalidHandshake):
             raise ServiceError("bad_answer", f"{self.url} is not an environment service ({error})") from None
         elif isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == TOO_BIG:
-            raise ServiceError("too_large", "the request is larger than the server takes; shorten the reply") from None
+            raise ServiceError("too_large", "the request is larger than the server takes") from None
 
     def _talk(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
         connection = self._take()
@@ -127,7 +139,10 @@ class Service:
         return replies
 
     def _say(self, connection: ClientConnection, request: dict[str, Any]) -> dict[str, Any]:
-        connection.send(json.dumps({"id": 1, **request}))
+        text = json.dumps({"id": 1, **request})
+        if len(text) > self._most + ENVELOPE:
+            raise ServiceError("too_large", f"a request of {len(text)} bytes; the server takes {self._most + ENVELOPE}")
+        connection.send(text)
         deadline = time.monotonic() + self._timeout
         while True:
             frame = connection.recv(timeout=max(0.0, deadline - time.monotonic()))
@@ -158,6 +173,8 @@ class Service:
             self._address, additional_headers=headers, compression=None, max_size=None, open_timeout=30,
             proxy=None, ping_interval=20, ping_timeout=20,
         ).__enter__()  # fmt: skip
+        if opened.response is not None:
+            self._most = int(opened.response.headers.get(MOST_HEADER, self._most + ENVELOPE)) - ENVELOPE
         return opened
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -28,6 +29,8 @@ REMEMBERED = 10_000
 """Ended sessions whose cause is remembered."""
 LOOK_EVERY = 1.0
 """Seconds between looks whether an idle worker is alive."""
+STARTING = 15.0
+"""Seconds in which a worker that isn't ready is taken to be starting, and after which to have no machine."""
 
 
 class Host(Protocol):
@@ -109,13 +112,18 @@ class _Job(NamedTuple):
 class _Lane(threading.Thread):
     """A worker and the calls that wait for it."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, needed: bool) -> None:
         super().__init__(name="environment-worker", daemon=True)
+        self._starting_until = time.monotonic() + STARTING if needed else 0.0
         self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self.sessions: set[str] = set()
         self.host: Host = pool.start_host()
         self._pool = pool
         self._idle = 0.0
+
+    def takes_sessions(self) -> bool:
+        """Whether sessions that are opened here won't wait for long."""
+        return time.monotonic() < self._starting_until or self.host.is_ready()
 
     def run(self) -> None:
         while True:
@@ -173,6 +181,7 @@ class _Lane(threading.Thread):
         except Exception as error:
             log.exception("no worker can be started; it will be tried again")
             self.host = _NoHost(f"no worker can be started: {type(error).__name__}: {error}")
+        self._starting_until = time.monotonic() + STARTING
         self._pool.forget(self, cause)
 
     def _is_spare(self) -> bool:
@@ -187,7 +196,8 @@ class Pool:
         start_host: starts a worker. It may return before the worker is ready.
         size: workers that are always there.
         most: workers that there may be; `size` by default. More are started when those that there are have
-            `sessions_each` sessions, and ended when they have been empty for `spare_after` seconds.
+            `sessions_each` sessions, and ended when they have been empty for `spare_after` seconds and the
+            others have room.
         sessions_each: sessions of a worker before another one is started.
         spare_after: seconds.
     """
@@ -215,7 +225,7 @@ class Pool:
         self._lanes: list[_Lane] = []
         self._closed = False
         for _ in range(size):
-            self._add()
+            self._add(needed=True)
 
     @property
     def hosts(self) -> list[Host]:
@@ -259,16 +269,15 @@ class Pool:
     def _lane(self, call: Call) -> _Lane | None:
         if call.do == OPENS and call.session not in self._lane_of:
             # A worker that still waits for its machine gets sessions only where there is no other.
-            lane = min(self._lanes, key=lambda each: (not each.host.is_ready(), len(each.sessions)))
+            lane = min(self._lanes, key=lambda each: (not each.takes_sessions(), len(each.sessions)))
             if len(lane.sessions) >= self.sessions_each and len(self._lanes) < self.most:
-                self._add()
-                lane = min((lane, self._lanes[-1]), key=lambda each: not each.host.is_ready())
+                lane = min((lane, self._add(needed=False)), key=lambda each: not each.takes_sessions())
             lane.sessions.add(call.session)
             self._lane_of[call.session] = lane
         return self._lane_of.get(call.session)
 
-    def _add(self) -> _Lane:
-        lane = _Lane(self)
+    def _add(self, *, needed: bool) -> _Lane:
+        lane = _Lane(self, needed=needed)
         self._lanes.append(lane)
         lane.start()
         return lane
@@ -306,6 +315,8 @@ class Pool:
         with self._lock:
             if lane.sessions or not lane.jobs.empty() or len(self._lanes) <= self.size:
                 return False
+            if len(self._lane_of) > self.sessions_each * (len(self._lanes) - 1):
+                return False  # the others are too full; it may be waiting for its machine
             self._lanes.remove(lane)
             return True
 

@@ -54,9 +54,9 @@ class RayHost:
         return results
 
     def cause_of_death(self) -> str:
-        if not self.is_ready():
-            return ""
         try:
+            if self._place is not None and not ray.wait([self._place], timeout=0)[0]:
+                return ""
             self._wait_for_place()
             ray.get(self._actor.do.remote([]), timeout=self._timeout)
         except GetTimeoutError:
@@ -66,7 +66,10 @@ class RayHost:
         return ""
 
     def is_ready(self) -> bool:
-        return self._place is None or bool(ray.wait([self._place], timeout=0)[0])
+        if self._place is not None and ray.wait([self._place], timeout=0)[0]:
+            with contextlib.suppress(RayError):  # it is said when somebody asks it for something
+                self._wait_for_place()
+        return self._place is None
 
     def _wait_for_place(self) -> None:
         if self._place is not None:

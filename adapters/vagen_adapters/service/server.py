@@ -33,13 +33,12 @@ try:
 except ImportError as error:
     raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
 
+from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER
 from vagen_adapters.service.host import Answer, Failure, Result
 from vagen_adapters.service.pool import Pool
 
 log = logging.getLogger(__name__)
 
-KEY_VARIABLE = "VAGEN_SERVE_KEY"
-"""The environment variable that holds the key, at the server and at the client."""
 KNOWN_PICTURES = 512
 """Pictures that a connection remembers to have sent. The client asks again for one that it lacks."""
 SILENT_SECONDS = 5.0
@@ -108,7 +107,7 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
             return
         sockets.add(ws)
         try:
-            await ws.accept()
+            await ws.accept(headers=[(MOST_HEADER.encode(), str(config.max_request).encode())])
             await _Talk(ws, app, config, metrics).run()
         except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
             app.state.cut_off(ws.client)
