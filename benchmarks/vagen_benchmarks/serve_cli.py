@@ -47,8 +47,9 @@ def serve(
     A key, if there is to be one, stands in the environment variable VAGEN_SERVE_KEY. An interrupt or SIGTERM
     ends it after the turns in progress.
     """
-    from vagen_adapters.service.server import KEY_VARIABLE, ServiceConfig
-    from vagen_adapters.service.server import serve as serve_pool
+    from vagen_adapters.service.server import serve as serve_pool  # first: it says which extra is missing
+    from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
+    from vagen_adapters.service.sessions import ServiceConfig
 
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     config = ServiceConfig(
@@ -71,7 +72,7 @@ def serve(
 
 def _make_pool(pool: str, address: str, sizes: dict[str, Any]) -> Pool:
     if pool == "local":
-        from vagen_adapters.service.pool import local_pool
+        from vagen_adapters.service.local_pool import local_pool
 
         return local_pool(**sizes)
     if pool != "ray":

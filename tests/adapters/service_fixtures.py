@@ -12,8 +12,10 @@ import threading
 import time
 from pathlib import Path
 
-from vagen_adapters.service.pool import local_pool
-from vagen_adapters.service.server import Server, ServiceConfig, create_app
+from vagen_adapters.service.app import create_app
+from vagen_adapters.service.local_pool import local_pool
+from vagen_adapters.service.server import Server
+from vagen_adapters.service.sessions import ServiceConfig
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
 

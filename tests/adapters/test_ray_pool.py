@@ -15,19 +15,21 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-ray = pytest.importorskip("ray", reason="needs the extra ray")
+pytest.importorskip("ray", reason="needs the extra ray")
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import ray
 from ray.cluster_utils import Cluster
 from service_fixtures import LAKE, SOKOBAN, Served, kill, wait_until
-from test_service_turns import soak
+from service_soak import soak
 
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.places import InPool
 from vagen_adapters.service.ray_pool import ray_pool
-from vagen_adapters.service.remote_env import RemoteEnv, RemoteVectorEnv
+from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_envs.errors import SimulatorError
 
 MEMORY = 80_000_000
@@ -43,7 +45,7 @@ def cluster():
     os.environ["PYTHONPATH"] = paths  # the nodes' processes import what this one does
     made = Cluster(
         initialize_head=True,
-        head_node_args={"num_cpus": 2, "object_store_memory": MEMORY, "include_dashboard": False, "_system_config": QUICK},
+        head_node_args={"num_cpus": 2, "object_store_memory": MEMORY, "_system_config": QUICK},
     )
     try:
         made.add_node(num_cpus=2, object_store_memory=MEMORY, resources={"stays": 8})
@@ -102,16 +104,16 @@ def test_a_killed_actor_ends_its_sessions_with_the_cause(cluster):
             env.reset(seed=seed)
         victim = place.pool.hosts[0].pid
         kill(victim)
-        ended = 0
+        ended = []
         for env in envs:
             try:
-                assert env.step("x")[4]["turn"].index == 0
+                env.step("x")
             except SimulatorError as error:
-                assert f"actor process {victim}" in str(error)
-                ended += 1
+                ended.append(str(error))
                 env.reset(seed=1)
                 assert env.step("x")[4]["turn"].index == 0
-        assert ended == 2
+        assert len(ended) == 2
+        assert all(f"actor process {victim}" in why for why in ended)
         assert place.pool.replaced == 1
 
 
@@ -149,7 +151,7 @@ def test_a_node_that_is_cut_off_is_survived(cluster):
             os.kill(pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
-            with pytest.raises(SimulatorError, match="no answer within 4 s|is gone"):
+            with pytest.raises(SimulatorError, match=r"no answer within 4 s|is gone"):
                 env.step("x")
             assert time.monotonic() - began < 30
             with node(cluster, far=2):

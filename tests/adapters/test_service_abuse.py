@@ -18,10 +18,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
-httpx = pytest.importorskip("httpx", reason="needs httpx")
+pytest.importorskip("httpx", reason="needs httpx")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import httpx
 from service_fixtures import LAKE, SOKOBAN, Command, Served, wait_until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -104,7 +105,8 @@ def test_unknown_things_are_named(command):
         answer = httpx.post(f"{command.url}/v1/{do}", json={"items": [{"session": ID, **more}]})
         assert answer.status_code == 200
         assert answer.json()["items"][0]["error"]["code"] == "unknown_session"
-    assert "known: open, reset" in error_of(httpx.post(f"{command.url}/v1/fly", json={"items": [{}]}), 400, "bad_request")
+    answer = httpx.post(f"{command.url}/v1/fly", json={"items": [{}]})
+    assert "known: open, reset" in error_of(answer, 400, "bad_request")
     assert httpx.get(f"{command.url}/v1/pictures/%2e%2e%2f").status_code == 404
     for name in ("0" * 64, "x", "é"):
         error_of(httpx.get(f"{command.url}/v1/pictures/{name}"), 404, "unknown_picture")
@@ -167,8 +169,7 @@ def test_replies_of_ten_megabytes(command):
         assert "larger than 2097152 bytes" in error_of(answer, 413, "too_large")
     for _ in range(5):
         with connect(ws_url(command.url)) as ws, pytest.raises((ConnectionClosed, OSError)):
-            ws.send(json.dumps({"id": 1, "do": "step", "items": [item]}))
-            ws.recv(20)
+            say(ws, json.dumps({"id": 1, "do": "step", "items": [item]}))
     env = RemoteEnv(Service(command.url, patience=5), LAKE)
     env.reset(seed=1)
     with pytest.raises(ServiceError, match="the server takes 2097152") as caught:
@@ -187,14 +188,18 @@ def test_replies_of_ten_megabytes(command):
     assert command.memory - before < 60 * MIB
 
 
+def say(ws, text):
+    ws.send(text)
+    return ws.recv(20)
+
+
 def test_an_endless_body_is_cut_off(command):
     before = command.memory
     with socket.create_connection(("127.0.0.1", command.port), 10) as raw:
         raw.sendall(b"POST /v1/step HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
         with pytest.raises(ConnectionError):
-            for _ in range(10_000):
-                raw.sendall(chunk)
+            raw.sendall(chunk * 10_000)
     assert command.memory - before < 60 * MIB
 
 
@@ -282,14 +287,12 @@ def frame(raw, request):
 
 
 def test_a_slow_writer_is_told():
-    with Served(patience=1.0) as served:
-        with socket.create_connection(("127.0.0.1", served.server.port), 20) as raw:
-            raw.sendall(b"POST /v1/step HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-            raw.settimeout(20)
-            said = b""
-            while b"}" not in said:
-                said += raw.recv(4096)
-            assert b"didn't come within 1 s" in said
+    with Served(patience=1.0) as served, socket.create_connection(("127.0.0.1", served.server.port), 20) as raw:
+        raw.sendall(b"POST /v1/step HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        said = b""
+        while b"}" not in said:
+            said += raw.recv(4096)
+        assert b"didn't come within 1 s" in said
 
 
 def test_expired_and_unguessed_sessions_stay_closed():

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vagen_adapters.errors import ServiceError
@@ -83,7 +83,7 @@ class Service:
         left = list(range(len(items)))
         wait = 0.02
         while True:
-            said = self._retried(lambda: self._talk(do, [items[i] for i in left]))
+            said = self._retried(do, [items[i] for i in left])
             replies.update(zip(left, said, strict=True))
             left = [i for i in left if replies[i].data.get("error", {}).get("code") in TRY_AGAIN]
             if not left or time.monotonic() > deadline:
@@ -91,12 +91,12 @@ class Service:
             time.sleep(wait)
             wait = min(2 * wait, 1.0)
 
-    def _retried(self, talk: Callable[[], list[Reply]]) -> list[Reply]:
+    def _retried(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
         wait = 0.05
         deadline = float("inf")  # patience begins with the first failure: a turn may take its time
         while True:
             try:
-                return talk()
+                return self._talk(do, items)
             except ServiceError as error:
                 deadline = min(deadline, time.monotonic() + self._patience)
                 if error.code not in TRY_AGAIN or time.monotonic() >= deadline:

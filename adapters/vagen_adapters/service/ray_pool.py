@@ -109,12 +109,9 @@ def ray_pool(
 ) -> Pool:  # fmt: skip
     """A pool of actors. `ray.init` comes first; the machines need this package installed.
 
-    Args:
-        size, most: actors, at least and at most. Where more are wanted than the cluster has room for, Ray's
-            autoscaler (if the cluster has one) starts machines, and ends them when the actors are gone.
-        sessions_each, spare_after: see `Pool`.
-        timeout, patience: see `RayHost`.
-        options: Ray's for each actor, such as `num_cpus`; they are spread over the machines by default.
+    Where more actors are wanted than the cluster has room for, Ray's autoscaler (if the cluster has one) starts
+    machines, and ends them when the actors are gone. `timeout` and `patience` are `RayHost`'s, `options` Ray's
+    for each actor, such as `num_cpus`; actors are spread over the machines by default. The rest is as for `Pool`.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
     return Pool(lambda: RayHost(options, timeout, patience), size, most, sessions_each, spare_after)

@@ -243,19 +243,23 @@ class Sessions:
 
     def _arrived(self, starts: Sequence[_Start], results: Sequence[Result]) -> None:
         now = self._loop.time()
-        for (call, session, future, began), result in zip(starts, results, strict=True):
+        for start, result in zip(starts, results, strict=True):
             self._running -= 1
-            session.running = None
-            session.deadline = now + self._config.lease
-            if isinstance(result, Failure) and result.code in ("lost", "unknown_session"):
-                self._end(call.session, "lost", result.message)
-                result = Failure("lost", result.message)
-            elif call.do == OPENS:
-                result = self._opened(call.session, session, result)
-            elif call.do in MOVES:
-                result = self._moved(session, call.do, result)
-                self._metrics.seconds.observe(now - began)
-            future.set_result(result)
+            start.session.running = None
+            start.session.deadline = now + self._config.lease
+            start.future.set_result(self._noted(start, result, now))
+
+    def _noted(self, start: _Start, result: Result, now: float) -> Result:
+        """What is told of a result, after the session has taken note of it."""
+        if isinstance(result, Failure) and result.code in ("lost", "unknown_session"):
+            self._end(start.call.session, "lost", result.message)
+            return Failure("lost", result.message)
+        if start.call.do == OPENS:
+            return self._opened(start.call.session, start.session, result)
+        if start.call.do in MOVES:
+            self._metrics.seconds.observe(now - start.began)
+            return self._moved(start.session, start.call.do, result)
+        return result
 
     def _opened(self, key: str, session: Session, result: Result) -> Result:
         if isinstance(result, Failure):
