@@ -181,6 +181,7 @@ def test_more_actors_are_started_when_there_is_need_and_wait_for_a_machine(clust
             wait_until(lambda: len(place.pool.hosts) == 1)  # the machine is free again
 
 
+@pytest.mark.slow
 def test_the_server_serves_from_the_cluster(cluster):
     with Served(pool=ray_pool(2), oracle=True) as served:
         env, local = RemoteEnv(Service(served.url), SOKOBAN), gym.make(SOKOBAN).unwrapped

@@ -298,7 +298,8 @@ def test_a_slow_writer_is_told():
 def test_expired_and_unguessed_sessions_stay_closed():
     with Served(lease=0.5) as served:
         url = f"{served.url}/v1"
-        httpx.post(f"{url}/open", json={"items": [{"session": ID, "env_id": LAKE}]})
+        opened = httpx.post(f"{url}/open", json={"items": [{"session": ID, "env_id": LAKE}]}, timeout=60)
+        assert opened.json()["items"][0]["lease"] == 0.5
         metrics = served.app.state.metrics
         wait_until(lambda: b'vagen_ended_sessions_total{why="expired"} 1.0' in metrics.text())
         for do, more in (("step", {"move": 1, "reply": ""}), ("open", {"env_id": LAKE}), ("renew", {}), ("close", {})):

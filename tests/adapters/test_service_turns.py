@@ -22,7 +22,7 @@ from vagen_adapters.service.client import Service
 def test_no_turn_is_lost_or_doubled_while_workers_are_killed():
     with Command("--workers", 2) as command:
         places = [Service(command.url) for _ in range(2)]
-        soak(places, lambda: command.workers, turns=2_500, envs=16, pause=1.5)
+        soak(places, lambda: command.workers, turns=1_500, envs=16, pause=1.2)
 
 
 @pytest.mark.slow

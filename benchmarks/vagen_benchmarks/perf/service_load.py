@@ -38,7 +38,9 @@ class Load:
         opened: sessions opened and reset in a second.
         seconds: of playing.
         received: bytes.
-        front, workers: processor seconds of the server and of its workers while playing.
+        front: processor seconds of the server while playing.
+        workers: those of its workers.
+        session_bytes: by which server and workers together grew for each session that was opened.
     """
 
     waits: list[float] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Load:
     received: int = 0
     front: float = 0.0
     workers: float = 0.0
+    session_bytes: float = 0.0
 
     def summary(self) -> dict[str, float]:
         """The figures that are quoted."""
@@ -56,6 +59,7 @@ class Load:
             "turns": turns, "turns_per_s": turns / self.seconds, "sessions_opened_per_s": self.opened,
             "p50_ms": 1e3 * cuts[49], "p99_ms": 1e3 * cuts[98], "front_us_per_turn": 1e6 * self.front / turns,
             "worker_us_per_turn": 1e6 * self.workers / turns, "bytes_per_turn": self.received / turns,
+            "kib_per_session": self.session_bytes / 1024,
         }  # fmt: skip
 
 
@@ -110,10 +114,14 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     """Open sessions and play in all of them."""
     load = Load()
     players = [Player(number, load) for number in range(sessions)]
+    warm = Player(sessions, load)
+    await warm.open(f"ws://127.0.0.1:{port}/v1/ws")
+    size_before = memory([pid, *children(pid)])
     began = time.perf_counter()
     for first in range(0, sessions, 50):
         await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}/v1/ws") for each in players[first : first + 50]))
     load.opened = sessions / (time.perf_counter() - began)
+    load.session_bytes = (memory([pid, *children(pid)]) - size_before) / sessions
     load.received = 0
     before, workers = processor_seconds([pid]), children(pid)
     workers_before = processor_seconds(workers)
@@ -138,6 +146,12 @@ def processor_seconds(pids: list[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total / TICKS
+
+
+def memory(pids: list[int]) -> int:
+    """Resident bytes of processes."""
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:

@@ -36,7 +36,7 @@ class Site:
     front_s: float = 420e-6
     worker_s: float = 360e-6
     turn_bytes: float = 5400.0
-    session_bytes: float = 60e3
+    session_bytes: float = 200e3
     core_hour: float = 0.04
 
     @property
@@ -81,7 +81,7 @@ def simulate(site: Site, seconds: float = 30.0, seed: int = 0) -> Simulated:
         heapq.heappush(fronts, at_front)
         done = max(at_front, heapq.heappop(cores)) + site.worker_s
         heapq.heappush(cores, done)
-        if arrived > seconds / 3:
+        if seconds / 3 < done <= seconds:
             waits.append(done - arrived)
         heapq.heappush(thinking, (done + draw.expovariate(1 / site.think), number))
     waits.sort()
