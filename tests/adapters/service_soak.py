@@ -54,8 +54,8 @@ def play(place, turns, envs, number, counts, failures):
         raise
 
 
-def soak(places, workers, turns, envs, pause):
-    """Play, with workers killed at random, and count.
+def soak(places, workers, turns, envs, every):
+    """Play, with a worker killed at random after about every so many turns, and count.
 
     `places` has one place for each player; `workers()` gives the processes now.
     """
@@ -67,8 +67,12 @@ def soak(places, workers, turns, envs, pause):
     ]
     for player in players:
         player.start()
+    due = every
     while any(player.is_alive() for player in players):
-        time.sleep(pause * draw.uniform(0.5, 1.5))
+        time.sleep(0.02)
+        if counts["turns"] < due:
+            continue
+        due = counts["turns"] + every * draw.uniform(0.5, 1.5)
         alive = workers()
         if alive:
             with contextlib.suppress(ProcessLookupError):

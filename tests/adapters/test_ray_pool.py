@@ -193,4 +193,4 @@ def test_the_server_serves_from_the_cluster(cluster):
 @pytest.mark.slow
 def test_no_turn_is_lost_or_doubled_while_actors_are_killed(cluster):
     with pooled(2) as place:
-        soak([place, place], lambda: [host.pid for host in place.pool.hosts if hasattr(host, "pid")], 1_500, 16, 3.0)
+        soak([place, place], lambda: [host.pid for host in place.pool.hosts if hasattr(host, "pid")], 1_500, 16, 300)

@@ -22,7 +22,7 @@ from vagen_adapters.service.client import Service
 def test_no_turn_is_lost_or_doubled_while_workers_are_killed():
     with Command("--workers", 2) as command:
         places = [Service(command.url) for _ in range(2)]
-        soak(places, lambda: command.workers, turns=1_500, envs=16, pause=1.2)
+        soak(places, lambda: command.workers, turns=1_500, envs=16, every=250)
 
 
 @pytest.mark.slow
@@ -30,5 +30,5 @@ def test_no_turn_is_lost_or_doubled_while_workers_are_killed():
 def test_no_turn_is_lost_or_doubled_in_a_hundred_thousand():
     with Command("--workers", 2) as command:
         places = [Service(command.url) for _ in range(2)]
-        counts, kills = soak(places, lambda: command.workers, turns=100_000, envs=32, pause=4.0)
+        counts, kills = soak(places, lambda: command.workers, turns=100_000, envs=32, every=700)
     print(f"{counts['turns']} turns, {kills} workers killed, {counts['ended']} episodes ended with the cause")

@@ -111,8 +111,8 @@ class RemoteEnv(gym.Env[Observed, str]):
         # The stream of unseeded resets is ours, and VagenEnv's to the bit, so that it outlives sessions.
         level = int(self.np_random.integers(2**31)) if seed is None else int(seed)
         self._running = False
-        if self._unanswered:  # nobody knows whether the last move was played; that session is left to its lease
-            self._open()
+        if self._unanswered:  # nobody knows whether the last move was played; that session is left to its lease,
+            self._new_session()  # and `reset_anew` opens another
         return self._numbered({"seed": level, "split": (options or {}).get("split")})
 
     def step_item(self, action: str) -> dict[str, Any]:
@@ -128,7 +128,10 @@ class RemoteEnv(gym.Env[Observed, str]):
         for _ in range(TRIES):  # a worker can die again
             if reply.data.get("error", {}).get("code") not in GONE:
                 break
-            self._open()
+            try:
+                self._open()
+            except SimulatorError:
+                break
             same = {name: item[name] for name in item if name not in ("session", "move")}
             reply = self._place.ask("reset", [self._numbered(same)])[0]
         return reply
@@ -174,9 +177,12 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._unanswered = True
         return {"session": self._session, "move": self._move, **item}
 
+    def _new_session(self) -> None:
+        self._session, self._move, self._unanswered = secrets.token_urlsafe(16), 0, False
+
     def _open(self) -> dict[str, Any]:
         for _ in range(TRIES):  # a worker can die while it opens
-            self._session, self._move, self._unanswered = secrets.token_urlsafe(16), 0, False
+            self._new_session()
             item = {"session": self._session, "env_id": self._env_id, "options": self._options}
             reply = self._place.ask("open", [item])[0]
             if reply.data.get("error", {}).get("code") not in GONE:
