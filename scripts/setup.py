@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all"}
 GROUPS = {"bench": (), "test": ("test", "lint")}
 
 SHARED = (

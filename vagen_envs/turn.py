@@ -77,7 +77,7 @@ class State:
             ) from error
 
 
-_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
+_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg", "sample")
 
 
 def _frozen(value: Any) -> Any:

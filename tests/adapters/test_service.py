@@ -23,11 +23,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
-pytest.importorskip("httpx", reason="needs httpx")
+pytest.importorskip("httpx2", reason="needs httpx2")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import httpx
+import httpx2 as httpx
 from gymnasium.vector import AutoresetMode
 from PIL import Image
 from service_fixtures import LAKE, SOKOBAN, Command, Served, kill, random_reply, wait_until

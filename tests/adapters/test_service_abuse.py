@@ -18,11 +18,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
-pytest.importorskip("httpx", reason="needs httpx")
+pytest.importorskip("httpx2", reason="needs httpx2")
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import httpx
+import httpx2 as httpx
 from service_fixtures import LAKE, SOKOBAN, Command, Served, wait_until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
