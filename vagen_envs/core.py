@@ -184,7 +184,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._running = not (terminated or truncated)
         result = self._observe(self._feedback_text(parsed, executed))
         turn = Turn(
-            self.id,
+            self.spec.id if self.spec is not None else self.id,
             self.level,
             self._turns - 1,
             self._observed,

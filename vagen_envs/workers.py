@@ -14,8 +14,9 @@ from typing import Any
 
 from vagen_envs.errors import SimulatorError
 
-TIMEOUT = 120.0
-"""Seconds after which a worker that doesn't answer is taken for dead."""
+TIMEOUT, START_TIMEOUT = 300.0, 900.0
+"""Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A robot's skill takes a tenth
+of a second and a start ten, but a busy machine may take fifty times as long."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
@@ -64,19 +65,19 @@ class Worker:
             during = False
             try:
                 if not self._started:
-                    self._answer()
+                    self._answer(START_TIMEOUT)
                     self._started = True
                 self._connection.send(message)
                 during = True
-                return self._answer()
+                return self._answer(self._timeout)
             except (EOFError, OSError) as error:
                 self.dead = self._why(error)
                 raise WorkerDied(self.dead, during=during) from error
 
-    def _answer(self) -> Any:
-        if not self._connection.poll(self._timeout):
+    def _answer(self, timeout: float) -> Any:
+        if not self._connection.poll(timeout):
             self.process.kill()
-            raise TimeoutError(f"no answer within {self._timeout:.0f} s")
+            raise TimeoutError(f"no answer within {timeout:.0f} s")
         good, result = self._connection.recv()
         if not good:
             raise SimulatorError(self._name, result)
@@ -103,7 +104,11 @@ class Worker:
 
 
 def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]) -> None:
-    """A worker's whole life: warm up, say so, and answer until the other end or the parent process is gone."""
+    """A worker's whole life: warm up, say so, and answer until the other end or the parent process is gone.
+
+    Ctrl-C is for the process that started this one, which then ends it.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     if not _say(connection, warm_up):
         return

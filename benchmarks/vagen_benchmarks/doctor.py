@@ -15,6 +15,7 @@ import gymnasium as gym
 import vagen_envs
 from vagen_benchmarks.models import CLIENTS, Registry
 from vagen_envs.core import VagenEnv
+from vagen_rewards.clip import GET, weights_missing
 
 SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai", "transformers": "transformers"}
 """The module that each client needs."""
@@ -39,6 +40,7 @@ def examine() -> Iterator[Finding]:
         yield from _environment(env_id)
     for provider in Registry().providers.values():
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
+    yield _clip()
     export = importlib.util.find_spec("pyarrow") is not None
     yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
     browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
@@ -66,6 +68,14 @@ def _environment(env_id: str) -> Iterator[Finding]:
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
     for option, lacking, mend in missing:
         yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
+
+
+def _clip() -> Finding:
+    module = next((each for each in ("torch", "transformers") if importlib.util.find_spec(each) is None), None)
+    if module is not None:
+        return Finding("ClipJudge", False, f"no {module}", 'pip install "vagen-envs[clip]"')
+    lacking = weights_missing()
+    return Finding("ClipJudge", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
 
 
 def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:

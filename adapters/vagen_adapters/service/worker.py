@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 from multiprocessing.connection import Connection
 
@@ -12,8 +11,7 @@ from vagen_envs.workers import answer_calls
 
 
 def main(connection: Connection) -> None:
-    """Serve until the other end is gone. An interrupt from the terminal is for the server, which ends us in time."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Serve until the other end is gone."""
     answer_calls(connection, EnvHost().do, lambda: None)
 
 
