@@ -125,7 +125,9 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=100, metadata={"Software": None})
+    half = path.with_suffix(".part.png")  # a reader, or another process of the proof, never finds half of it
+    figure.savefig(half, dpi=100, metadata={"Software": None})
+    half.replace(path)
     pyplot.close(figure)
 
 
