@@ -34,7 +34,7 @@ class Scripted:
         ids.append(codec.tokenizer.eos_token_id)
         self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
 
-    def sample(self, prompts, sampling, seed):
+    def sample(self, prompts, sampling, seeds):
         self.prompts.append(prompts)
         return [self.reply for _ in prompts]
 

@@ -62,7 +62,9 @@ def history(trainer, name):
 
 
 def weights(trainer):
-    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    """Of policy and critic; the reference is none of the trained ones."""
+    state = trainer.model.state_dict()
+    return {name: tensor.clone() for name, tensor in state.items() if not name.startswith("reference.")}
 
 
 def same(first, second, **tolerance):
@@ -181,7 +183,7 @@ def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folde
 
 def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path):
     class Says(TransformersSampler):
-        def sample(self, prompts, sampling, seed):
+        def sample(self, prompts, sampling, seeds):
             end = self.codec.tokenizer.eos_token_id
             return [Reply((end,), (0.0,)) for _ in prompts]
 
@@ -221,12 +223,12 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     calls = []
 
     class Counting(TransformersSampler):
-        def sample(self, prompts, sampling, seed):
-            calls.append(seed)
-            return super().sample(prompts, sampling, seed)
+        def sample(self, prompts, sampling, seeds):
+            calls.extend(seeds)
+            return super().sample(prompts, sampling, seeds)
 
     trained(tiny_folder, tmp_path, make_sampler=Counting, rollouts=2)
-    assert len(calls) == len(set(calls)) == 4  # two turns in each of two rollouts, no seed twice
+    assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
 
 
 @pytest.mark.parametrize(
