@@ -21,6 +21,8 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
 
+WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
+
 _FORBIDDEN = -100.0  # the lowest bias that vLLM takes
 _SLOWEST_START = 600.0  # seconds that a server may take to load its model
 
@@ -43,7 +45,8 @@ class VLLMSampler:
 
     def sync(self) -> None:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
-        self._engine.sync_weights()  # empties the prefix cache too, if nothing uses it
+        # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has loaders.
+        self.llm.collective_rpc("reload_policy", kwargs={"weights_iterator": self._engine.named_params()})
         if not self.llm.reset_prefix_cache():
             raise TrainingDataError("vLLM could not empty its prefix cache: a request is still running")
         self.llm.reset_mm_cache()
@@ -57,22 +60,20 @@ class VLLMSampler:
             SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
             for seed in seeds
         ]
-        requests = [
-            {
-                # vLLM repeats a picture's single token itself.
-                "prompt_token_ids": _with_single_image_tokens(prompt.ids, self.codec.image_token_id),
-                "multi_modal_data": {"image": _pictures(prompt)},
-            }
-            for prompt in prompts
-        ]
-        outputs = self.llm.generate(requests, settings, use_tqdm=False)
+        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
         for prompt, output in zip(prompts, outputs, strict=True):
             if tuple(output.prompt_token_ids) != prompt.ids:
                 raise TrainingDataError(
-                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its picture "
-                    "processor is set up in another way; check the model's preprocessor_config.json"
+                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
+                    "picture processor is set up in another way; check the model's preprocessor_config.json"
                 )
         return [_reply(output.outputs[0]) for output in outputs]
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        # vLLM repeats a picture's single token itself.
+        ids = _with_single_image_tokens(prompt.ids, self.codec.image_token_id)
+        pictures = _pictures(prompt)
+        return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
 
 
 class VLLMServerSampler:
@@ -121,9 +122,10 @@ class VLLMServerSampler:
         settings = _sampling_settings(sampling, self.codec.forbidden_ids)
         bias = {"logit_bias": {str(token): bias for token, bias in settings.pop("logit_bias").items()}}
 
-        def send(prompt: Prompt, shown: dict[str, Any], seed: int) -> Reply:
+        def send(prompt: Prompt, shown: dict[str, Any] | None, seed: int) -> Reply:
+            placed = None if shown is None else [self._placed(shown, prompt)]
             found = self.client.generate(
-                [list(prompt.ids)], [self._placed(shown, prompt)], logprobs=0, **settings,
+                [list(prompt.ids)], placed, logprobs=0, **settings,
                 generation_kwargs={"seed": seed, **bias},
             )  # fmt: skip
             logprobs = tuple(entry[0] for entry in found["logprobs"][0])
@@ -135,24 +137,26 @@ class VLLMServerSampler:
     def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         """The features with the places of their pictures in the prompt; the server saw them without it."""
         places = list(_image_runs(prompt.ids, self.codec.image_token_id))
-        lengths = [place["length"] for place in features["mm_placeholders"]["image"]]
-        if [place["length"] for place in places] != lengths:
+        ours = [place["length"] for place in places]
+        theirs = [place["length"] for place in features["mm_placeholders"]["image"]]
+        if ours != theirs:
             raise TrainingDataError(
-                f"the server's pictures take {lengths} tokens, but the prompt has {[each['length'] for each in places]}: "
-                "its picture processor is set up in another way; serve the model that is trained"
+                f"the prompt's pictures take {ours} tokens, but the server's {theirs}: its picture processor is set up "
+                "in another way; serve the model that is trained"
             )
         return {**features, "mm_placeholders": {**features["mm_placeholders"], "image": places}}
 
     def _send(self) -> None:
-        if not self.accelerator.is_main_process:
-            for _ in self._source.named_params():
-                pass
-            return
+        # Every process walks over the weights as often as the main one, for it takes all to bring one together.
         layout = [
             (name, str(each.dtype).removeprefix("torch."), list(each.shape))
             for name, each in self._source.named_params()
         ]
-        self.client.update_named_params(layout, self._source.named_params())
+        if self.accelerator.is_main_process:
+            self.client.update_named_params(layout, self._source.named_params())
+        else:
+            for _ in self._source.named_params():
+                pass
 
     def _write(self, folder: Path) -> None:
         state = {name: tensor.detach().cpu().contiguous() for name, tensor in self._source.named_params()}
@@ -160,7 +164,7 @@ class VLLMServerSampler:
             return
         file = folder / f"{uuid.uuid4().hex}.safetensors"
         safetensors.torch.save_file(state, file)
-        self._post("collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}})
+        self._post("collective_rpc", {"method": "reload_policy", "kwargs": {"weights_path": str(folder)}})
         file.unlink()
 
     def _post(self, route: str, body: dict[str, Any] | None = None) -> None:
@@ -168,7 +172,7 @@ class VLLMServerSampler:
         if answer.status_code != 200:
             raise TrainingDataError(
                 f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
-                "VLLM_SERVER_DEV_MODE=1?"
+                f"VLLM_SERVER_DEV_MODE=1 and --worker-extension-cls {WORKER_EXTENSION}?"
             )
 
 
@@ -185,12 +189,12 @@ class _Weights(VLLMGeneration):
         yield from self._iter_named_params()
 
 
-class _Engine(VLLMGeneration):
+class _Engine(_Weights):
     """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such as its dtype."""
 
     def __init__(self, model: Any, accelerator: Any, codec: Codec, path: str, options: dict[str, Any]) -> None:
         self._path, self._options = path, options
-        super().__init__(model, accelerator, codec.tokenizer, mode="colocate")
+        super().__init__(model, accelerator, codec)
 
     def _init_vllm(self) -> None:
         import os
@@ -202,7 +206,11 @@ class _Engine(VLLMGeneration):
         os.environ.setdefault("LOCAL_RANK", str(self.accelerator.local_process_index))
         os.environ.setdefault("WORLD_SIZE", str(self.accelerator.num_processes))
         ensure_master_addr_port()
-        fixed = {"distributed_executor_backend": "external_launcher", "logprobs_mode": "processed_logprobs"}
+        fixed = {
+            "distributed_executor_backend": "external_launcher",
+            "logprobs_mode": "processed_logprobs",
+            "worker_extension_cls": WORKER_EXTENSION,
+        }
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()
 
@@ -236,6 +244,4 @@ def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, i
 
 
 def _with_single_image_tokens(ids: Sequence[int], image_token_id: int) -> list[int]:
-    return [
-        token for before, token in zip([None, *ids], ids, strict=False) if not before == token == image_token_id
-    ]
+    return [token for before, token in zip([None, *ids], ids, strict=False) if not before == token == image_token_id]
