@@ -61,6 +61,11 @@ class ActorCritic(nn.Module):
         return self.policy.config
 
     @property
+    def _no_split_modules(self) -> list[str]:
+        """The layers that FSDP gathers one at a time, by accelerate's name for them."""
+        return sorted(self.policy._no_split_modules)
+
+    @property
     def has_adapters(self) -> bool:
         """Whether policy and critic are trained through PEFT adapters over frozen weights."""
         return hasattr(self.policy, "disable_adapter")

@@ -120,16 +120,20 @@ class VLLMServerSampler:
         """See `Sampler.sample`."""
         features = self.client.image_features([_pictures(prompt) for prompt in prompts])
         settings = _sampling_settings(sampling, self.codec.forbidden_ids)
-        bias = {"logit_bias": {str(token): bias for token, bias in settings.pop("logit_bias").items()}}
 
         def send(prompt: Prompt, shown: dict[str, Any] | None, seed: int) -> Reply:
-            placed = None if shown is None else [self._placed(shown, prompt)]
-            found = self.client.generate(
-                [list(prompt.ids)], placed, logprobs=0, **settings,
-                generation_kwargs={"seed": seed, **bias},
-            )  # fmt: skip
-            logprobs = tuple(entry[0] for entry in found["logprobs"][0])
-            return Reply(tuple(found["completion_ids"][0]), logprobs)
+            # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
+            # name of its token, which vLLM 0.32 has stopped sending.
+            request = {
+                "request_id": uuid.uuid4().hex,
+                "model": self.client.model,
+                "token_ids": list(prompt.ids),
+                "features": None if shown is None else self._placed(shown, prompt),
+                "sampling_params": {**settings, "seed": seed, "logprobs": 0},
+            }
+            (choice,) = self._post("inference/v1/generate", request)["choices"]
+            logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
+            return Reply(tuple(choice["token_ids"]), logprobs)
 
         with ThreadPoolExecutor(min(64, len(prompts))) as pool:
             return list(pool.map(send, prompts, features, seeds))
@@ -167,13 +171,14 @@ class VLLMServerSampler:
         self._post("collective_rpc", {"method": "reload_policy", "kwargs": {"weights_path": str(folder)}})
         file.unlink()
 
-    def _post(self, route: str, body: dict[str, Any] | None = None) -> None:
+    def _post(self, route: str, body: dict[str, Any] | None = None) -> Any:
         answer = self.client.session.post(f"{self.client.base_url}/{route}", json=body or {})
         if answer.status_code != 200:
             raise TrainingDataError(
                 f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
-                f"VLLM_SERVER_DEV_MODE=1 and --worker-extension-cls {WORKER_EXTENSION}?"
+                f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}?"
             )
+        return answer.json() if answer.content else None
 
 
 class _Weights(VLLMGeneration):
