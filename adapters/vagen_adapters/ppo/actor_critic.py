@@ -146,10 +146,10 @@ class ActorCritic(nn.Module):
         for backbone in self._backbones():
             backbone.activation_checkpointing_enable(**options)
 
-    def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: dict[str, Any] | None = None) -> None:
+    def gradient_checkpointing_enable(self, **options: Any) -> None:
         """The same by its name before transformers 5.20."""
         for backbone in self._backbones():
-            backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs=gradient_checkpointing_kwargs)
+            backbone.gradient_checkpointing_enable(**options)
 
     def freeze_vision(self) -> None:
         """Keep the vision towers as they are."""

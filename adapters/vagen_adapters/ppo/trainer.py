@@ -329,7 +329,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self, model: Any, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
-        warming_up = number < args.critic_warmup_rollouts
+        warming_up = number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC
         inputs = self._inputs(scored.sequences, rows)
         want = [] if warming_up else ["logprobs", "entropies"]
         found = self._forward(
