@@ -69,6 +69,7 @@ def main() -> int:
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
     if profile == "vllm":
+        pip("uninstall", "-y", "torchaudio", "torchcodec")  # built for CUDA, they stop whatever looks for them
         mend_torchvision()
     stamp.write_text(wanted)
     return 0
