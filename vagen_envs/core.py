@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -76,6 +76,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     """Whether the world can change in a turn without an action, as where another player moves."""
     test_episodes: ClassVar[int] = 128
     """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
+    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
+    """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
@@ -175,7 +177,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._running = not (terminated or truncated)
         result = self._observe(self._feedback_text(parsed, executed))
         turn = Turn(
-            self.id,
+            self.spec.id if self.spec is not None else self.id,
             self.level,
             self._turns - 1,
             self._observed,

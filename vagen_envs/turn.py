@@ -77,7 +77,7 @@ class State:
             ) from error
 
 
-_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
+_BUILT_IN_KINDS = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg", "sample")
 
 
 def _frozen(value: Any) -> Any:
@@ -141,7 +141,7 @@ class Turn:
     """The one record of a turn.
 
     Attributes:
-        env_id: the environment's id with its version.
+        env_id: the id with its version, as the environment was made.
         level: split, seed and content hash of the level.
         index: 0 for the first turn of the episode.
         observed: what the agent saw before it wrote.

@@ -108,16 +108,14 @@ class Random(Agent):
         return Reply(env.grammar.render(actions, **words))
 
 
-class Tracer(Agent):
-    """Traces the target's pixels, where that is the task: a baseline that doesn't look behind the curtain."""
+class Baseline(Agent):
+    """One of an environment's own `baselines`, by its name there. It plays the tasks that offer it."""
 
-    name = "tracer"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def reply(self, game: Game) -> Reply:
-        traced: Callable[[], str] | None = getattr(game.env, "traced_reply", None)
-        if traced is None:
-            raise TypeError(f"the tracer plays SVGReconstruction only, not {game.env.id}; leave it out: --agent")
-        return Reply(traced())
+        return Reply(type(game.env).baselines[self.name](game.env))
 
 
 def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[str]:
@@ -138,5 +136,5 @@ def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[st
     )
 
 
-SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random, Tracer)}
-"""The agents that need no model, by name."""
+SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random)}
+"""The agents that need no model and play everything, by name."""

@@ -87,7 +87,7 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, one of `vagen models`, or PROVIDER:MODEL.")
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tracer` (SVG), a model, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -138,7 +138,8 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
         **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
-    agents = make_agents(agent or ["oracle", "random"], asked, models)
+    own = list(dict.fromkeys(name for task in tasks for name in task.baselines))
+    agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
     named = {"name": plan.name, **plan.data} if plan else None
     made = Protocol(tuple(tasks), tuple(each.describe() for each in agents), repeats, named)
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")

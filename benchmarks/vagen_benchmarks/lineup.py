@@ -1,13 +1,18 @@
-"""Agents by name: `oracle`, `random`, a model of the registry, or `provider:id`."""
+"""Agents by name: `oracle`, `random`, an environment's own baseline, a model of the registry, or `provider:id`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from vagen_benchmarks.agents import SCRIPTED, Agent
+import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
+import vagen_envs
+from vagen_benchmarks.agents import SCRIPTED, Agent, Baseline
+from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.models import Registry
 from vagen_envs.chat import History
 
@@ -25,15 +30,27 @@ class Asked:
     attempts: int = 6
 
 
-def make_agents(names: Iterable[str], asked: Asked, models: Path | None = None) -> list[Agent]:
-    """An agent for each name. Raises ProtocolError for a name that isn't known or a key that is missing."""
+def make_agents(
+    names: Iterable[str], asked: Asked, models: Path | None = None, baselines: Collection[str] = ()
+) -> list[Agent]:
+    """An agent for each name; `baselines` are the names that the run's environments offer.
+
+    Raises:
+        ProtocolError: a name isn't known, plays other environments only, or lacks its key.
+    """
     registry = Registry(models)
-    return [_make(name, asked, registry) for name in dict.fromkeys(names)]
+    return [_make(name, asked, registry, baselines) for name in dict.fromkeys(names)]
 
 
-def _make(name: str, asked: Asked, registry: Registry) -> Agent:
+def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str]) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
+    if name in baselines:
+        return Baseline(name)
+    if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
+        raise ProtocolError(
+            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
+        )
     from vagen_benchmarks.chat_agent import ChatAgent
 
     base_url = asked.base_url
@@ -48,3 +65,8 @@ def _make(name: str, asked: Asked, registry: Registry) -> Agent:
         timeout=asked.timeout,
         attempts=asked.attempts,
     )
+
+
+def _baselines_of(env_id: str) -> Collection[str]:
+    creator = load_env_creator(str(gym.spec(env_id).entry_point))
+    return getattr(creator, "baselines", ())

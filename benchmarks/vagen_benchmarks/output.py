@@ -56,7 +56,8 @@ def print_table(summary: Summary) -> None:
     table.add_column("its own metrics")
     for row in summary.rows():
         cells = [_percent(row[name]) for name in ("valid", "effective")]
-        own = ", ".join(f"{name} {_number(value)}" for name, value in row["metrics"].items())
+        numbers = [f"{name} {_number(value)}" for name, value in row["metrics"].items()]
+        own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
             row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]),
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",

@@ -29,6 +29,7 @@ class Task:
         options: what `gym.make` is called with.
         config: every option with its value, for the record.
         prompts_sha256: of the prompt files that were read.
+        baselines: names of the environment's own agents, which play nothing else.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Task:
     config: Mapping[str, Any]
     system_prompt: str
     prompts_sha256: str
+    baselines: Sequence[str] = ()
 
     def make(self) -> gym.Env[dict[str, Any], str]:
         """A new environment."""
@@ -82,7 +84,10 @@ class Protocol:
 
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""
+        at_home = any(agent in task.baselines for task in self.tasks)
         for task in self.tasks:
+            if at_home and agent not in task.baselines:
+                continue
             for seed in range(task.first_seed, task.first_seed + task.episodes):
                 for repeat in range(self.repeats):
                     yield episode_key(agent, task, seed, repeat), task, seed, repeat
@@ -167,6 +172,7 @@ def make_task(
             config=dataclasses.asdict(inner.config),
             system_prompt=inner.system_prompt,
             prompts_sha256=inner.prompts.pack.sha256(),
+            baselines=tuple(inner.baselines),
         )
     finally:
         env.close()

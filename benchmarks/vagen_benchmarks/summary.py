@@ -31,6 +31,7 @@ class Cell:
     problems: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[float]] = field(default_factory=dict)
+    said: dict[str, set[str]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     seconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -64,6 +65,8 @@ class Cell:
         for name, value in episode.turns[-1]["metrics"].items():
             if name not in OWN_METRICS and isinstance(value, int | float):
                 self.metrics.setdefault(name, []).append(float(value))
+            elif isinstance(value, str):
+                self.said.setdefault(name, set()).add(value)
 
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played."""
@@ -99,6 +102,7 @@ class Cell:
             "solved_by_turn": self._solved_by_turn(),
             "pass_at": self._pass_at(),
             "metrics": {name: mean(values) for name, values in self.metrics.items()},
+            "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
             "prompt_tokens": self.tokens[0],
             "completion_tokens": self.tokens[1],
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,56 +15,16 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("skimage")
 
+from vagen_benchmarks.perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
-from vagen_envs.svg.scorers.vit import Block, VisionTransformer  # noqa: E402
+from vagen_envs.svg.scorers.vit import Block  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402
     ADAPTER,
     ADAPTER_CONFIG,
     CLIP,
-    DINO_BASE,
-    DINO_SMALL,
     FILES,
-    OPEN_CLIP,
     load_adapter,
 )  # fmt: skip
-
-RANK, ALPHA = 4, 2
-
-
-def random_state(kind, width=768, heads=12, projected=False, seed=0):
-    """Every tensor of the checkpoint, its rows alike: a view of few numbers, so that the file is small."""
-    generator = torch.Generator().manual_seed(seed)
-    state = {}
-    with torch.device("meta"):
-        shapes = {name: each.shape for name, each in VisionTransformer(kind, width, heads).state_dict().items()}
-    for name, shape in shapes.items():
-        state[name] = (torch.randn(shape[-1], generator=generator) * 0.05).expand(shape)
-        if "norm" in name or "pos_drop" in name:
-            state[name] = state[name] + (1.0 if name.endswith("weight") else 0.0)
-    if projected:
-        state["proj"] = torch.randn(width, 512, generator=generator) * 0.05
-    return state
-
-
-def write_weights(folder):
-    for file in FILES:
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-    torch.save(random_state("dino", seed=1), folder / DINO_BASE)
-    torch.save(random_state("dino", 384, 6, seed=2), folder / DINO_SMALL)
-    torch.save({"state_dict": random_state("clip", projected=True, seed=3)}, folder / CLIP)
-    torch.save({"state_dict": random_state("open_clip", projected=True, seed=4)}, folder / OPEN_CLIP)
-    (folder / ADAPTER_CONFIG).write_text(
-        json.dumps({"r": RANK, "lora_alpha": ALPHA, "lora_dropout": 0.3, "bias": "none", "target_modules": ["qkv"]})
-    )
-    generator = torch.Generator().manual_seed(5)
-    lora = {}
-    for network in range(3):
-        for block in range(12):
-            name = f"base_model.model.extractor_list.{network}.model.blocks.{block}.attn.qkv"
-            lora[f"{name}.lora_A.weight"] = torch.randn(RANK, 768, generator=generator) * 0.02
-            lora[f"{name}.lora_B.weight"] = torch.randn(3 * 768, RANK, generator=generator) * 0.02
-    safetensors.save_file(lora, folder / ADAPTER)
-    return lora
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +82,27 @@ def test_a_missing_file_is_named_with_its_source(weights, tmp_path):
     assert FILES[CLIP] in found.mend
     with pytest.raises(ScorerError, match=CLIP):
         make_scorer("dreamsim", str(tmp_path))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_command_that_is_named_gets_every_file(tmp_path):
+    """Run as it is, but for the addresses: those lead to files here."""
+    there = tmp_path / "there"
+    for file, source in FILES.items():
+        if not source.endswith(".zip"):
+            (there / source.removeprefix("https://")).parent.mkdir(parents=True)
+            (there / source.removeprefix("https://")).write_text(file)
+    archive = there / FILES[CLIP].removeprefix("https://")
+    archive.parent.mkdir(parents=True)
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file, source in FILES.items():
+            if source == FILES[CLIP]:
+                packed.writestr(file, file)
+    folder = tmp_path / "with a space"
+    found = next(found for found in doctor(str(folder)) if found.scorer == "dreamsim")
+    local = found.mend.replace("https://", f"file://{there}/").replace("python -m", f"{sys.executable} -m")
+    subprocess.run(["bash", "-c", local], check=True)
+    assert next(found for found in doctor(str(folder)) if found.scorer == "dreamsim").ready
 
 
 def test_an_adapter_with_anything_unknown_is_refused(tmp_path):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from multiprocessing.connection import Connection
 
@@ -18,7 +19,8 @@ from vagen_envs.seeding import HashStream
 
 
 def main(connection: Connection, picture_size: int) -> None:
-    """Serve until the other end is gone."""
+    """Serve until the other end is gone. Ctrl-C is for the process that started this one, which then ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     sessions: dict[int, LocalSession] = {}
     try:

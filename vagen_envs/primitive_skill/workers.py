@@ -26,8 +26,9 @@ from vagen_envs.primitive_skill.session import Pixels
 from vagen_envs.primitive_skill.skills import Call
 
 ENV_ID = "vagen/PrimitiveSkill-v0"
-TIMEOUT = 120.0
-"""Seconds after which a worker that doesn't answer is taken for dead. A skill takes a tenth of a second."""
+TIMEOUT, START_TIMEOUT = 300.0, 900.0
+"""Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A skill takes a tenth of a
+second and a start ten, but a busy machine may take fifty times as long."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
@@ -68,7 +69,7 @@ class Worker:
             during = False
             try:
                 if not self._started:
-                    self._answer()
+                    self._answer(START_TIMEOUT)
                     self._started = True
                 self._connection.send((session, method, arguments))
                 during = True
@@ -77,10 +78,10 @@ class Worker:
                 self.dead = self._why(error)
                 raise WorkerDied(self.dead, during=during) from error
 
-    def _answer(self) -> Any:
-        if not self._connection.poll(TIMEOUT):
+    def _answer(self, timeout: float = TIMEOUT) -> Any:
+        if not self._connection.poll(timeout):
             self.process.kill()
-            raise TimeoutError(f"no answer within {TIMEOUT:.0f} s")
+            raise TimeoutError(f"no answer within {timeout:.0f} s")
         good, result = self._connection.recv()
         if not good:
             raise SimulatorError(ENV_ID, result)

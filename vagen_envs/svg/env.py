@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, load_dataset
-from vagen_envs.svg.renderer import Drawing, shared_renderer
+from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import ScorerName
 from vagen_envs.svg.state import SvgState, elements
@@ -65,7 +65,7 @@ class SvgConfig(EnvConfig):
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
-        self.require(32 <= self.size <= 1024, "size", "from 32 to 1024 pixels")
+        self.require(32 <= self.size <= MAX_SIZE, "size", f"from 32 to {MAX_SIZE} pixels")
         self.require(1 <= self.max_target_length <= 12_000, "max_target_length", "from 1 to 12000 characters")
         self.require(0 < self.success_score <= 1, "success_score", "above 0 and at most 1")
 
@@ -215,6 +215,8 @@ class SvgEnv(VagenEnv):
         svg = trace(self._target)
         words = "I trace the outlines of the target's colours."
         return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
+
+    baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"tracer": traced_reply}
 
 
 def _random_svg(stream: HashStream) -> str:

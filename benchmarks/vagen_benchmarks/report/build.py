@@ -84,7 +84,7 @@ def _write_data(run: RunFolder, out: TextIO) -> None:
         "start": starts[-1] if starts else None,
         "damaged": run.damaged,
         "missing_pictures": missing,
-        "planned": sum(task.episodes for task in run.protocol.tasks) * run.protocol.repeats * len(run.protocol.agents),
+        "planned": sum(1 for agent in run.protocol.agents for _ in run.protocol.keys(agent["name"])),
     }
     out.write(f'<script type="application/json" id="page">{_inert(json.dumps(page))}</script>\n')
 

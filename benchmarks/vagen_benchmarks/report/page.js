@@ -62,7 +62,7 @@ function interval(row) {
 
 function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
-  const own = page.rows.some((row) => Object.keys(row.metrics).length);
+  const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
   const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Well-formed", ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
@@ -78,7 +78,7 @@ function drawTable() {
       ...(spent ? [el("td", {}, row.completion_tokens ? `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", {}, String(row.played)),
-      ...(own ? [el("td", { className: "name own" }, Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`).join(", "))] : []));
+      ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
     tr.dataset.cell = `${row.agent}|${row.task}`;
     last = row.task;

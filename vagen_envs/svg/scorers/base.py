@@ -83,21 +83,15 @@ def _look_at(name: str, weights: str) -> Finding:
             extra = "svg" if name == "classical" else "dreamsim"
             return Finding(name, False, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
     if name == "dreamsim":
-        from vagen_envs.svg.scorers.weights import FILES, missing_files
+        from vagen_envs.svg.scorers.weights import FILES, command_for, missing_files
 
         if not weights:
-            return Finding(name, False, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", _GET)
+            get = f"{command_for(Path('dreamsim-weights'), list(FILES))} && export {WEIGHTS_VARIABLE}=$PWD"
+            return Finding(name, False, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
         lacking = missing_files(Path(weights))
         if lacking:
-            sources = "; ".join(f"{file} from {FILES[file]}" for file in lacking)
-            return Finding(name, False, f"{', '.join(lacking)} in {weights}", f"get {sources}")
+            return Finding(name, False, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
     return Finding(name, True)
-
-
-_GET = (
-    "download and unzip DreamSim's ensemble checkpoint and get the two DINO checkpoints into one folder: "
-    "see vagen_envs/svg/scorers/weights.py for the addresses"
-)
 
 
 def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:

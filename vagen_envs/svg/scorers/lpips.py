@@ -94,7 +94,7 @@ class LpipsScorer:
     """
 
     name = "lpips"
-    version = "lpips-alex-0.1, of a blank canvas's distance"
+    version = "lpips-alex-0.1-of-blank"
 
     def __init__(self, path: Path | None = None, device: torch.device | None = None, batch: int = 32) -> None:
         path = path or checkpoint_path()

@@ -95,6 +95,11 @@ class RemoteScorer:
         if expected not in ("auto", self.name):
             raise ScorerError(f"the service at {address} serves {self.name!r}, not scorer={expected!r}; ask for that")
 
+    def served(self) -> tuple[int, int]:
+        """How many pairs the service has scored for all who asked, and in how many batches."""
+        told = json.loads(self._ask(_HEAD.pack(0, 0, 0)))
+        return told["pairs"], told["batches"]
+
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
         height, width = targets[0].shape[:2]
         parts = [_HEAD.pack(len(targets), height, width), *(each.tobytes() for each in (*targets, *pictures))]
@@ -131,6 +136,7 @@ class _Server:
         self._listener = Listener(address, "AF_UNIX", backlog=128)
         self._requests: queue.Queue[_Request] = queue.Queue()
         self._most, self._wait = most, wait
+        self._pairs = self._batches = 0
 
     def run(self) -> None:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -150,7 +156,8 @@ class _Server:
     def _serve(self, message: bytes) -> bytes:
         count, height, width = _HEAD.unpack_from(message)
         if count == 0:
-            return json.dumps({"name": self._scorer.name, "version": self._scorer.version}).encode()
+            about = {"name": self._scorer.name, "version": self._scorer.version}
+            return json.dumps({**about, "pairs": self._pairs, "batches": self._batches}).encode()
         size = height * width * 3
         if len(message) != _HEAD.size + 2 * count * size:
             return json.dumps({"error": "the message has not the length that it says"}).encode()
@@ -185,6 +192,7 @@ class _Server:
             for request in batch:
                 request.answer.put(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode())
             return
+        self._pairs, self._batches = self._pairs + len(scores), self._batches + 1
         for request in batch:
             mine, scores = scores[: len(request.targets)], scores[len(request.targets) :]
             request.answer.put(json.dumps({"scores": [dict(each) for each in mine]}).encode())

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,18 @@ def missing_files(folder: Path) -> list[str]:
     if ADAPTER in lacking and (folder / ADAPTER).with_suffix(".bin").is_file():
         lacking.remove(ADAPTER)
     return lacking
+
+
+def command_for(folder: Path, lacking: Sequence[str]) -> str:
+    """The shell command that gets these of `FILES` into a folder."""
+    steps = [f"mkdir -p {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}"]
+    for source in dict.fromkeys(FILES[file] for file in lacking):
+        name = source.rpartition("/")[2]
+        if source == _ENSEMBLE:
+            steps += [f"curl -fLO {source}", f"python -m zipfile -e {name} ."]
+        else:
+            steps.append(f"curl -fL --create-dirs -o checkpoints/{name} {source}")
+    return " && ".join(steps)
 
 
 def load(folder: Path, file: str) -> Any:

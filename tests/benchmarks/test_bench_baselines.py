@@ -1,0 +1,52 @@
+"""Agents of an environment's own: who plays what, and how SVG's tracer compares."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from vagen_benchmarks.cli import app, main
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.summary import Summary
+
+pytest.importorskip("cairosvg")
+pytest.importorskip("skimage")
+pytest.importorskip("vtracer")
+
+
+def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("vagen_envs.svg.scorers.base.SCORERS", ("classical",))  # auto takes it wherever this runs
+    path = tmp_path / "run"
+    done = CliRunner().invoke(app, ["bench", "-e", "sokoban", "-e", "svgreconstruction", "-n", "8", "--out", str(path)])
+    assert done.exit_code == 0, done.output
+    run = RunFolder(path)
+    summary = Summary()
+    for episode in run.episodes():
+        summary.add(episode)
+    rows = {(row["task"].partition("/")[2], row["agent"]): row for row in summary.rows()}
+    svg = "SVGReconstruction-v0"
+    assert list(rows) == [
+        ("Sokoban-v0", "oracle"), ("Sokoban-v0", "random"), (svg, "oracle"), (svg, "tracer"), (svg, "random")
+    ]  # fmt: skip
+    scores = {agent: rows[svg, agent]["metrics"]["score"] for agent in ("oracle", "tracer", "random")}
+    assert scores["oracle"] == 1 > scores["tracer"] > 0.5 > scores["random"] > 0
+    assert rows[svg, "tracer"]["said"] == {"scorer": "classical-1"}
+    page = run.report.read_text()
+    assert json.loads(page.split('id="page">')[1].split("</script>")[0])["planned"] == 5 * 8
+
+
+def test_an_agent_that_plays_something_else_is_one_error(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["vagen", "bench", "-a", "tracer", "-e", "sokoban", "-n", "1"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "plays only vagen/SVGReconstruction-v0" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_name_that_nobody_has_is_another():
+    with pytest.raises(ProtocolError, match="unknown agent 'traser'"):
+        make_agents(["traser"], Asked(), baselines=["tracer"])
