@@ -56,6 +56,7 @@ class VLLMSampler:
         """See `Sampler.sample`."""
         from vllm import SamplingParams
 
+        _check(prompts, self.codec)
         settings = [
             SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
             for seed in seeds
@@ -118,6 +119,7 @@ class VLLMServerSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
+        _check(prompts, self.codec)
         features = self.client.image_features([_pictures(prompt) for prompt in prompts])
         settings = _sampling_settings(sampling, self.codec.forbidden_ids)
 
@@ -218,6 +220,11 @@ class _Engine(_Weights):
         }
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()
+
+
+def _check(prompts: Sequence[Prompt], codec: Codec) -> None:
+    for number, prompt in enumerate(prompts):
+        codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
 
 
 def _sampling_settings(sampling: Sampling, forbidden_ids: Sequence[int]) -> dict[str, Any]:
