@@ -33,12 +33,14 @@ class Shown:
         next_ids: as the continuation of one, beginning with the token that closes the reply before it.
         pixel_values: (patches, features) float32, or None without pictures.
         grids: (pictures, 3) int64, the patches of each picture over time, height and width.
+        pictures: as the environment drew them, for back-ends that make their own features.
     """
 
     first_ids: tuple[int, ...]
     next_ids: tuple[int, ...]
     pixel_values: Tensor | None
     grids: Tensor
+    pictures: tuple[NDArray[np.uint8], ...] = ()
 
 
 class Codec:
@@ -103,7 +105,7 @@ class Codec:
         pixel_values, grids = self._features(pictures)
         sizes = tuple((grids.prod(1) // self._merged).tolist())
         first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, sizes)
-        return Shown(first_ids, next_ids, pixel_values, grids)
+        return Shown(first_ids, next_ids, pixel_values, grids, tuple(pictures))
 
     def _lay_out(
         self, system: str | None, text: str, sizes: tuple[int, ...]

@@ -133,10 +133,16 @@ def teach_critic(
         batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
         report: is told the number of each update and how much of the returns' variance the critic explained before it.
+
+    Raises:
+        TrainingConfigError: the critic shares the policy's backbone.
     """
+    critic = model.critic
+    if critic is None:
+        raise TrainingConfigError("a critic on the policy's backbone can't be taught alone; load one of its own")
     trained = [
         parameter
-        for name, parameter in [*model.critic.named_parameters(), *model.value_head.named_parameters()]
+        for name, parameter in [*critic.named_parameters(), *model.value_head.named_parameters()]
         if "visual." not in name
     ]
     optimizer = torch.optim.AdamW(trained, lr=learning_rate, weight_decay=0.01)
@@ -144,7 +150,7 @@ def teach_critic(
         optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
     )
     source = iter(episodes)
-    model.critic.train()
+    critic.train()
     for number in range(updates):
         batch = list(itertools.islice(source, batch_size))
         sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
@@ -164,7 +170,7 @@ def teach_critic(
         schedule.step()
         if report is not None:
             report(number, explained_variance(values[known].detach(), targets[known]))
-    model.critic.eval()
+    critic.eval()
 
 
 def demonstrations(
