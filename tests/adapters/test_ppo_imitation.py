@@ -79,7 +79,8 @@ def test_a_taught_critic_knows_what_a_turn_is_worth(tiny_folder):
     teach_critic(model, codec, itertools.cycle(played), 60, reward_scale=0.1, batch_size=4, learning_rate=1e-3)
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in played[:4]]
     with torch.no_grad():
-        values = model.values(model_inputs([each.prompt for each in sequences], codec, "cpu"))
+        inputs = model_inputs([each.prompt for each in sequences], codec, "cpu")
+        values = model(inputs, ["values"], temperature=1.0)["values"]
     for row, sequence in enumerate(sequences):
         said = [position for position, turn in enumerate(sequence.turn_ids) if turn == 0]
         assert float((values[row, said] - worth).abs().max()) < 0.3 * worth

@@ -154,7 +154,8 @@ def teach_critic(
     for number in range(updates):
         batch = list(itertools.islice(source, batch_size))
         sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
-        values = model.values(model_inputs([each.prompt for each in sequences], codec, model.value_head.weight.device))
+        inputs = model_inputs([each.prompt for each in sequences], codec, model.value_head.weight.device)
+        values = model(inputs, ["values"], temperature=1.0)["values"]
         targets = torch.full_like(values, math.nan)
         for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
             to_go = _rewards_to_go(episode)
