@@ -86,7 +86,7 @@ class Tiny(Agent):
                 history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
             prompt = lay_out(history, (), codec.show(player.system, _seen(game.now))).prompt
             sampler = TransformersSampler(player.model, codec)
-            (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=MAX_TOKENS), 0)
+            (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=MAX_TOKENS), [0])
             return Reply(codec.read(answer.ids))
 
     def _player(self, env_id: str) -> _Player:
