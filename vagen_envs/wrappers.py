@@ -24,8 +24,8 @@ class ChatSpace(gym.Space[list[Message]]):
     """Conversations: messages with a role, and content that is a string or a list of parts with a type."""
 
     def __init__(self, seed: int | None = None) -> None:
-        super().__init__(None, None, seed)
-        self._text = UnicodeText(seed=seed)
+        self._text = UnicodeText()
+        super().__init__(None, None, seed)  # seeds both
 
     @property
     def is_np_flattenable(self) -> bool:
