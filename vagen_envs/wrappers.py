@@ -69,7 +69,7 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
         self, env: gym.Env[dict[str, Any], str], history: History | None = None, pictures: PictureForm = "data_url"
     ) -> None:
         RecordConstructorArgs.__init__(self, history=history, pictures=pictures)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         self.observation_space = ChatSpace()
         self.history = history
         self.pictures = pictures

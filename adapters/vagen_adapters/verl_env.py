@@ -235,7 +235,7 @@ _verls_own = ray_trainer.compute_advantage
 
 
 def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) -> Any:
-    """verl's function of this name, but our estimator gets the critic's values."""
+    """The trainer's function of this name, but our estimator gets the critic's values."""
     if adv_estimator != ESTIMATOR:
         return _verls_own(data, adv_estimator, *args, **kwargs)
     batch = data.batch
@@ -243,8 +243,8 @@ def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) 
         batch["token_level_rewards"],
         batch["response_mask"],
         config=kwargs.get("config"),
-        values=batch["values"] if "values" in batch else None,
-        token_level_scores=batch["token_level_scores"] if "token_level_scores" in batch else None,
+        values=batch.get("values", None),
+        token_level_scores=batch.get("token_level_scores", None),
     )
     return data
 

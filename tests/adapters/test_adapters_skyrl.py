@@ -7,8 +7,9 @@ import base64
 import gymnasium as gym
 import pytest
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs the extra skyrl")
+pytest.importorskip("skyrl_gym", reason="needs the extra skyrl")
 
+import skyrl_gym
 from skyrl_gym.metrics import aggregate_for_environment
 
 from vagen_adapters.skyrl_env import NAME, levels

@@ -29,7 +29,13 @@ from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
 
 ID = "vagen/FrozenLake-v0"
-OPTIONS = {"strategy": "no_think", "max_turns": 3, "prompt_pack": "terse", "is_slippery": False, "max_actions_per_turn": 1}
+OPTIONS = {
+    "strategy": "no_think",
+    "max_turns": 3,
+    "prompt_pack": "terse",
+    "is_slippery": False,
+    "max_actions_per_turn": 1,
+}
 
 
 class PictureProcessor(Qwen3VLProcessor):
