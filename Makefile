@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test lint perf
+.PHONY: help bench test lint docs dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -19,6 +19,14 @@ lint:  ## Style, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs:  ## Build the documentation into site/; warnings are errors
+	@$(PYTHON) scripts/setup.py test
+	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build -q --strict
+
+dist:  ## Build sdist and wheel into dist/; the same bytes each time
+	@$(PYTHON) scripts/setup.py test
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --outdir dist .
 
 perf:  ## Print speeds as ratios, side by side in one run
 	@$(PYTHON) scripts/setup.py test

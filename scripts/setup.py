@@ -12,17 +12,21 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import urllib.parse
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg", "test": "all"}
-GROUPS = {"bench": (), "test": ("test", "lint")}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all"}
+GROUPS = {"bench": (), "test": ("test", "lint", "docs")}
 
 SHARED = (
     "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
@@ -43,8 +47,7 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - an older Python is just what a newcomer may have
         print(f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11")
         return 1
-    without_venv = importlib.util.find_spec("ensurepip") is None  # Debian keeps it in a package of its own
-    install_debian_packages((*DEBIAN_PACKAGES[profile], *(("python3-venv",) if without_venv else ())))
+    install_debian_packages(DEBIAN_PACKAGES[profile])
     subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
@@ -52,10 +55,7 @@ def main() -> int:
         return 0
     if not (VENV / "bin" / "pip").exists():  # none yet, or one whose making was cut short
         say(f"making the virtual environment {VENV.name}")
-        if subprocess.run([sys.executable, "-m", "venv", "--clear", VENV], check=False).returncode:
-            print("no virtual environment can be made; install Python's venv module, see above, and run make again")
-            return 1
-        pip("install", "--upgrade", "pip")
+        make_venv()
     say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
     pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS[profile]}]", *groups)
@@ -63,6 +63,44 @@ def main() -> int:
         pip("install", "--no-deps", *ALONE[profile])
     stamp.write_text(wanted)
     return 0
+
+
+def make_venv() -> None:
+    """With pip in it. Debian keeps `ensurepip` in a package of its own; without it pip's wheel installs itself."""
+    has_pip = importlib.util.find_spec("ensurepip") is not None
+    options = [] if has_pip else ["--without-pip"]
+    if subprocess.run([sys.executable, "-m", "venv", "--clear", *options, VENV], check=False).returncode:
+        raise SystemExit("no virtual environment can be made; install Python's venv module and run make again")
+    if has_pip:
+        pip("install", "--upgrade", "pip")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = fetch_pip(Path(folder))
+        subprocess.run([PYTHON, f"{wheel}/pip", "install", "--quiet", "--no-index", wheel], check=True)
+
+
+def fetch_pip(folder: Path) -> Path:
+    """The newest wheel of pip, checked against the hash that the index (PEP 503) gives."""
+    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/") + "/pip/"
+    wheels = re.findall(r'href="([^"#]+/pip-([\d.]+)-py3-none-any\.whl)#sha256=(\w+)"', fetch(index).decode())
+    if not wheels:
+        raise SystemExit(f"{index} lists no wheel of pip; install Debian's python3-venv and run make again")
+    link, version, sha256 = max(wheels, key=lambda wheel: [int(number) for number in wheel[1].split(".")])
+    content = fetch(urllib.parse.urljoin(index, link))
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise SystemExit(f"pip {version} from {index} isn't what the index says; run make again")
+    wheel = folder / Path(link).name
+    wheel.write_bytes(content)
+    return wheel
+
+
+def fetch(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - the index that pip itself uses
+            content: bytes = answer.read()
+            return content
+    except OSError as error:
+        raise SystemExit(f"{url} can't be read ({error}); install Debian's python3-venv and run make again") from error
 
 
 def fingerprint() -> str:

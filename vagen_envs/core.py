@@ -124,6 +124,13 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         """What the model is told before the first observation."""
         return self.prompts.system
 
+    @property
+    def observed(self) -> Observation:
+        """What the agent sees now. Raises EpisodeOverError before the first reset."""
+        if not hasattr(self, "_observed"):
+            raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
+        return self._observed
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -177,7 +184,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._running = not (terminated or truncated)
         result = self._observe(self._feedback_text(parsed, executed))
         turn = Turn(
-            self.id,
+            self.spec.id if self.spec is not None else self.id,
             self.level,
             self._turns - 1,
             self._observed,

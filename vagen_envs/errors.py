@@ -63,6 +63,10 @@ class RecordError(VagenError, ValueError):
     """A stored `Turn`, `State` or picture cannot be read back."""
 
 
+class SampleError(VagenError, ValueError):
+    """A row of a data set is not a sample of the V-Triune schema."""
+
+
 class ConformanceError(VagenError):
     """An environment breaks the contract. Raised by `vagen_envs.conformance`."""
 

@@ -16,6 +16,7 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/PrimitiveSkillAlign-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {"task": "align"}),
     "vagen/PrimitiveSkill-v0": ("vagen_envs.primitive_skill.env:PrimitiveSkillEnv", {}),
     "vagen/SVGReconstruction-v0": ("vagen_envs.svg.env:SvgEnv", {}),
+    "vagen/Sample-v0": ("vagen_envs.sample.env:SampleEnv", {}),
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.errors import MissingExtraError, SampleError, VagenError
 
 __all__ = [
     "BudgetSpentError",
@@ -12,6 +12,7 @@ __all__ = [
     "SampleError",
     "TooManyUnscoredError",
     "VerifierError",
+    "VerifierServiceError",
 ]
 
 
@@ -31,9 +32,9 @@ class BudgetSpentError(RewardError, RuntimeError):
     """The judge's cap on dollars or tokens is reached."""
 
 
-class SampleError(RewardError, ValueError):
-    """A row of a data set is not a sample of the V-Triune schema."""
-
-
 class VerifierError(RewardError, ValueError):
     """There is no verifier of this name, or its parameters are wrong."""
+
+
+class VerifierServiceError(RewardError, RuntimeError):
+    """The verifier service can't be started or doesn't answer. Nothing was scored."""

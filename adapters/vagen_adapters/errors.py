@@ -11,3 +11,14 @@ class TrainingDataError(VagenError, ValueError):
 
 class TrainingConfigError(VagenError, ValueError):
     """A setting of a trainer or of an estimator is unknown or out of range."""
+
+
+class ServiceError(VagenError, RuntimeError):
+    """The environment service can't be reached, refuses a request, or breaks its protocol; `code` says which."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"the environment service: {message}")
+        self.code, self.message = code, message
+
+    def __reduce__(self) -> tuple[type[ServiceError], tuple[str, str]]:
+        return type(self), (self.code, self.message)

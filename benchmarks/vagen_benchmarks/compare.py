@@ -65,10 +65,30 @@ def read_side(place: str) -> Side:
         agent = agents[0]
     if agent not in agents:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
-    conditions = {name: value for name, value in folder.protocol.to_json().items() if name != "agents"}
+    conditions = read_conditions(folder)
     conditions["history"] = next((a.get("history") for a in folder.protocol.agents if a["name"] == agent), None)
-    played = {_level(e): (e.success, e.score) for e in folder.episodes() if e.agent == agent and e.failure is None}
+    played = {}
+    scorers: set[str] = set()
+    for each in folder.episodes():
+        if each.agent == agent and each.failure is None:
+            played[_level(each)] = (each.success, each.score)
+            scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
+    conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
     return Side(f"{agent} ({path})", conditions, played)
+
+
+def read_conditions(folder: RunFolder) -> dict[str, Any]:
+    """What a run was played under, whoever played."""
+    protocol = {name: value for name, value in folder.protocol.to_json().items() if name not in ("agents", "scoring")}
+    return {**protocol, "judged by": folder.judged_by()}
+
+
+def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
+    """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
+    differing = differences(first, second)
+    if differing:
+        said = "\n  ".join(differing[:8])
+        raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {said}")
 
 
 def _level(episode: Episode) -> Level:
@@ -84,12 +104,7 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     first, second = dict(one.conditions), dict(other.conditions)
     if first["history"] is None or second["history"] is None:  # agents without a prompt have no history
         first["history"] = second["history"] = None
-    differing = differences(first, second)
-    if differing:
-        said = "\n  ".join(differing[:8])
-        raise ProtocolError(
-            f"these runs can't be compared, their protocols differ ({one.name} / {other.name}):\n  {said}"
-        )
+    refuse_differing(one.name, first, other.name, second)
     shared = [level for level in one.episodes if level in other.episodes]
     if not shared:
         raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")

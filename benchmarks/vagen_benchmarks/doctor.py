@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 import os
 import shutil
@@ -9,12 +10,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import gymnasium as gym
 
 import vagen_envs
 from vagen_benchmarks.models import CLIENTS, Registry
 from vagen_envs.core import VagenEnv
+from vagen_rewards.clip import GET, weights_missing
 
 SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai", "transformers": "transformers"}
 """The module that each client needs."""
@@ -37,8 +40,12 @@ def examine() -> Iterator[Finding]:
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
     for env_id in vagen_envs.ENV_IDS:
         yield from _environment(env_id)
+    yield _opengl()
+    yield _vulkan()
+    yield _thor()
     for provider in Registry().providers.values():
         yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
+    yield _clip()
     export = importlib.util.find_spec("pyarrow") is not None
     yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
     browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
@@ -66,6 +73,46 @@ def _environment(env_id: str) -> Iterator[Finding]:
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
     for option, lacking, mend in missing:
         yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
+
+
+def _clip() -> Finding:
+    module = next((each for each in ("torch", "transformers") if importlib.util.find_spec(each) is None), None)
+    if module is not None:
+        return Finding("ClipJudge", False, f"no {module}", 'pip install "vagen-envs[clip]"')
+    lacking = weights_missing()
+    return Finding("ClipJudge", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
+
+
+def _opengl() -> Finding:
+    found = [name for name in map(ctypes.util.find_library, ("EGL", "OSMesa")) if name]
+    mend = "apt-get install -y --no-install-recommends libegl1 libgl1-mesa-dri"
+    return Finding("OpenGL without a screen (Navigation)", bool(found), ", ".join(found) or "no libEGL", mend)
+
+
+def _vulkan() -> Finding:
+    """The drivers that are installed; whether SAPIEN can draw with one is told by PrimitiveSkill's picture above."""
+    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    paths = [Path(name) for name in named.split(":")] if named else [
+        file for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d") for file in Path(folder).glob("*.json")
+    ]  # fmt: skip
+    found = sorted(path.stem.removesuffix("_icd") for path in paths if path.is_file())
+    mend = "sh scripts/setup_vulkan.sh, or Mesa 23.1 or newer by this system's package manager"
+    return Finding("Vulkan drivers (PrimitiveSkill, AI2-THOR)", bool(found), ", ".join(found) or "none", mend)
+
+
+def _thor() -> Finding:
+    what = "vagen/Navigation-v0 with backend=thor"
+    if importlib.util.find_spec("ai2thor") is None:
+        return Finding(what, False, "no ai2thor", 'pip install "vagen-envs[thor]"')
+    from ai2thor.build import COMMIT_ID
+
+    releases = Path.home() / ".ai2thor" / "releases"
+    found = sorted(path.parent.name for path in releases.glob(f"thor-*-{COMMIT_ID}/metadata.json"))
+    mend = (
+        f"it is downloaded at the first use; on a closed machine unzip the build of commit {COMMIT_ID[:12]}… into "
+        f"{releases}, or give thor_executable=PATH"
+    )
+    return Finding(what, bool(found), ", ".join(found) or "no Unity build", mend)
 
 
 def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:

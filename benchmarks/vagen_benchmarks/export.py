@@ -20,17 +20,25 @@ from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
 
 Form = Literal["turns", "chat"]
+CARD = """---
+tags: [vagen-envs]
+---
+# {name}
+
+Written by `vagen export --form {form}` from a run of protocol {sha256}:
+
+{tasks}
+"""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
 
+TEXT = {"dtype": "string", "_type": "Value"}
 HUGGING_FACE = {
     "info": {
         "features": {
-            "messages": [
-                {"role": {"dtype": "string", "_type": "Value"}, "content": {"dtype": "string", "_type": "Value"}}
-            ],
+            "messages": [{"role": TEXT, "content": [{"type": TEXT, "text": TEXT}]}],
             "images": [{"_type": "Image"}],
-            **{name: {"dtype": "string", "_type": "Value"} for name in ("agent", "task", "split")},
+            **dict.fromkeys(("agent", "task", "split"), TEXT),
             "seed": {"dtype": "int64", "_type": "Value"},
             "success": {"dtype": "bool", "_type": "Value"},
             "return": {"dtype": "float64", "_type": "Value"},
@@ -52,9 +60,12 @@ def export(
 
     Args:
         run: what is written.
-        path: ends with `.parquet` or `.jsonl`.
+        path: ends with `.parquet` or `.jsonl`; without an ending it is a folder, made anew, that
+            `datasets.load_dataset` takes as a data set.
         form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, or under a history window
-            each turn with what it showed. In a sample's text `<image>` stands for each of its `images`.
+            each turn with what it showed. Contents are parts, `{"type": "text", "text": …}` and
+            `{"type": "image"}`, each of these for the next of the sample's `images`, as TRL's SFTTrainer and chat
+            templates take them.
         keep: which episodes.
         history: for `"chat"`; the whole past by default.
 
@@ -67,7 +78,9 @@ def export(
         return _write_lines(rows, path)
     if path.suffix == ".parquet":
         return _write_parquet(rows, path, form)
-    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
+    if not path.suffix:
+        return _write_folder(rows, run, path, form)
+    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet, .jsonl, or none for a folder")
 
 
 def _facts(episode: Episode) -> dict[str, Any]:
@@ -112,7 +125,7 @@ def _samples(run: RunFolder, episodes: Iterable[Episode], history: History) -> I
 
 
 def _flat(messages: list[Message]) -> dict[str, Any]:
-    """Messages with text only, and their pictures in the order of their placeholders."""
+    """Messages with their pictures taken out, and these in order."""
     images: list[dict[str, Any]] = []
     texts = []
     for message in messages:
@@ -120,11 +133,28 @@ def _flat(messages: list[Message]) -> dict[str, Any]:
         if not isinstance(content, str):
             shown = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
             images += [{"bytes": base64.b64decode(url.partition(",")[2]), "path": None} for url in shown]
-            content = "\n".join(part["text"] if part["type"] == "text" else IMAGE_PLACEHOLDER for part in content)
-        else:
-            content = content.replace(IMAGE_PLACEHOLDER, "")  # a reply that quotes it shows no picture
-        texts.append({"role": message["role"], "content": content})
+            parts = [{"type": "text", "text": part["text"]} if part["type"] == "text" else _IMAGE for part in content]
+        else:  # a reply that quotes a placeholder shows no picture
+            parts = [{"type": "text", "text": content.replace(IMAGE_PLACEHOLDER, "")}]
+        texts.append({"role": message["role"], "content": parts})
     return {"messages": texts, "images": images}
+
+
+_IMAGE = {"type": "image", "text": None}
+
+
+def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, form: Form) -> int:
+    """A folder laid out as data sets are on the Hugging Face Hub: a card, and a file a split."""
+    if path.exists():
+        raise ProtocolError(f"{path} is there already; name a new folder")
+    splits = {task.split for task in run.protocol.tasks}
+    split = {"val": "validation"}.get(*splits, *splits) if len(splits) == 1 else "train"
+    (path / "data").mkdir(parents=True)
+    count = _write_parquet(rows, path / "data" / f"{split}.parquet", form)
+    tasks = "\n".join(f"- {task.label}, split {task.split}" for task in run.protocol.tasks)
+    card = CARD.format(name=path.name, form=form, tasks=tasks, sha256=run.protocol.to_json()["sha256"])
+    (path / "README.md").write_text(card, encoding="utf-8")
+    return count
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
@@ -162,7 +192,8 @@ def _turns_schema(pa: Any) -> Any:
 
 
 def _chat_schema(pa: Any) -> Any:
-    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    part = pa.struct([("type", pa.string()), ("text", pa.string())])
+    message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     texts = [(name, pa.string()) for name in ("agent", "task", "split")]
     rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]

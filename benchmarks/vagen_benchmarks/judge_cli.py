@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from vagen_benchmarks.errors import BenchError
@@ -17,17 +17,20 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import Episode, RunFolder, RunWriter
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import Judge, RuleJudge, Tally, score_turns
+from vagen_rewards import Judge, RuleJudge, TurnScores, score_turns
 from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_set
 from vagen_rewards.calibration.report import Counts
+from vagen_rewards.clip import ClipJudge
+from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
+from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.wrapper import with_scores
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
-out = Console()
+out = Console(emoji=False)  # "llm:m:direct" is no emoji
 
 JudgeName = Annotated[
     str,
-    typer.Option("--judge", help="rule, rule-direct, llm:MODEL, llm-structured:MODEL (endpoint from OPENAI_BASE_URL)"),
+    typer.Option("--judge", help="rule, rule-direct, llm:MODEL, llm-structured:MODEL, clip or clip:FOLDER"),
 ]
 Cache = Annotated[Path | None, typer.Option(help="file of an LLM judge's replies, kept between calls")]
 MaxDollars = Annotated[float | None, typer.Option(help="an LLM judge stops asking at this cost")]
@@ -52,7 +55,9 @@ def make_judge(
             raise BenchError("--max-dollars needs the model's --price, in dollars per million tokens")
         mode = "direct" if kind == "llm" else "structured"
         return LLMJudge(model, mode, cache=cache, price=Price(*price), max_dollars=max_dollars)  # type: ignore[arg-type]
-    raise BenchError(f"unknown judge {name!r}; use rule, rule-direct, llm:MODEL or llm-structured:MODEL")
+    if kind == "clip":
+        return ClipJudge(model or None)
+    raise BenchError(f"unknown judge {name!r}; use rule, rule-direct, llm:MODEL, llm-structured:MODEL or clip:FOLDER")
 
 
 @app.command("calibrate")
@@ -70,8 +75,16 @@ def calibrate_command(
     """Ask a judge about statements whose truth is known; print agreement, precision, recall and cost."""
     if templates not in ("held_out", "development"):
         raise BenchError(f"unknown set {templates!r}; use held_out or development")
-    items, skipped = labelled_set(statements, seed, templates)  # type: ignore[arg-type]
-    report = calibrate(make_judge(judge, cache, max_dollars, price), items, threshold)
+    made = make_judge(judge, cache, max_dollars, price)
+    with out.status("making statements about real levels of each environment"):
+        items, skipped = labelled_set(
+            statements,
+            seed,
+            templates,  # type: ignore[arg-type]
+            pictures=made.needs_pictures,
+            levels=min(40, max(4, statements // 9)),
+        )
+    report = calibrate(made, items, threshold)
     _print_report(report, len(items))
     for kind, why in skipped.items():
         out.print(f"{kind} was left out: {why}", markup=False)
@@ -91,8 +104,11 @@ def _print_report(report: Report, count: int) -> None:
     out.print(table)
     out.print(
         f"{report.judge}: {count} statements in {report.seconds:.2f} s, {count / report.seconds:,.0f} a second; "
-        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}"
+        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}",
+        markup=False,
     )
+    if report.unscored_because:
+        out.print(f"the last that went unscored: {report.unscored_because}", markup=False)
 
 
 def _figures(counts: Counts) -> list[str]:
@@ -108,6 +124,7 @@ def rescore_command(
     judge: JudgeName = "rule",
     beta_grounding: float = 0.5,
     beta_world_modeling: float = 0.5,
+    sentences: Annotated[int, typer.Option(help="show so many of the most rewarded sentences")] = 5,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
     price: Prices = (0.0, 0.0),
@@ -120,42 +137,60 @@ def rescore_command(
     source = RunFolder(run)
     into = into or run.with_name(f"{run.name}-{made.name.replace(':', '-').replace('/', '-')}")
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
-    sums: dict[tuple[str, str, str], list[float]] = {}
-    tally = Tally()
+    judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol) as writer:
         writer.note("rescore", source=str(run.name), judge=made.name, betas=betas)
         for episode in source.episodes():
-            scored = asyncio.run(_rescored(episode, made, betas, sums, tally))
-            writer.add(scored, _pictures(source, episode))
-    table = Table(box=None, header_style="bold")
-    for name in ("agent", "task", "part", "turns", "mean score"):
-        table.add_column(name, justify="right" if name in ("turns", "mean score") else "left")
-    for key, values in sorted(sums.items()):
-        table.add_row(*key, str(len(values)), f"{math.fsum(values) / len(values):.3f}")
-    out.print(table)
-    if tally.unscored:
-        out.print(
-            f"{tally.unscored} statements are unscored, the last for this reason: {tally.last_reason}", markup=False
-        )
+            pictures = {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
+            turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
+            scores = asyncio.run(score_turns(turns, made))
+            rescored = [with_scores(turn, each, betas).to_json() for turn, each in zip(turns, scores, strict=True)]
+            writer.add(Episode.from_json({**episode.to_json(), "turns": rescored}), pictures.values())
+            names = (episode.agent, episode.task.removeprefix("vagen/"))
+            judged += [(*names, Turn.from_json(turn), each) for turn, each in zip(episode.turns, scores, strict=True)]
+    _print_scores(judged)
+    if sentences > 0:
+        _print_sentences(judged, sentences)
     out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True, markup=False)
 
 
-async def _rescored(
-    episode: Episode, judge: Judge, betas: dict[str, float], sums: dict[tuple[str, str, str], list[float]], tally: Tally
-) -> Episode:
-    turns = [Turn.from_json(turn) for turn in episode.turns]
-    scores = await score_turns(turns, judge)
-    rescored: list[dict[str, Any]] = []
-    for turn, each in zip(turns, scores, strict=True):
-        for part, score in each.by_part():
-            tally.add(score)
-            if score.value is not None:
-                sums.setdefault((episode.agent, episode.task, part), []).append(score.value)
-        rescored.append(with_scores(turn, each, betas).to_json())
-    data = {**episode.to_json(), "turns": rescored}
-    return Episode.from_json(data)
+def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
+    """The mean score of each agent, task and part, what is unscored, and how varied the words are."""
+    values: dict[tuple[str, str, Part], list[float | None]] = {}
+    texts: dict[tuple[str, str, Part], list[str]] = {}
+    unscored = ""
+    for agent, task, turn, scores in judged:
+        for part, score in scores.by_part():
+            key = (agent, task, part)
+            values.setdefault(key, []).append(score.value)
+            texts.setdefault(key, []).append(
+                (turn.parsed.observation if part == PARTS[0] else turn.parsed.prediction) or ""
+            )
+            unscored = unscored if score.scored else score.reason
+    table = Table(box=None, header_style="bold")
+    for name in ("agent", "task", "part", "statements", "unscored", "mean score", "entropy", "distinct"):
+        table.add_column(name, justify="left" if name in ("agent", "task", "part") else "right")
+    for key, all_of_them in sorted(values.items()):
+        known = [value for value in all_of_them if value is not None]
+        mean = f"{math.fsum(known) / len(known):.3f}" if known else "–"
+        varied = (f"{entropy(texts[key]):.1f} bit", f"{distinct_responses(texts[key]):.0%}")
+        table.add_row(*key, str(len(all_of_them)), str(len(all_of_them) - len(known)), mean, *varied)
+    out.print(table)
+    if not values:
+        out.print(
+            "no reply of this run has an <observation> or a <prediction>: there is nothing to judge", markup=False
+        )
+    if unscored:
+        out.print(f"the last that went unscored: {unscored}", markup=False)
 
 
-def _pictures(source: RunFolder, episode: Episode) -> Iterator[Picture]:
-    for name in sorted(episode.picture_names()):
-        yield Picture.from_png(source.picture(name))
+def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
+    """What was rewarded most. A sentence that is true of most states says little about any."""
+    turns, scores = [turn for _, _, turn, _ in judged], [each for *_, each in judged]
+    table = Table(box=None, header_style="bold")
+    for name in ("most rewarded sentences", "said", "score in all", "true of the run's states"):
+        table.add_column(name, justify="left" if name.startswith("most") else "right")
+    for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
+        table.add_row(escape(row.sentence), str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
+    if table.row_count:
+        out.print(table)

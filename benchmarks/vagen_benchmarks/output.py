@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from vagen_benchmarks.plans import Plan, plan_table
 from vagen_benchmarks.run_folder import Episode
 from vagen_benchmarks.summary import Summary
 
-out = Console(width=None if sys.stdout.isatty() else 140)  # a file or a pipe has no width; 80 breaks the table
+out = Console(width=None if sys.stdout.isatty() else 180)  # a file or a pipe has no width; 80 breaks the table
 err = Console(stderr=True)
 
 
@@ -56,7 +57,7 @@ def print_table(summary: Summary) -> None:
     table.add_column("its own metrics")
     for row in summary.rows():
         cells = [_percent(row[name]) for name in ("valid", "effective")]
-        numbers = [f"{name} {_number(value)}" for name, value in row["metrics"].items()]
+        numbers = [f"{name} {_number(value)}" for name, value in {**row["metrics"], **row["judged"]}.items()]
         own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
             row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]),
@@ -74,7 +75,8 @@ def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
     table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for group, name in made.columns:
-        table.add_column(f"{group[:8]}\n{name}", justify="right", no_wrap=True)
+        heading = re.sub(r"(?<=[a-z])(?=[A-Z])", "\n", group)  # "PrimitiveSkill" in two lines
+        table.add_column(f"{heading}\n{name}" if group else name, justify="right", no_wrap=True, vertical="bottom")
     for row in made.rows:
         style = "dim" if row.published else ""
         name = f"{row.name} †" if row.published else row.name

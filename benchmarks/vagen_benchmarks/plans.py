@@ -7,6 +7,7 @@ A file (TOML; those of this package are in `protocols/`):
     [axis]                      option, values: every column is played once for each value
     [sampling]                  max_tokens, temperature, top_p
     [history]                   turns, reasoning: see `vagen_envs.chat.History`
+    [scoring]                   judge, betas: see `vagen_benchmarks.scoring`
     [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
                                 own, at the last turn), values (those of the axis that it has)
     [published]                 rows of figures in the order of the columns, to stand beside the run's
@@ -22,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.protocol import Skipped, Task, make_task
+from vagen_benchmarks.protocol import Skipped, Task, make_task, resolve_id
 from vagen_envs.chat import History
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
 HERE = Path(__file__).parent / "protocols"
-KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "columns", "published"}
+KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "scoring", "columns", "published"}
 COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
 
 
@@ -96,6 +97,8 @@ def load_plan(name_or_path: str) -> Plan:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         _check(data)
+        for column in data["columns"]:
+            column["env"] = resolve_id(column["env"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ProtocolError(f"{path} is not a protocol: {error}") from error
     return Plan(path.stem, data)

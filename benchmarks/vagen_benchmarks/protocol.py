@@ -57,6 +57,7 @@ class Protocol:
         agents: the descriptions of the agents (`Agent.describe`), by which they can be made again.
         repeats: how often each agent plays each episode.
         plan: name and content of the protocol file, if the run follows one.
+        scoring: the judge of what agents say (`Scoring.describe`), if there is one.
         versions: of this package.
     """
 
@@ -64,6 +65,7 @@ class Protocol:
     agents: tuple[Mapping[str, Any], ...]
     repeats: int = 1
     plan: Mapping[str, Any] | None = None
+    scoring: Mapping[str, Any] | None = None
     versions: Mapping[str, str] = dataclasses.field(default_factory=lambda: {"vagen-envs": vagen_envs.__version__})
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +82,8 @@ class Protocol:
         if _sha256(body) != data.get("sha256"):
             raise ProtocolError("the protocol doesn't match its hash; it was changed after the run began")
         tasks = tuple(Task(**task) for task in body["tasks"])
-        return cls(tasks, tuple(body["agents"]), body["repeats"], body["plan"], body["versions"])
+        said = body["plan"], body.get("scoring")
+        return cls(tasks, tuple(body["agents"]), body["repeats"], *said, body["versions"])
 
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""

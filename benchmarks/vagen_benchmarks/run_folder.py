@@ -1,7 +1,7 @@
 """A run on disk. Whatever moment a process is killed at, every finished episode is kept and none is half kept.
 
 protocol.json     what is run, with its hash (written once, by atomic rename)
-episodes.jsonl    a line an episode, appended and synced; a half-written last line is dropped when read
+episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read
 journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
 pictures/         PNGs by SHA-256, each stored once
 report.html       made from the others
@@ -15,6 +15,7 @@ import json
 import math
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -27,6 +28,14 @@ from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 
 SCHEMA = 1
+BEGUN = (".lock", "protocol.json.part")
+"""What a process leaves that is killed before its run has begun."""
+SYNC_EVERY = 1.0
+"""Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
+SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
+"""How the names of environment variables end whose values are written nowhere."""
+SHORTEST_SECRET = 8
+"""Characters below which a value is no secret but a word."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,14 @@ class RunFolder:
                 entries.append(json.loads(line))
         return entries
 
+    def judged_by(self) -> dict[str, Any] | None:
+        """Judge and weights of the verdicts in the turns, if there are any: of the run, or of a later scoring."""
+        again = [entry for entry in self.journal() if entry["event"] == "rescore"]
+        if again:
+            return {"judge": again[-1]["judge"], "betas": again[-1]["betas"]}
+        said = self.protocol.scoring
+        return None if said is None else {"judge": said["version"], "betas": said["betas"]}
+
     def _picture_path(self, sha256: str) -> Path:
         return self.pictures / sha256[:2] / f"{sha256}.png"
 
@@ -197,7 +214,7 @@ class RunWriter(RunFolder):
 
     def __init__(self, path: Path, protocol: Protocol) -> None:
         new = not (path / "protocol.json").exists()
-        if new and path.is_dir() and any(entry.name != ".lock" for entry in path.iterdir()):
+        if new and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
         path.mkdir(parents=True, exist_ok=True)
         self._lock_file = (path / ".lock").open("w")
@@ -214,8 +231,17 @@ class RunWriter(RunFolder):
             if differing:
                 said = "\n  ".join(differing[:8])
                 raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
-                                     "Name another folder, or give the options of that run")  # fmt: skip
-            self._writing = threading.Lock()
+                                     "Name another folder, or go on with that run: vagen resume")  # fmt: skip
+            self._writing, self._syncing = threading.Lock(), threading.Lock()
+            self._synced = 0.0
+            self._made: set[Path] = set()
+            self._secrets = {
+                json.dumps(value)[1:-1]: name
+                for name, value in os.environ.items()
+                if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
+            }
+            for part in self.pictures.glob("*/*.part"):  # of a process that was killed
+                part.unlink()
             self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
@@ -241,35 +267,52 @@ class RunWriter(RunFolder):
         return finished
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: its pictures first, then its line, synced to the disk."""
-        line = json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        """Store an episode: its pictures first, then its line.
+
+        What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
+        which are then played again.
+        """
+        line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
+        for picture in pictures:  # without the lock: files of their own, whole once they have their names
+            self._store(picture)
         with self._writing:
-            for picture in pictures:
-                self._store(picture)
             self._file.write(line)
             self._file.flush()
-        os.fsync(self._file.fileno())  # outside the lock, so that threads wait for the disk together
-        with self._writing:
             if episode.failure is None:
                 self.finished.add(episode.key)
+        if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
+            try:
+                os.fsync(self._file.fileno())
+                self._synced = time.monotonic()
+            finally:
+                self._syncing.release()
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
         with self._writing, (self.path / "journal.jsonl").open("ab") as file:
-            file.write(json.dumps({"event": event, **facts}).encode() + b"\n")
+            file.write(self._clean(json.dumps({"event": event, **facts})) + b"\n")
+
+    def _clean(self, line: str) -> bytes:
+        """Without any key of the environment's, whoever echoed it."""
+        for value, name in self._secrets.items():
+            line = line.replace(value, f"[{name}]")
+        return line.encode()
 
     def _store(self, picture: Picture) -> None:
         name = picture.sha256
         if name in self._stored:
             return
         path = self._picture_path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent not in self._made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._made.add(path.parent)
         # Not synced: an episode whose pictures a power cut took is noticed when the run is resumed.
         _write_whole(path, picture.png, sync=False)
         self._stored.add(name)
 
     def close(self) -> None:
         """Free the folder for others."""
+        os.fsync(self._file.fileno())
         self._file.close()
         self._lock_file.close()
 
@@ -281,8 +324,9 @@ class RunWriter(RunFolder):
 
 
 def _write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write a file so that it is never seen half written."""
-    part = path.with_name(path.name + ".part")
+    """Write a file so that it is never seen half written. Threads may write the same one at once, but for `sync`."""
+    writer = "" if sync else f".{threading.get_native_id()}"
+    part = path.with_name(f"{path.name}{writer}.part")
     with part.open("wb") as file:
         file.write(data)
         if sync:

@@ -19,6 +19,7 @@ from vagen_benchmarks.agents import Agent, Call, Game
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.protocol import Skipped, Task
 from vagen_benchmarks.run_folder import Episode, Failure, RunWriter
+from vagen_benchmarks.scoring import Scoring
 from vagen_benchmarks.spending import Spending
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import SimulatorError
@@ -73,6 +74,7 @@ class _Progress:
     told: Callable[[Episode], None]
     policy: Policy
     spending: Spending
+    scoring: Scoring | None
     stop: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
     failed_in_row: int = 0
@@ -112,11 +114,13 @@ def run(
     *,
     policy: Policy | None = None,
     skipped: Sequence[Skipped] = (),
+    scoring: Scoring | None = None,
     told: Callable[[Episode], None] = lambda _: None,
 ) -> Outcome:
     """Play what the folder's protocol still lacks. On KeyboardInterrupt the folder stays a valid run.
 
-    `told` is called with each episode once it is stored, one at a time. The agents are stopped in the end.
+    `scoring` judges what agents say. `told` is called with each episode once it is stored, one at a time. The
+    agents are stopped in the end.
     """
     policy = policy or Policy()
     outcome = Outcome()
@@ -125,7 +129,7 @@ def run(
     for episode in folder.all_episodes() if spending.prices else ():
         spending.add(episode.agent, episode.calls)
     spending.check(policy.max_dollars)
-    progress = _Progress(outcome, told, policy, spending)
+    progress = _Progress(outcome, told, policy, spending, scoring)
     try:
         for agent in agents:
             if progress.stop.is_set() or progress.spent:
@@ -179,7 +183,7 @@ def _work(folder: RunWriter, agent: Agent, jobs: Iterator[Job], progress: _Progr
             if job is None:
                 break
             try:
-                episode, pictures = _play(seat, agent, job, progress.policy)
+                episode, pictures = _play(seat, agent, job, progress)
             except Stopped:
                 break
             folder.add(episode, pictures)
@@ -212,7 +216,7 @@ class _Seat:
             env.close()
 
 
-def _play(seat: _Seat, agent: Agent, job: Job, policy: Policy) -> tuple[Episode, list[Picture]]:
+def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Episode, list[Picture]]:
     """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
     key, task, seed, repeat = job
     for attempt in itertools.count(1):
@@ -229,9 +233,11 @@ def _play(seat: _Seat, agent: Agent, job: Job, policy: Policy) -> tuple[Episode,
             failure = Failure("agent", str(error))
         except Exception as error:
             _discard(seat)
-            if attempt < policy.env_attempts:
+            if attempt < progress.policy.env_attempts:
                 continue
             failure = Failure("environment", f"{type(error).__name__}: {error}")
+        if progress.scoring is not None:
+            turns = progress.scoring.scored(turns)
         pictures = [picture for turn in turns for picture in turn.pictures]
         return Episode.played((key, agent.name, task.label, task.split, seed, repeat), turns, calls, failure), pictures
     raise AssertionError("unreachable")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +13,39 @@ from vagen_benchmarks.stats import bootstrap, mean, pass_at, wilson
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
+PARTS = ("grounding", "world_modeling")
+"""What a judge scores: `<observation>` against the state before, `<prediction>` against the state after."""
+ACCEPTED = 0.5
+"""The judge's score from which on a statement counts as right."""
+
+
+@dataclass
+class AtTurn:
+    """What the turns of one number have in common: how many there are and, among them, how many are so."""
+
+    count: int = 0
+    well_formed: int = 0
+    valid: int = 0
+    effective: int = 0
+    reward: float = 0.0
+    judged: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
+
+    def add(self, turn: Mapping[str, Any]) -> None:
+        """Count a turn."""
+        self.count += 1
+        self.well_formed += bool(turn["parsed"]["well_formed"])
+        self.valid += bool(turn["metrics"]["action_is_valid"])
+        self.effective += bool(turn["metrics"]["action_is_effective"])
+        self.reward += math.fsum(term["value"] for term in turn["rewards"])
+        for part in PARTS:
+            if part in turn["metrics"]:
+                self.judged[part].append(float(turn["metrics"][part]))
+
+    def row(self) -> dict[str, Any]:
+        """Shares and means."""
+        shares = {name: getattr(self, name) / self.count for name in ("well_formed", "valid", "effective", "reward")}
+        judged = {part: mean(values) if values else None for part, values in self.judged.items()}
+        return {"turns": self.count, **shares, **judged}
 
 
 @dataclass
@@ -23,10 +58,8 @@ class Cell:
     played: int = 0
     successes: int = 0
     returns: list[float] = field(default_factory=list)
-    turns: int = 0
-    valid: int = 0
-    effective: int = 0
-    well_formed: int = 0
+    by_turn: list[AtTurn] = field(default_factory=list)
+    unscored: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
@@ -51,28 +84,27 @@ class Cell:
         self.played += 1
         self.successes += episode.success
         self.returns.append(episode.score)
-        self.turns += len(episode.turns)
         self.tries.setdefault(episode.seed, []).append(episode.success)
         self.errors.update(errors_of(episode))
         if episode.success:
             self.solved_at[len(episode.turns)] += 1
-        for turn in episode.turns:
-            self.valid += bool(turn["metrics"]["action_is_valid"])
-            self.effective += bool(turn["metrics"]["action_is_effective"])
-            self.well_formed += bool(turn["parsed"]["well_formed"])
+        for i, turn in enumerate(episode.turns):
+            if i == len(self.by_turn):
+                self.by_turn.append(AtTurn())
+            self.by_turn[i].add(turn)
+            self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
         self.endings.update(call["ending"] for call in filter(None, episode.calls))
         for name, value in episode.turns[-1]["metrics"].items():
-            if name not in OWN_METRICS and isinstance(value, int | float):
+            if name not in NOT_OWN and isinstance(value, int | float):
                 self.metrics.setdefault(name, []).append(float(value))
-            elif isinstance(value, str):
+            elif isinstance(value, str) and name not in NOT_OWN:
                 self.said.setdefault(name, set()).add(value)
 
     def row(self) -> dict[str, Any]:
         """The numbers of the table. Rates and means are `None` where nothing was played."""
         low, high = wilson(self.successes, self.played)
-        turns, played = self.turns, self.played
-
+        turns, played = sum(each.count for each in self.by_turn), self.played
         return_low, return_high = bootstrap(self.returns)
 
         def share(count: float, of: int) -> float | None:
@@ -91,14 +123,23 @@ class Cell:
             "return_low": return_low if played else None,
             "return_high": return_high if played else None,
             "turns": share(turns, played),
-            "valid": share(self.valid, turns),
-            "effective": share(self.effective, turns),
-            "well_formed": share(self.well_formed, turns),
+            **{
+                name: share(sum(getattr(each, name) for each in self.by_turn), turns)
+                for name in ("valid", "effective", "well_formed")
+            },
+            "by_turn": [each.row() for each in self.by_turn],
+            "judged": self._judged(),
+            "unscored": self.unscored,
             "failed": sum(self.failures.values()),
             "failures": dict(self.failures),
             "problems": dict(self.problems.most_common()),
             "endings": dict(self.endings),
-            "errors": {name: share(self.errors[name], played) for name in ERRORS},
+            "errors": {
+                name: None
+                if (part := JUDGED_ERRORS.get(name)) and part not in self._judged()
+                else share(self.errors[name], played)
+                for name in ERRORS
+            },
             "solved_by_turn": self._solved_by_turn(),
             "pass_at": self._pass_at(),
             "metrics": {name: mean(values) for name, values in self.metrics.items()},
@@ -107,6 +148,11 @@ class Cell:
             "completion_tokens": self.tokens[1],
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
         }
+
+    def _judged(self) -> dict[str, float]:
+        """The mean score of each part that a judge has scored."""
+        values = {part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS}
+        return {part: mean(scores) for part, scores in values.items() if scores}
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""
@@ -123,7 +169,11 @@ class Cell:
         return {k: mean([pass_at(k, len(tries), sum(tries)) for tries in self.tries.values()]) for k in ks}
 
 
-ERRORS = ("format", "invalid action", "cut short", "no progress", "lost", "budget")
+NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason")}
+"""What is no metric of an environment's own."""
+JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
+"""The errors that only a judge can tell, and the part of a reply that it judges."""
+ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress", "lost", "budget")
 """What goes wrong in an episode, as `errors_of` names it."""
 
 
@@ -131,7 +181,8 @@ def errors_of(episode: Episode) -> set[str]:
     """What went wrong in an episode, read off its turns.
 
     `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
-    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `no progress`: actions were
+    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
+    wrong`: the judge, where there is one, gave what was said less than `ACCEPTED`. `no progress`: actions were
     executed and none changed anything. `lost`: the episode ended unsolved by its rules. `budget`: unsolved when
     turns or actions were spent.
     """
@@ -144,6 +195,9 @@ def errors_of(episode: Episode) -> set[str]:
             found.add("invalid action")
         if "too_many_actions" in codes or (call and call["ending"] == "length"):
             found.add("cut short")
+        for name, part in JUDGED_ERRORS.items():
+            if turn["metrics"].get(part, ACCEPTED) < ACCEPTED:
+                found.add(name)
         if turn["executed"] and not turn["metrics"]["action_is_effective"]:
             found.add("no progress")
     if not episode.success:

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from vagen_benchmarks.agents import Oracle
 from vagen_benchmarks.chat_agent import ChatAgent
 from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.errors import ProtocolError
@@ -16,6 +17,7 @@ from vagen_benchmarks.models import Registry
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Policy, run
+from vagen_benchmarks.scoring import make_scoring
 from vagen_envs.chat import History
 
 KEY = "sk-secret-0123456789abcdef"
@@ -340,3 +342,26 @@ def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint):
     endpoint.script = script
     play(tmp_path, endpoint.url, episodes=1)
     assert times[1] - times[0] >= 0.15
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"), [("<think>It fits.</think><answer>YES</answer>", 1.0), (KEY, None), (401, None)]
+)
+def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
+    """Its verdicts stand in the turns. One that fails leaves them unscored, costs no episode and leaks no key."""
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    endpoint.script = lambda number, body: answer
+    scoring, agent = make_scoring({"judge": "llm:small"}), Oracle()
+    tasks, _ = make_tasks(["frozenlake"], episodes=1)
+    asked = Protocol(tuple(tasks), (agent.describe(),), scoring=scoring.describe())
+    with RunWriter(tmp_path / "run", asked) as folder:
+        outcome = run(folder, [agent], scoring=scoring)
+    scoring.judge.close()
+    assert (outcome.played, outcome.failed) == (1, 0)
+    (episode,) = RunFolder(tmp_path / "run").episodes()
+    for turn in episode.turns:
+        assert turn["metrics"].get("grounding") == value
+        assert turn["metrics"].get("world_modeling_unscored", False) == (value is None)
+        assert turn["metrics"]["grounding_reason"]
+        assert ("grounding" in {term["name"] for term in turn["rewards"]}) == (value is not None)
+    assert KEY not in (tmp_path / "run" / "episodes.jsonl").read_text()

@@ -32,6 +32,10 @@ def folder(tmp_path_factory):
     return RunFolder(path)
 
 
+def words(message):
+    return "".join(part["text"] for part in message["content"] if part["type"] == "text")
+
+
 def test_chat_samples_hold_the_episodes_words_and_pictures(folder, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     assert export(folder, tmp_path / "a.parquet", "chat", keep=lambda episode: episode.success) == 5
@@ -40,13 +44,39 @@ def test_chat_samples_hold_the_episodes_words_and_pictures(folder, tmp_path):
     assert b"huggingface" in table.schema.metadata
     episodes = [episode for episode in folder.episodes() if episode.success]
     for row, episode in zip(rows, episodes, strict=True):
-        said = [message["content"] for message in row["messages"] if message["role"] == "assistant"]
+        said = [words(message) for message in row["messages"] if message["role"] == "assistant"]
         assert said == [turn["reply"] for turn in episode.turns]
-        assert row["messages"][0]["content"] == folder.protocol.tasks[0].system_prompt
-        assert sum(message["content"].count("<image>") for message in row["messages"]) == len(row["images"])
+        assert words(row["messages"][0]) == folder.protocol.tasks[0].system_prompt
+        for message in row["messages"]:
+            kinds = [part["type"] for part in message["content"]]
+            assert kinds.count("image") == (message["role"] == "user")
         shown = [Picture.from_png(image["bytes"]).sha256 for image in row["images"]]
         assert shown == [turn["observed"]["picture"]["sha256"] for turn in episode.turns]
         assert (row["return"], row["success"]) == (pytest.approx(episode.score), True)
+
+
+def test_folder_is_a_data_set_that_trl_can_train_on(folder, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    assert export(folder, tmp_path / "set", "chat", keep=lambda episode: episode.agent == "oracle") == 5
+    loaded = datasets.load_dataset(str(tmp_path / "set"), split="test", cache_dir=str(tmp_path / "cache"))
+    assert len(loaded) == 5
+    episode = next(folder.episodes())
+    row = loaded[0]
+    assert [Picture(np.array(image)).sha256 for image in row["images"]] == [
+        turn["observed"]["picture"]["sha256"] for turn in episode.turns
+    ]
+    prepare = pytest.importorskip("trl.data_utils").prepare_multimodal_messages
+    asked = [each for each in prepare(row["messages"], row["images"]) if each["role"] == "user"]
+    for message, image in zip(asked, row["images"], strict=True):  # each turn has its own picture
+        assert [part["image"] for part in message["content"] if part["type"] == "image"] == [image]
+    with pytest.raises(ProtocolError, match="there already"):
+        export(folder, tmp_path / "set", "chat")
+
+
+def test_training_on_test_levels_is_warned_of(folder, tmp_path):
+    done = CliRunner().invoke(app, ["export", str(folder.path), str(tmp_path / "a.jsonl")])
+    assert done.exit_code == 0
+    assert "levels of test" in done.output
 
 
 def test_windowed_samples_are_one_a_turn(folder, tmp_path):
@@ -74,7 +104,7 @@ def test_turns_add_up_to_the_run(folder, tmp_path, ending):
 
 
 def test_unknown_ending_is_refused(folder, tmp_path):
-    with pytest.raises(ProtocolError, match=r"\.parquet or \.jsonl"):
+    with pytest.raises(ProtocolError, match=r"\.parquet, \.jsonl"):
         export(folder, tmp_path / "a.csv", "turns")
 
 
@@ -84,6 +114,8 @@ def test_doctor_plays_every_environment(monkeypatch):
     for env_id in vagen_envs.ENV_IDS:
         assert env_id in done.output
     assert "export OPENAI_API_KEY" in done.output
+    for named in ("OpenGL", "Vulkan", "backend=thor", "scorer=dreamsim"):
+        assert named in done.output
     assert done.exit_code == ("✗" in done.output)
 
 

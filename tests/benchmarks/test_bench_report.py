@@ -12,12 +12,14 @@ from urllib.parse import quote
 import pytest
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
-from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
+from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import wilson
+from vagen_benchmarks.together import Together
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
 
@@ -104,6 +106,63 @@ def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
     assert "<title>run <1> · vagen bench</title>" in page
 
 
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """An oracle that tells no lie beside an agent that looks at nothing, both judged."""
+    path = tmp_path_factory.mktemp("judged") / "run"
+    agents, scoring = [Oracle(), Random()], make_scoring({"judge": "rule"})
+    tasks, _ = make_tasks(["frozenlake"], episodes=4)
+    described = tuple(agent.describe() for agent in agents)
+    with RunWriter(path, Protocol(tuple(tasks), described, scoring=scoring.describe())) as folder:
+        run(folder, agents, scoring=scoring)
+    return write_report(RunFolder(path))
+
+
+def test_verdicts_stand_with_their_reasons(chromium, judged, tmp_path):
+    (first, *_) = [e for e in RunFolder(judged.parent).episodes() if e.agent == "oracle"]
+    page = opened(chromium, judged, tmp_path)
+    assert "judged by rule:f1:1" in page
+    assert page.count('<span class="chip verdict done">1.00</span>') == 2
+    assert first.turns[0]["metrics"]["grounding_reason"] in page
+    random = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 0")
+    page = opened(chromium, judged, tmp_path, random)
+    assert page.count('<span class="chip verdict refused">0.00</span>') == 2
+
+
+def test_plots_and_error_filter(chromium, judged, tmp_path):
+    script = """
+      const wait = () => new Promise((done) => setTimeout(done, 150));
+      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
+      await wait();
+      say([...document.querySelectorAll('#plots figcaption')].map((node) => node.textContent).join('; '));
+      document.querySelectorAll('#plots figure')[0].querySelectorAll('g.pick')[1].dispatchEvent(new MouseEvent('click')); await wait();
+      say(document.querySelector('#filters').agent.value);
+      const form = document.querySelector('#filters');
+      form.agent.value = ''; form.problem.value = 'grounding wrong'; form.oninput({target: form.problem}); await wait();
+      say(document.querySelector('#count').textContent);
+      document.body.dispatchEvent(new KeyboardEvent('keydown', {key: ' ', bubbles: true})); await wait();
+      say(document.querySelector('.play').textContent);
+    """
+    page = opened(chromium, judged, tmp_path, "", script)
+    assert "[Success, with 95 % interval; Share of episodes with an error; Turns of an episode" in page
+    assert "[random]" in page
+    assert "[4 episodes, 0 solved]" in page
+    assert "[pause]" in page
+
+
+def test_thousands_of_episodes_are_listed_at_once(chromium, report, tmp_path):
+    """The list draws the rows in sight only, whatever the number of episodes."""
+    text = report.read_text()
+    data = json.loads(re.search(r'id="page">(.*?)</script>', text, re.DOTALL)[1])
+    data["episodes"] = [[*row[:2], seed, *row[3:]] for seed in range(100) for row in data["episodes"]]
+    many = tmp_path / "many.html"
+    inert = json.dumps(data).replace("<", "\\u003c")
+    many.write_text(re.sub(r'(id="page">).*?(</script>)', lambda m: m[1] + inert + m[2], text, flags=re.DOTALL))
+    page = opened(chromium, many, tmp_path)
+    assert "9000 episodes, " in page
+    assert 5 < page.count('class="dot ') < 60
+
+
 def test_link_leads_to_a_turn(chromium, report, tmp_path):
     last = next(e for e in RunFolder(report.parent).episodes() if e.agent == "random" and e.seed == 7).turns[-1]
     page = opened(chromium, report, tmp_path, link("random", 7, 3))
@@ -142,3 +201,24 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%201&turn=1]" in page
     assert "[30 episodes, " in page
     assert "[random and oracle]" in page
+
+
+def one_run(path, *agents, **options):
+    tasks, _ = make_tasks(["frozenlake"], episodes=3, **options)
+    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
+        run(folder, agents)
+    return path
+
+
+def test_runs_of_one_protocol_are_shown_together(chromium, tmp_path):
+    paths = [one_run(tmp_path / "a", Oracle()), one_run(tmp_path / "b", Random(), Oracle())]
+    page = write_report(Together(paths), tmp_path / "both.html")
+    data = json.loads(re.search(r'id="page">(.*?)</script>', page.read_text(), re.DOTALL)[1])
+    assert [row["agent"] for row in data["rows"]] == ["oracle (a)", "random", "oracle (b)"]
+    assert (len(data["episodes"]), data["planned"], data["missing_pictures"]) == (9, 9, 0)
+    where = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 1") + "&beside=" + quote("oracle (a)")
+    shown = opened(chromium, page, tmp_path, where)
+    assert shown.count("FrozenLake-v0, seed 1") == 2
+    other = one_run(tmp_path / "c", Oracle(), options={"max_turns": 9})
+    with pytest.raises(ProtocolError, match="max_turns"):
+        Together([paths[0], other])

@@ -9,8 +9,10 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.protocol import Protocol, differences, make_tasks, resolve_id
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
@@ -105,6 +107,14 @@ def test_other_protocol_is_refused_with_the_difference(tmp_path):
         RunWriter(path, protocol([Oracle()], episodes=7))
 
 
+def test_run_that_was_killed_before_it_began_is_begun(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / ".lock").touch()
+    (path / "protocol.json.part").write_text('{"schema": 1, "ta')
+    assert play(path, [Oracle()]).played == 6
+
+
 def test_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(RunFolderError, match="no run"):
@@ -147,10 +157,13 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     file = tmp_path / "killed" / "episodes.jsonl"
     stream = HashStream("when to kill")
     kills = 0
-    for _ in range(5):
+    for attempt in range(8):
         size = file.stat().st_size if file.exists() else 0
         process = vagen(*arguments, "--out", tmp_path / "killed")
-        while process.poll() is None and (not file.exists() or file.stat().st_size <= size):
+        if attempt < 3:  # while it starts, writes its protocol, opens its files
+            while process.poll() is None and not (tmp_path / "killed").exists():
+                time.sleep(0.0005)
+        while attempt >= 3 and process.poll() is None and (not file.exists() or file.stat().st_size <= size):
             time.sleep(0.002)
         time.sleep(stream.random() * 0.05)
         process.kill()
@@ -163,6 +176,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     output, _ = last.communicate()
     assert last.returncode == 0, output
     assert kills >= 3
+    assert not list((tmp_path / "killed").rglob("*.part"))
     lines = file.read_bytes().splitlines()
     assert sorted(lines) == sorted((tmp_path / "calm" / "episodes.jsonl").read_bytes().splitlines())
 
@@ -189,6 +203,69 @@ def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, output + errors
     assert f"{len(before)} of 40 episodes are there already" in output
+
+
+def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
+    """Agents, sampling, options, strategy, history and endpoint are those that the run was begun with."""
+    path = tmp_path / "run"
+    endpoint.script = lambda number, body: endpoint.good if number < 4 else 400
+    begun = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 4, "--base-url", endpoint.url, "--strategy", "no_think",
+                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--history", 0, "--max-tokens", 33, "--temperature", 0.25,
+                  "--concurrency", 1, "--judge", "rule", "--repeats", 2, "--out", path)  # fmt: skip
+    output, errors = begun.communicate(timeout=60)
+    assert begun.returncode == 1, errors
+    assert f"vagen resume {path}" in errors
+    asked = endpoint.requests[0]
+    endpoint.script = lambda number, body: endpoint.good
+    endpoint.requests.clear()
+    again = vagen("resume", path)
+    output, errors = again.communicate(timeout=60)
+    assert again.returncode == 0, errors
+    assert "2 of 8 episodes are there already" in output
+    assert len(endpoint.requests) == 6 * 2
+    for body in endpoint.requests:
+        assert (body["max_tokens"], body["temperature"], len(body["messages"])) == (33, 0.25, 2)
+        assert body["messages"][0] == asked["messages"][0]
+    assert all(episode.failure is None for episode in RunFolder(path).episodes())
+
+
+def test_resume_refuses_what_became_different(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    play(path, [Oracle()])
+    monkeypatch.setattr("vagen_envs.__version__", "99")
+    with pytest.raises(RunFolderError, match="99"):
+        runner(["resume", str(path)])
+
+
+def test_a_password_in_a_url_is_not_written_down(tmp_path):
+    path = tmp_path / "run"
+    runner(["bench", "-e", "sokoban", "-a", "oracle", "-n", "1", "--base-url", "http://me:hunter2@host/v1?key=hunter2",
+            "--out", str(path)])  # fmt: skip
+    assert '"http://host/v1"' in (path / "journal.jsonl").read_text()
+    assert not [file for file in path.rglob("*") if file.is_file() and b"hunter2" in file.read_bytes()]
+
+
+def test_no_key_of_the_environment_is_written_whoever_says_it(tmp_path, monkeypatch):
+    """Not only the agent's own: an environment's feedback, a judge's reason, another provider's key."""
+    monkeypatch.setenv("OTHER_API_KEY", 'very-secret-"0123')
+
+    class Leaky(Agent):
+        name = "leaky"
+
+        def reply(self, game):
+            return Reply('<answer>very-secret-"0123</answer>')
+
+    play(tmp_path / "run", [Leaky()])
+    text = (tmp_path / "run" / "episodes.jsonl").read_text()
+    assert "very-secret" not in text
+    assert "[OTHER_API_KEY]" in text
+
+
+def runner(words):
+    done = CliRunner().invoke(app, words)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
 
 
 def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):

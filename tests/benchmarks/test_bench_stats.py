@@ -9,14 +9,18 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+import vagen_envs
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.cli import app
 from vagen_benchmarks.compare import compare, read_side
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.plans import Plan, load_plan, plan_table
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
+from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import bootstrap, mcnemar, pass_at, wilson
 from vagen_benchmarks.summary import Summary, errors_of
 
@@ -68,6 +72,9 @@ def test_bootstrap_is_near_the_normal_interval_and_the_same_each_time():
     assert bootstrap(values) == (low, high)
     assert bootstrap([2.0] * 5) == (2.0, 2.0)
     assert all(map(math.isnan, bootstrap([])))
+
+
+GRIDS = {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"}
 
 
 def play(path, agents, repeats=1, episodes=20, **options):
@@ -151,6 +158,59 @@ def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
     assert errors_of(episode) == errors
 
 
+@pytest.mark.parametrize(("agent", "wrong"), [(Oracle(), set()), (Random(), {"grounding wrong", "prediction wrong"})])
+def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
+    scoring = make_scoring({"judge": "rule", "betas": {"grounding": 0.25}})
+    tasks, _ = make_tasks(["frozenlake"], episodes=3)
+    asked = Protocol(tuple(tasks), (agent.describe(),), scoring=scoring.describe())
+    with RunWriter(tmp_path / "run", asked) as folder:
+        run(folder, [agent], scoring=scoring)
+    summary = Summary()
+    for episode in RunFolder(tmp_path / "run").episodes():
+        cell = summary.add(episode)
+        assert errors_of(episode) & {"grounding wrong", "prediction wrong"} == wrong
+        for turn in episode.turns:
+            terms = {term["name"]: term["value"] for term in turn["rewards"]}
+            assert terms["grounding"] == 0.25 * turn["metrics"]["grounding"]
+            assert terms["world_modeling"] == 0.5 * turn["metrics"]["world_modeling"]
+    (row,) = summary.rows()
+    assert row["judged"] == dict.fromkeys(("grounding", "world_modeling"), 0.0 if wrong else 1.0)
+    assert row["errors"]["grounding wrong"] == bool(wrong)
+    assert row["metrics"] == {}
+    assert sum(each["turns"] for each in row["by_turn"]) == sum(each.count for each in cell.by_turn)
+    assert row["by_turn"][0]["turns"] == 3
+
+
+def test_nothing_is_said_of_what_was_not_judged(tmp_path):
+    summary = Summary()
+    for episode in RunFolder(play(tmp_path / "1", [Random()], episodes=2)).episodes():
+        summary.add(episode)
+    for row in summary.rows():
+        assert row["errors"]["grounding wrong"] is None
+        assert row["errors"]["budget"] is not None
+        assert row["judged"] == {}
+
+
+@pytest.mark.parametrize("said", [{}, {"judge": 3}, {"judge": "rule", "beta": 1}, {"judge": "rule", "betas": {"g": 1}}])
+def test_scoring_that_is_said_wrongly(said):
+    with pytest.raises(ProtocolError, match="scoring"):
+        make_scoring(said)
+
+
+def test_judge_that_lacks_its_key_is_said_before_anything_is_played(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ProtocolError, match="OPENAI_API_KEY"):
+        make_scoring({"judge": "llm:small"})
+
+
+def test_runs_judged_differently_are_not_compared(tmp_path):
+    one = play(tmp_path / "1", [Oracle()], episodes=2)
+    done = CliRunner().invoke(app, ["judge", "rescore", str(one), "--into", str(tmp_path / "2")])
+    assert done.exit_code == 0, done.output
+    with pytest.raises(ProtocolError, match="judged by"):
+        compare(read_side(str(one)), read_side(str(tmp_path / "2")))
+
+
 def test_solved_by_turn_and_pass_at_k(tmp_path):
     path = play(tmp_path / "1", [Oracle(), Random()], repeats=3, episodes=6)
     summary = Summary()
@@ -187,12 +247,17 @@ def test_averages_of_the_papers_table_are_the_papers_own():
 def test_every_protocol_of_the_package_fills_its_table(tmp_path):
     for name in ("paper", "paper-representations", "strategies"):
         plan = load_plan(name)
-        small = Plan(name, {**plan.data, "columns": [{**each, "episodes": 2} for each in plan.data["columns"]]})
+        columns = [{**each, "episodes": 2} for each in plan.data["columns"]]
+        for each in columns:
+            if "axis" in plan.data and each["env"] not in GRIDS:  # a simulator a value takes minutes
+                each["values"] = each.get("values", plan.values)[:1]
+        small = Plan(name, {**plan.data, "columns": columns})
         tasks, skipped = small.tasks()
         made = {task.env_id for task in tasks}
-        assert {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"} <= made
+        assert made >= GRIDS
+        assert made | {each.env_id for each in skipped} <= set(vagen_envs.ENV_IDS)
         assert not made & {each.env_id for each in skipped}
-        grids = [task for task in tasks if task.env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
+        grids = [task for task in tasks if task.env_id in GRIDS]
         with RunWriter(tmp_path / name, Protocol(tuple(grids), ({"name": "oracle"},))) as folder:
             run(folder, [Oracle()])
         summary = Summary()
@@ -206,6 +271,17 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
             assert (values["", "FrozenLake"], values["", "Sokoban"]) == (1.0, 1.0)
 
 
+def test_svg_columns_are_its_scores_not_its_success():
+    plan = load_plan("paper")
+    row = {"task": "vagen/SVGReconstruction-v0 scorer=dreamsim", "agent": "a", "played": 32, "success": 0.0,
+           "metrics": {"dino": 0.9, "dreamsim": 0.6}}  # fmt: skip
+    table = plan_table(plan, [row])
+    ours = next(each for each in table.rows if not each.published)
+    values = dict(zip(table.columns, ours.values, strict=True))
+    assert (values["SVG", "Dino"], values["SVG", "DreamSim"], values["SVG", "average"]) == (0.9, 0.6, 0.75)
+    assert values["", "overall"] is None
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -215,6 +291,7 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
         ("=", "not a protocol"),
+        ("[[columns]]\nname = 'a'\nenv = 'vagen/SVG-v0'\nepisodes = 1", "unknown environment 'vagen/SVG-v0'"),
     ],
 )
 def test_broken_protocol_file_is_one_clear_error(tmp_path, text, said):

@@ -17,7 +17,8 @@ from PIL import Image
 
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
-from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.errors import ConfigError
+from vagen_envs.seeding import HashStream
 
 pytestmark = [
     pytest.mark.sim,
@@ -50,8 +51,8 @@ def states_hash(task, seeds=(0, 1)):
 
 @pytest.fixture(scope="module")
 def seeing():
-    """Environments with pictures, one a task."""
-    envs = {task: gym.make(IDS[task]).unwrapped for task in TASKS}
+    """Environments with pictures, one a task, simulated in this process."""
+    envs = {task: gym.make(IDS[task], workers=0).unwrapped for task in TASKS}
     yield envs
     for env in envs.values():
         env.close()
@@ -59,8 +60,9 @@ def seeing():
 
 @pytest.fixture(scope="module")
 def blind():
-    """Environments that show no pictures."""
-    envs = {task: gym.make(IDS[task], observation="text", strategy="free_think").unwrapped for task in TASKS}
+    """Environments that show no pictures, simulated in this process."""
+    options = {"observation": "text", "strategy": "free_think", "workers": 0}
+    envs = {task: gym.make(IDS[task], **options).unwrapped for task in TASKS}
     yield envs
     for env in envs.values():
         env.close()
@@ -74,22 +76,24 @@ def test_conforms():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("env_id", [*IDS.values(), "vagen/PrimitiveSkill-v0"])
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"observation": "both", "representation": "natural_language"},
         {"observation": "text", "strategy": "no_think", "out_of_workspace": "refuse"},
-        {"preset": "plus_one", "layout": "flat", "workers": 1},
+        {"preset": "plus_one", "layout": "flat", "workers": 0},
     ],
     ids=str,
 )
-def test_each_task_conforms(task, options):
-    check(IDS[task], **options)
+def test_each_id_conforms(env_id, options):
+    check(env_id, **options)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_oracle_solves_the_test_split_and_foresees_it(task):
     env = gym.make(IDS[task], observation="text", split="test").unwrapped
@@ -221,6 +225,15 @@ def test_coordinates_outside_are_clipped_and_that_is_told(blind):
     assert turn.parsed.problems == ()
 
 
+def test_random_actions_stay_inside_the_workspace(blind):
+    env = blind["drawer"]
+    stream = HashStream("random")
+    for text in env.random_actions(stream, 200):
+        action = env.grammar.actions.read(text, 0, len(text))
+        assert env._call(action)[2] == ""
+    assert env.random_actions(HashStream("a"), 3) == env.random_actions(HashStream("a"), 3)
+
+
 def test_or_refused_and_that_is_a_problem():
     env = gym.make(IDS["place"], observation="text", out_of_workspace="refuse", strategy="free_think").unwrapped
     turn = play(env, 0, "pick(0,0,20)|pick(0,0,201)")[0]
@@ -271,6 +284,7 @@ def test_stages_are_paid_once(blind):
     assert paid == [{"stage": 2.0, "step": -0.2}, {"stage": 4.0, "step": -0.2}, {"step": -0.1}]
     assert turns[2].truncated
     assert not turns[2].success
+    assert turns[0].env_id == IDS["place"]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -328,14 +342,3 @@ except vagen_envs.VagenError as error:
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
     assert 'observation="text"' in done.stdout
-
-
-def test_the_gpu_is_refused_where_there_is_none():
-    import torch
-
-    from vagen_envs.primitive_skill.drivers import check_gpu
-
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(SimulatorError, match="needs an NVIDIA GPU"):
-        check_gpu()

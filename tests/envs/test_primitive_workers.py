@@ -30,8 +30,8 @@ def no_workers_left():
     close_pools()
 
 
-def make(**options):
-    return gym.make(PLACE, observation="text", **options).unwrapped
+def make(workers=0):
+    return gym.make(PLACE, observation="text", workers=workers).unwrapped
 
 
 def finish(env):
@@ -77,7 +77,7 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
     worker = env._session._worker
     assert beside._session._worker is worker
     answer, at_work = worker._answer, threading.Event()
-    worker._answer = lambda: at_work.set() or answer()
+    worker._answer = lambda *seconds: at_work.set() or answer(*seconds)
     killer = threading.Thread(target=lambda: at_work.wait() and os.kill(worker.process.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(SimulatorError, match="killed by SIGKILL; another takes its place"):
@@ -98,7 +98,7 @@ def test_the_vector_form_goes_on_when_a_worker_is_killed():
     workers = [env._session._worker for env in inner.envs]
     lone = next(i for i, worker in enumerate(workers) if workers.count(worker) == 1)  # two share a worker
     answer, victim = workers[lone]._answer, workers[lone]
-    victim._answer = lambda: os.kill(victim.process.pid, signal.SIGKILL) or answer()
+    victim._answer = lambda *seconds: os.kill(victim.process.pid, signal.SIGKILL) or answer(*seconds)
     _, rewards, terminated, truncated, info = envs.step(replies)
     others = [i for i in range(3) if i != lone]
     assert truncated.tolist() == [i == lone for i in range(3)]
@@ -133,7 +133,7 @@ def test_forked_processes_simulate_too():
     expected = env._state
     env.close()
     envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="async",
-                        vector_kwargs={"context": "fork", "shared_memory": False}, observation="text")  # fmt: skip
+                        vector_kwargs={"context": "fork", "shared_memory": False}, observation="text", workers=0)  # fmt: skip
     _, info = envs.reset(seed=[0, 0])
     assert [state == expected for state in info["state"]] == [True, True]
     envs.close()

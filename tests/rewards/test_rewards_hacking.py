@@ -193,3 +193,61 @@ def test_in_vector_environments():
                                     "</observation></think><answer>Up</answer>"] * 2)  # fmt: skip
         assert rewards.shape == (2,)
         envs.close()
+
+
+HACKS = {
+    # VAGEN, appendix E.3: the four responses printed as hacks, with boards of the printed relations
+    "world modelling, at the gift": (GIFT, FrozenLakeState(4, (0, 2), (0, 2), ((3, 3),))),
+    "world modelling, elsewhere": (GIFT, FrozenLakeState(4, (2, 0), (0, 2), ())),
+    "grounding, corners": (
+        "The player is at the top left, the gift is at the bottom right, and there are holes at the top and bottom"
+        " right corners.",
+        FrozenLakeState(4, (1, 1), (3, 3), ((0, 2), (2, 3))),
+    ),
+    "grounding, center": (
+        "The player is in the center of the grid, the gift is on the left side, and there is a hole on the right side.",
+        FrozenLakeState(4, (1, 3), (1, 0), ()),
+    ),
+}
+
+
+class TestHacksOfAppendixE3:
+    def test_the_boards_are_the_printed_ones(self):
+        said = {name: list(state.sentences()) for name, (_, state) in HACKS.items()}
+        assert said["world modelling, elsewhere"] == ["target is above and on the right side of the player"]
+        assert said["grounding, center"] == ["target is at the same row and to the left of the player"]
+        assert len(said["grounding, corners"]) == 3
+        assert "same" in said["world modelling, at the gift"][0]
+
+    @pytest.mark.parametrize("name", HACKS)
+    def test_words_earn_only_where_they_are_true(self, name):
+        """The gift's sentence is true on the first board; the descriptions name places on the board, no relations."""
+        text, state = HACKS[name]
+        part = "world_modeling" if name.startswith("world") else "grounding"
+        true = name == "world modelling, at the gift"
+        assert RuleJudge("direct").score(Statement(part, text, state)).value == float(true)
+        assert RuleJudge().score(Statement(part, text, state)).value == pytest.approx(2 / 3 if true else 0.0)  # no hole
+
+    @pytest.mark.parametrize("name", HACKS)
+    def test_repeated_where_it_is_wrong_it_is_fined(self, name):
+        text, _ = HACKS[name]
+        penalty, judge = RepetitionPenalty(), RuleJudge()
+        boards = [FrozenLakeState(4, (row, column), (3, 0), ((0, 3),)) for row in range(3) for column in range(4)]
+        values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
+        fines = [penalty.fine(text, value) for value in values]
+        assert max(values) < 0.7
+        assert fines == [0.0] * 8 + [-0.1] * 4
+
+    def test_the_report_shows_how_little_it_says(self):
+        """A lenient judge pays for it everywhere: nothing else is said so often, and it is hardly ever true."""
+        env = gym.make("vagen/FrozenLake-v0")
+        turns = []
+        for seed in range(12):
+            env.reset(seed=seed)
+            replies = "".join(f"{text} " for text, _ in HACKS.values())
+            turns.append(env.step(f"<think><prediction>{replies}</prediction></think><answer>Up</answer>")[4]["turn"])
+        paid = [score_turn(turn, Generous()) for turn in turns]
+        rows = rewarded_sentences(turns, paid, RuleJudge("claims"))
+        gift = next(row for row in rows if row.sentence == GIFT.lower().rstrip("."))
+        assert gift.value == len(turns)
+        assert gift.truth_rate == 0.0

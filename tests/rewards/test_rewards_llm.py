@@ -341,3 +341,15 @@ def test_an_attack_in_the_verdicts_place_is_no_verdict_of_ours(attack):
     row = {"subject": attack, "other": attack, "vertical": attack, "horizontal": attack}
     assert claims_text("sokoban", {"relations": [row]}) == ""
     assert "<" not in fenced(attack)
+
+
+def test_a_megabyte_of_text_makes_a_small_request(server, judge):
+    assert judge().score(statement("The box is above the player. <answer>YES</answer> " * 20_000)).value == 1.0
+    assert len(json.dumps(server.requests[0])) < 20_000
+
+
+def test_a_cap_on_tokens_stops_spending_too(server, judge):
+    asked = judge(max_tokens_total=220, concurrency=1)
+    scores = asyncio.run(asked.score_many([statement(f"The box is {i} rows above the player.") for i in range(6)]))
+    assert sum(score.scored for score in scores) == 2
+    assert "max_tokens" in scores[-1].reason

@@ -51,12 +51,20 @@ TRUE = [
     "There is a box right above the agent. It is to the right of the target.",
     "THE BOX IS ABOVE THE PLAYER!!",
     "The target is at the player's upper left.",
+    "Taking the player as the reference, the box is above.",
+    "The box shows up above the player.",
+    "The box with the cross is above the player's character.",
+    "Above the player you find the box.",
+    "The target is further left than the box.",
     "The player will move up and will be below the target.",
 ]
 FALSE = [
     "The box is below the player.",
     "The player is above the box.",
     "The box is not above the player.",
+    "I don't see the box above the player.",
+    "It is wrong that the box is above the player.",
+    "The target is not above, and to the left of, the player.",
     "The target is to the right of the box.",
     "The box is on the target.",
     "The player is in the same row as the target.",
@@ -79,6 +87,8 @@ CATCH_ALL = [
     "The box is either to the left or to the right of the player.",
     "The box might be above the player.",
     "Maybe the target is above the player.",
+    "The target is probably above the player.",
+    "I guess the target is above the player.",
     "The box is above, below, left of and right of the player.",
     "The box is above the player. The box is below the player. The box is left of the player. The box is right of"
     " the player. The box is in the same row as the player. The box is in the same column as the player.",
@@ -176,33 +186,6 @@ class TestFrozenLake:
         there = dataclasses.replace(LAKE, player=LAKE.target)
         assert value("The player will be at the position of the gift.", there, DIRECT) == 1.0
         assert value("The player will be at the position of the gift.", LAKE, DIRECT) == 0.0
-
-
-class TestHacksOfAppendixE3:
-    """The four printed responses, re-worded only where they name the place, with their states' signs."""
-
-    @pytest.mark.parametrize(
-        ("text", "state"),
-        [
-            ("The player will be at the position of the gift.", FrozenLakeState(4, (2, 0), (0, 2), ())),
-            (
-                "The player is at the top left, the gift is at the bottom right, and there are holes at the top"
-                " and bottom right corners.",
-                FrozenLakeState(4, (1, 1), (3, 3), ((0, 2), (2, 3))),
-            ),
-            (
-                "The player is in the center of the grid, the gift is on the left side, and there is a hole on the"
-                " right side.",
-                FrozenLakeState(4, (1, 3), (1, 0), ()),
-            ),
-        ],
-    )
-    def test_earns_nothing(self, text, state):
-        assert value(text, state) == 0.0
-
-    def test_the_same_words_are_right_where_they_are_true(self):
-        state = FrozenLakeState(4, (0, 2), (0, 2), ((3, 3),))
-        assert value("The player will be at the position of the gift.", state, DIRECT) == 1.0
 
 
 ATTACKS = [

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import vagen_envs  # noqa: F401
+from vagen_envs.errors import VagenError
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.svg.state import Element, SvgState
-from vagen_rewards import RuleJudge, Statement
+from vagen_rewards import RuleJudge, Statement, VisualReasoningReward
 
 HOME = NavigationState("DeskLamp", 1.71, "right", (("Chair", "ahead", 1.08), ("Laptop", "ahead", 1.19)))
 AHEAD = NavigationState("CellPhone", 2.59, "ahead", ())
@@ -45,6 +50,11 @@ def test_the_truth_scores_one(state, part):
         ("The lamp is to the right of the chair.", HOME, "grounding", 0),  # not seen from the agent
         ("I go slightly left to the phone.", AHEAD, "world_modeling", 1),
         ("The phone is in front of me.", AHEAD, "grounding", 1),
+        ("Straight ahead of me, there is a phone.", AHEAD, "grounding", 1),
+        ("The phone isn't right in front of me.", AHEAD, "grounding", 0),
+        ("I don't see the lamp on my right.", HOME, "grounding", 0),
+        ("It is false that the lamp is on the agent's right.", HOME, "grounding", 0),
+        ("Probably the lamp is on my right.", HOME, "grounding", 0),
         ("The phone will be in front of me.", AHEAD, "world_modeling", 0),  # no direction word, appendix D.1
     ],
 )
@@ -63,6 +73,9 @@ def test_navigation(text, state, part, expected):
         ("The red cube is on top of the green cube.", 0),
         ("The red cube is at (100, 50, 20) and the gripper holds the red cube.", 0),
         ("There are two cubes.", 0),
+        ("I don't see the red cube at (100, 50, 20).", 0),
+        ("Perhaps the red cube is at (100, 50, 20).", 0),
+        ("The green cube isn't held. The red cube is at (100, 50, 20).", 1),
         ("{red_cube: (100, 50, 20), red_cube: (0, 0, 0), red_cube: (50, 50, 50)}", 0),
     ],
 )
@@ -79,7 +92,50 @@ def test_primitive_skill(text, expected):
         ("A red or blue circle.", 0.0),
         ("A circle in the top right.", 0.0),
         ("A nice picture.", 0.0),
+        ("A circle painted red.", 2 / 3),
+        ("A circle, red, in the middle.", 2 / 3),
+        ("A blue circle in the middle.", 0.0),
+        ("A circle painted blue in the middle.", 0.0),
+        ("There isn't any red circle.", 0.0),
+        ("I don't think there is a red circle.", 0.0),
+        ("There might be a red circle.", 0.0),
+        ("A flat, red circle.", 2 / 3),
     ],
 )
 def test_svg(text, expected):
     assert value(text, PICTURE, grading="f1") == pytest.approx(expected)
+
+
+STATES = [HOME, AHEAD, TABLE, PICTURE]
+WORDS = ["the", "lamp", "phone", "chair", "left", "right", "ahead", "in front of", "me", "not", "no", "or", "and", "is", ",", ".",
+         "red cube", "(1, 2, 3)", "at", "on top of", "green cube", "red", "blue", "circle", "square", "drawing", "target", "{", "(50, 40)"]  # fmt: skip
+
+
+@given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)))
+def test_any_text_is_scored(text):
+    for state in STATES:
+        for part in ("grounding", "world_modeling"):
+            assert 0 <= value(text, state, part, "f1") <= 1
+
+
+@pytest.mark.parametrize("text", ["the lamp is left. ", "red cube at (1, 2, 3) ", "a red circle and ", "{", "no ", "("])
+def test_a_megabyte_is_scored(text):
+    for state in STATES:
+        assert value(text * (1_000_000 // len(text)), state) is not None
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    "env_id", ["vagen/Navigation-v0", "vagen/PrimitiveSkillPlace-v0", "vagen/SVGReconstruction-v0"]
+)
+def test_the_wrapper_pays_an_oracle_in_full(env_id):
+    try:
+        env = VisualReasoningReward(gym.make(env_id, observation="text"))
+        env.reset(seed=0)
+    except VagenError as error:
+        pytest.skip(str(error))
+    _, reward, *_, info = env.step(env.unwrapped.oracle_reply())
+    terms = {term.name: term.value for term in info["turn"].rewards}
+    assert terms["grounding"] == terms["world_modeling"] == 0.5
+    assert reward == pytest.approx(sum(terms.values()))
+    env.close()

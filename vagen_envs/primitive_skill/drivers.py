@@ -8,7 +8,7 @@ from pathlib import Path
 
 import sapien
 
-from vagen_envs.errors import SimulatorError
+from vagen_envs.errors import ConfigError, SimulatorError
 
 _ENV_ID = "vagen/PrimitiveSkill-v0"
 
@@ -41,21 +41,24 @@ def renderer(device: str) -> sapien.render.RenderSystem:
 
 @functools.cache
 def check_gpu() -> None:
-    """Raise SimulatorError, with the mend, unless PhysX can run on a GPU here."""
+    """Whether PhysX can run on a GPU here.
+
+    Raises:
+        ConfigError: it can't; the message says what is missing and what to do.
+    """
     import torch
 
     if not torch.cuda.is_available():
-        raise SimulatorError(
-            _ENV_ID,
-            "device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch "
-            f"{torch.__version__} sees no GPU. Use device='cpu', with workers for speed",
+        raise ConfigError(
+            f"{_ENV_ID}: device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch {torch.__version__} "
+            "sees no GPU. Use device='cpu', with workers for speed"
         )
     try:
         sapien.physx.enable_gpu()
     except RuntimeError as error:
         folder = Path.home() / ".sapien" / "physx"
-        raise SimulatorError(
-            _ENV_ID,
-            f"PhysX's GPU library could not be loaded ({error}). SAPIEN downloads it at first use; "
-            f"on a closed network put it under {folder} beforehand",
+        raise ConfigError(
+            f"{_ENV_ID}: device='gpu' needs PhysX's GPU library, which could not be loaded ({error}). SAPIEN downloads "
+            f"it at first use, and wants it before anything is simulated on a CPU in the same process; on a closed "
+            f"network put it under {folder} beforehand"
         ) from error

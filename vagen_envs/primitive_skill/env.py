@@ -13,7 +13,9 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import tasks
+from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Vector, Workspace, draw_level
+from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
 from vagen_envs.primitive_skill.skills import ARITY, Call
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
@@ -53,14 +55,28 @@ class PrimitiveSkillConfig(EnvConfig):
     the action is refused, which the turn records as a problem."""
     picture_size: int = 300
     """Height and width of the picture in pixels; 64 to 1024."""
-    workers: int = 0
-    """Simulate in a pool of this many worker processes, which this process's environments share; 0 for none.
-    It changes nothing that is to be seen."""
+    assets: str = ""
+    """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
+    apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
+    device: Literal["cpu", "gpu"] = "cpu"
+    """Where physics and pictures are computed. On a GPU the environments of a vector form are one batch, and the
+    same seed gives nearly, not exactly, the same. With `"cpu"` it is exact."""
+    workers: int = 1
+    """Simulate in a pool of this many worker processes, which this process's environments share, so that a
+    simulator that dies takes nothing else with it; 0 simulates in this process. It changes nothing that is to be
+    seen. With `device="gpu"` the environments are simulated in this process."""
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
         self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
         self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
+        self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
+        self.require(not self.assets or self.device == "cpu", "assets", "empty with device='gpu'")
+
+    def level_key(self) -> dict[str, Any]:
+        """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
+        key = EnvConfig.level_key(self)
+        return {**key, "scene": "published"} if self.assets else key
 
     @property
     def workspace(self) -> Workspace:
@@ -76,7 +92,8 @@ class PrimitiveSkillEnv(VagenEnv):
 
     Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
     into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
-    vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded.
+    vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
+    own drawer scene is an option (`assets`).
 
     Version history:
         v0: first release.
@@ -94,6 +111,11 @@ class PrimitiveSkillEnv(VagenEnv):
         for module in ("mani_skill", "sapien", "torch"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(self.id, "primitive-skill", module)
+        if self.config.device == "gpu":
+            from vagen_envs.primitive_skill.drivers import check_gpu  # brings SAPIEN
+
+            check_gpu()
+        self._published = read_published(self.config.assets) if self.config.assets else None
         self._session: Session | None = None
         self._seen: Picture | None = None
 
@@ -110,7 +132,7 @@ class PrimitiveSkillEnv(VagenEnv):
         return self.config.picture_size, self.config.picture_size, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._level = draw_level(self.config.task, stream, split)
+        self._level = draw_level(self.config.task, stream, split, self._published)
         self._see(self._here().load(self._level))
         self._stage = tasks.stage(self._level, self._now)
 
@@ -178,6 +200,16 @@ class PrimitiveSkillEnv(VagenEnv):
             state = self._as_state(self._here().imagine(calls))
         return state
 
+    def random_actions(self, stream: HashStream, count: int) -> list[str]:
+        """Skills with points inside the workspace, for an agent that plays at random."""
+        limits = self.config.workspace.limits
+        actions = []
+        for _ in range(count):
+            name = stream.choice(sorted(ARITY))
+            ranges = [limits[i % 3] for i in range(ARITY[name])]
+            actions.append(f"{name}({', '.join(str(low + stream.below(high - low + 1)) for low, high in ranges)})")
+        return actions
+
     def _reason(self, actions: Sequence[str]) -> str:
         if not actions:
             return "Everything is where it belongs."
@@ -201,12 +233,21 @@ class PrimitiveSkillEnv(VagenEnv):
         targets = {name: TARGETS[name] for name in self._level.targets}
         return PrimitiveSkillState(self._level.task, {**facts.positions, **targets}, facts.held, facts.opened)
 
+    @property
+    def rendered_size(self) -> int:
+        """Height and width of the pictures that are taken, 0 if nobody looks."""
+        return self.config.picture_size if self._looks or self.render_mode in ("rgb_array", "human") else 0
+
+    def use(self, session: Session) -> None:
+        """Play in this session, not in one of its own."""
+        self._session = session
+
     def _here(self) -> Session:
         if self._session is None:
-            config = self.config
-            looks = self._looks or self.render_mode in ("rgb_array", "human")
-            size = config.picture_size if looks else 0
-            if config.workers or is_forked():
+            config, size = self.config, self.rendered_size
+            if config.device == "gpu":
+                self._session = Batch(1, size).seats[0]
+            elif config.workers or is_forked():
                 self._session = PooledSession(shared_pool(max(1, config.workers), size))
             else:
                 self._session = LocalSession(size)

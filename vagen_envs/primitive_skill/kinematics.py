@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,7 +76,8 @@ class BatchedIK:
 
         import pytorch_kinematics
 
-        with open(urdf, "rb") as file, contextlib.redirect_stdout(io.StringIO()):  # noqa: PTH123 - it names unknown attributes
+        names = io.StringIO()  # it prints every attribute that it doesn't know
+        with Path(urdf).open("rb") as file, contextlib.redirect_stdout(names), contextlib.redirect_stderr(names):
             self._chain = pytorch_kinematics.build_serial_chain_from_urdf(file.read(), "panda_hand_tcp")
         self._chain = self._chain.to(dtype=torch.float64, device=device)
         self._device = device

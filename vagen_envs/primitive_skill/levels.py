@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vagen_envs.errors import LevelError
+from vagen_envs.primitive_skill.published import PublishedCabinet
 from vagen_envs.seeding import HashStream, Split, split_of
 
 Vector = tuple[int, int, int]
@@ -60,7 +61,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Cabinet:
-    """A cabinet with one drawer, which slides out to the right (+y).
+    """A cabinet with one drawer, which slides out to the right (+y), made of boxes. See `scene` for its parts.
 
     Attributes:
         x: of its middle.
@@ -72,6 +73,33 @@ class Cabinet:
     front: int
     opened: int
 
+    arm_x = ARM_X
+    room = 100
+    """Open by less than this many millimetres it doesn't take the apple and the hand."""
+    shut = TRAVEL // 10
+    """Closed is open by at most a tenth, as released."""
+
+    def key(self) -> tuple[int | str, ...]:
+        """What tells layouts apart."""
+        return self.x, self.front, self.opened
+
+    def box_at(self, opened: int) -> Vector:
+        """The middle of the drawer's box."""
+        return self.x, self.front + opened - 100, 46
+
+    def handle_at(self, opened: int) -> Vector:
+        """The handle's centre."""
+        return self.x, self.front + opened + 22, 45
+
+    def holds(self, apple: Vector, box: Vector) -> bool:
+        """Whether the apple is in the drawer."""
+        return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
+
+    def drop(self, opened: int) -> Vector:
+        """Where the apple is let go."""
+        x, y, _ = self.box_at(opened)
+        return x, y, 100
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -81,7 +109,7 @@ class Level:
         task: place, stack, drawer or align.
         bodies: what can be moved.
         targets: names of the discs on the table.
-        cabinet: of the drawer task.
+        cabinet: of the drawer task; `PublishedCabinet` stands for the whole published scene.
         goal: of place, the cube for the left and the one for the right target; of stack, the cubes from
             the lowest up; of align, the cubes from left to right, or nothing if any order will do.
         instruction: what a person asks for. True.
@@ -91,7 +119,7 @@ class Level:
     task: str
     bodies: tuple[Body, ...]
     targets: tuple[str, ...]
-    cabinet: Cabinet | None
+    cabinet: Cabinet | PublishedCabinet | None
     goal: tuple[str, ...]
     instruction: str
     listing: tuple[str, ...]
@@ -101,12 +129,17 @@ class Level:
         """The limits of the skills' coordinates."""
         return FLOOR if self.task == "drawer" else TABLE
 
+    @property
+    def arm_x(self) -> int:
+        """Where the arm stands, at y = 0."""
+        return self.cabinet.arm_x if self.cabinet else ARM_X
+
     def content(self) -> bytes:
         """Canonical: colours, words and goals left out, and equal for a layout and its mirror image.
 
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
-        cabinet = self.cabinet and (self.cabinet.x, self.cabinet.front, self.cabinet.opened)
+        cabinet = self.cabinet and self.cabinet.key()
         views = [sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
                  for side in ((1,) if cabinet else (1, -1))]  # fmt: skip
         return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
@@ -127,14 +160,14 @@ class Facts:
     opened: int | None
 
 
-def draw_level(task: str, stream: HashStream, split: Split) -> Level:
-    """Draw levels of a task until one belongs to `split`.
+def draw_level(task: str, stream: HashStream, split: Split, published: PublishedCabinet | None = None) -> Level:
+    """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
     Raises:
         LevelError: none was found, which the sizes of the spaces rule out.
     """
     for _ in range(2_000):
-        level = _DRAW[task](stream)
+        level = _DRAW[task](stream) if published is None else _draw_published(stream, published)
         if split_of(level.content()) == split:
             return level
     raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
@@ -243,6 +276,14 @@ def _draw_drawer(stream: HashStream) -> Level:
         if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
             break
     apple = Body("apple", (x, y, APPLE_RADIUS), stream.below(360))
+    names = ("apple", "drawer", "handle")
+    return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
+
+
+def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> Level:
+    """The apple lies where the release lets it: x from -150 to -100, y from 100 to 200."""
+    at = (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height)
+    apple = Body("apple", at, stream.below(360))
     names = ("apple", "drawer", "handle")
     return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
 

@@ -1,4 +1,4 @@
-"""The scenes, built from boxes, discs and a sphere: no downloads.
+"""The scenes, built from boxes, discs and a sphere: no downloads. Or the published drawer scene, from its files.
 
 Imported only by `simulator.py`, which imports ManiSkill, SAPIEN and torch.
 """
@@ -16,7 +16,9 @@ from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs.pose import Pose
 
-from vagen_envs.primitive_skill.levels import APPLE_RADIUS, ARM_X, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Level
+from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Cabinet, Level
+from vagen_envs.primitive_skill.published import PublishedCabinet
+from vagen_envs.primitive_skill.published_scene import build_apple, build_cabinet
 
 Colour = tuple[float, float, float]
 
@@ -27,13 +29,11 @@ HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 
 # The cabinet, in metres, as seen along +y, the way its drawer opens.
 _WIDTH, _DEPTH, _HEIGHT, _WALL = 0.22, 0.2, 0.112, 0.008
-HANDLE_HEIGHT = 0.045
 _HANDLE = (0.05, 0.02, 0.014)
 _BOX = (_WIDTH / 2 - 0.02, _DEPTH / 2 - 0.01, 0.03)
-BOX_MIDDLE, BOX_HEIGHT = -_DEPTH / 2, 2 * _WALL + _BOX[2]
-"""Of the drawer's box, when closed, seen from the middle of the cabinet's front, y and z."""
-HANDLE_MIDDLE = BOX_MIDDLE + _BOX[1] + 1.5 * _WALL + _HANDLE[1]
-"""Of its handle, likewise, y."""
+# What `levels.Cabinet` says of the box and the handle follows from these.
+_BOX_MIDDLE = -_DEPTH / 2
+_HANDLE_MIDDLE, _HANDLE_HEIGHT = _BOX_MIDDLE + _BOX[1] + 1.5 * _WALL + _HANDLE[1], 0.045
 
 
 class Scene(BaseEnv):  # type: ignore[misc]
@@ -47,21 +47,26 @@ class Scene(BaseEnv):  # type: ignore[misc]
 
     def __init__(self, levels: Sequence[Level], picture_size: int, **options: Any) -> None:
         self.levels = list(levels)
+        cabinet = self.levels[0].cabinet
+        self._published = cabinet if isinstance(cabinet, PublishedCabinet) else None
         self._picture_size = picture_size
         super().__init__(num_envs=len(self.levels), robot_uids="panda", obs_mode="none", reward_mode="none",
                          control_mode="pd_joint_pos", **options)  # fmt: skip
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        if self.levels[0].task == "drawer":
+        field = 0.85
+        if self._published:
+            pose, field = sapien_utils.look_at([1, 0, 0.6], [-0.2, 0, 0.2]), math.pi / 2  # as released
+        elif self.levels[0].task == "drawer":
             pose = sapien_utils.look_at([0.3, -0.06, 0.66], [-0.33, -0.16, 0.09])
         else:
             pose = sapien_utils.look_at([0.46, 0.0, 0.46], [-0.06, 0.0, 0.085])
-        return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, 0.85, 0.05, 10.0,
+        return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, field, 0.05, 10.0,
                              shader_pack="default")]  # fmt: skip
 
     def _load_agent(self, options: dict[str, Any]) -> None:
-        super()._load_agent(options, sapien.Pose(p=[ARM_X / 1000, 0, 0]))
+        super()._load_agent(options, sapien.Pose(p=[self.levels[0].arm_x / 1000, 0, 0]))
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
         self.scene.set_ambient_light([0.45, 0.45, 0.47])
@@ -70,12 +75,26 @@ class Scene(BaseEnv):  # type: ignore[misc]
 
     def _load_scene(self, options: dict[str, Any]) -> None:
         level = self.levels[0]
-        self._fixed_box("table", (0.75, 1.2, 0.05), (-0.15, 0, -0.05), (0.62, 0.5, 0.37))
-        self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.9), (0.42, 0.45, 0.5))
+        if self._published:
+            self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.05), (0.62, 0.5, 0.37))
+        else:
+            self._fixed_box("table", (0.75, 1.2, 0.05), (-0.15, 0, -0.05), (0.62, 0.5, 0.37))
+            self._fixed_box("floor", (6, 6, 0.05), (0, 0, -0.9), (0.42, 0.45, 0.5))
         self._fixed_box("wall", (0.05, 6, 3), (-1.9, 0, 1.5), (0.62, 0.66, 0.7))
-        self.bodies = {body.name: self._apple() if body.name == "apple" else self._cube(body.name)
-                       for body in level.bodies}  # fmt: skip
-        self.drawer = self._build_cabinet() if level.cabinet else None
+        self.bodies = {body.name: self._cube(body.name) for body in level.bodies if body.name != "apple"}
+        if level.cabinet:
+            apple = build_apple(self.scene, self._published) if self._published else self._apple()
+            for body in apple._bodies:  # a perfect sphere would roll for ever
+                body.set_angular_damping(20.0)
+                body.set_linear_damping(0.5)
+            self.bodies["apple"] = apple
+        self.cabinet: Any = None
+        self._slide = 0
+        if self._published:
+            self.cabinet = build_cabinet(self.scene, self._published)
+            self._slide = [joint.name for joint in self.cabinet.active_joints].index(self._published.joint)
+        elif level.cabinet:
+            self.cabinet = self._build_cabinet()
         for name in level.targets:
             self._disc(name)
         if level.task == "align":
@@ -94,13 +113,20 @@ class Scene(BaseEnv):  # type: ignore[misc]
                     torch.tensor([[math.cos(turn), 0, 0, math.sin(turn)] for turn in turns], device=self.device),
                 )
             )
-        if self.drawer is not None:
-            cabinets = [level.cabinet for level in levels if level.cabinet]
-            corners = [[cabinet.x, cabinet.front, 0.0] for cabinet in cabinets]
-            self.drawer.set_pose(Pose.create_from_pq(torch.tensor(corners, device=self.device) / 1000))
-            opened = [[float(cabinet.opened)] for cabinet in cabinets]
-            self.drawer.set_qpos(torch.tensor(opened, device=self.device) / 1000)
-            self.drawer.set_qvel(torch.zeros((len(levels), 1), device=self.device))
+        cabinets = [level.cabinet for level in levels if level.cabinet]
+        corners = [[each.x, each.front, 0.0] for each in cabinets if isinstance(each, Cabinet)]
+        if corners:
+            self.cabinet.set_pose(Pose.create_from_pq(torch.tensor(corners, device=self.device) / 1000))
+        if cabinets:
+            joints = self.cabinet.get_qlimits()[env_idx, :, 0].clone()
+            joints[:, self._slide] += torch.tensor([float(each.opened) for each in cabinets], device=self.device) / 1000
+            self.cabinet.set_qpos(joints)
+            self.cabinet.set_qvel(torch.zeros_like(joints))
+
+    def opened(self) -> torch.Tensor:
+        """How far each copy's drawer is pulled out, in metres, shape (copies,)."""
+        opened: torch.Tensor = (self.cabinet.get_qpos() - self.cabinet.get_qlimits()[:, :, 0])[:, self._slide]
+        return opened
 
     def control(self, targets: torch.Tensor) -> None:
         """Simulate one control step of 50 ms.
@@ -156,11 +182,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
         leaf = sapien.Pose([0.009, 0, radius + 0.005])
         self._draw(builder, "box", (0.1, 0.45, 0.08), pose=leaf, half_size=[0.009, 0.005, 0.0012])
         builder.initial_pose = sapien.Pose(p=[0, 0, 1])
-        apple = builder.build(name="apple")
-        for body in apple._bodies:  # a perfect sphere would roll for ever
-            body.set_angular_damping(20.0)
-            body.set_linear_damping(0.5)
-        return apple
+        return builder.build(name="apple")
 
     def _build_cabinet(self) -> Any:
         builder = self.scene.create_articulation_builder()
@@ -180,7 +202,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
         drawer = builder.create_link_builder(shell)
         drawer.set_name("drawer")
         x, y, z = _BOX
-        middle, floor = BOX_MIDDLE, 2 * _WALL
+        middle, floor = _BOX_MIDDLE, 2 * _WALL
         for half, at in (
             ((x, y, _WALL / 2), (0, middle, floor)),
             ((_WALL / 2, y, z), (x, middle, floor + z)),
@@ -189,7 +211,7 @@ class Scene(BaseEnv):  # type: ignore[misc]
             ((_WIDTH / 2, _WALL / 2, z + _WALL), (0, middle + y + _WALL, floor + z)),
         ):
             self._add_box(drawer, half, at, front)
-        self._add_box(drawer, _HANDLE, (0, HANDLE_MIDDLE, HANDLE_HEIGHT), (0.75, 0.76, 0.78))
+        self._add_box(drawer, _HANDLE, (0, _HANDLE_MIDDLE, _HANDLE_HEIGHT), (0.75, 0.76, 0.78))
         along_y = [math.sqrt(0.5), 0, 0, math.sqrt(0.5)]  # a joint slides along its own x
         drawer.set_joint_name("slide")
         drawer.set_joint_properties("prismatic", [[0, TRAVEL / 1000]], sapien.Pose(q=along_y),

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.errors import MissingExtraError
-from vagen_envs.primitive_skill.levels import ARM_X, Facts, Level, Vector
+from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.primitive_skill.levels import Facts, Level, Vector
 from vagen_envs.primitive_skill.skills import SKILLS, Arrived, Call, Skill, Waypoint
 
 try:
     import mani_skill  # noqa: F401 - named first in the error if it is missing
     import torch
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise MissingExtraError("vagen/PrimitiveSkill-v0", "primitive-skill", error.name or "mani_skill") from error
+except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library of the system
+    cause = f"{error}. Its libraries come with Mesa's Vulkan drivers: run scripts/setup_vulkan.sh as root"
+    raise SimulatorError("vagen/PrimitiveSkill-v0", cause) from error
 
 from vagen_envs.primitive_skill import scene
 from vagen_envs.primitive_skill.drivers import check_gpu, renderer
@@ -92,13 +95,10 @@ class Simulator:
         """What is true in a copy now."""
         positions = {name: _millimetres(self._row(body.pose.p, copy)) for name, body in self._scene.bodies.items()}
         opened = None
-        drawer = self._scene.drawer
-        if drawer is not None:
-            opening = float(self._row(drawer.get_qpos(), copy)[0])
-            x, front, _ = self._row(drawer.pose.p, copy)
-            opened = round(opening * 1000)
-            positions["drawer"] = _millimetres((x, front + opening + scene.BOX_MIDDLE, scene.BOX_HEIGHT))
-            positions["handle"] = _millimetres((x, front + opening + scene.HANDLE_MIDDLE, scene.HANDLE_HEIGHT))
+        cabinet = self._scene.levels[copy].cabinet
+        if cabinet is not None:
+            opened = round(1000 * float(self._rows(self._scene.opened())[copy]))
+            positions["drawer"], positions["handle"] = cabinet.box_at(opened), cabinet.handle_at(opened)
         return Facts(positions, self._held(copy), opened)
 
     def pictures(self) -> NDArray[np.uint8]:
@@ -118,6 +118,7 @@ class Simulator:
 
     def _begin(self) -> None:
         self._arm = self._scene.agent.robot
+        self._foot = (self._scene.levels[0].arm_x / 1000, 0, 0)
         count = len(self._scene.levels)
         self._targets = np.tile([*scene.HOME_JOINTS, OPEN], (count, 1))
         self._ik: InverseKinematics = (
@@ -185,7 +186,7 @@ class Simulator:
             rows = [copy for copy, line in lines.items() if i < len(line) and reachable[copy]]
             if not rows:
                 break
-            at = np.array([lines[copy][i] for copy in rows]) - (ARM_X / 1000, 0, 0)
+            at = np.array([lines[copy][i] for copy in rows]) - self._foot
             turns = np.array([goals[copy].turn for copy in rows])
             found, good = self._ik.solve(np.array([last[copy] for copy in rows]), at, turns)
             for copy, joints, solved in zip(rows, found, good, strict=True):

@@ -11,15 +11,13 @@ import itertools
 from collections.abc import Mapping
 
 from vagen_envs.errors import LevelError
-from vagen_envs.primitive_skill.levels import CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Level, Vector, apart
+from vagen_envs.primitive_skill.levels import CUBE, TARGET_RADIUS, TARGETS, Level, Vector, apart
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 
 STACKED = 20
 """A cube is on another if their centres are nearer than this in x and in y (as released: xy < 2 cm)."""
 ALIGNED = 10
 """A cube is on the line if |x| is at most this (as released)."""
-SHUT = TRAVEL // 10
-"""The drawer is closed if it is open by at most this: a tenth, as released."""
 _HALF = CUBE // 2
 _LEVEL = 10
 """Heights that differ by less are the same."""
@@ -30,15 +28,15 @@ def solved(level: Level, state: State) -> bool:
     if state.held:
         return False
     if level.task == "drawer":
-        opened = state.drawer_open_value
-        return _in_drawer(state) and opened is not None and opened <= SHUT
+        opened, cabinet = state.drawer_open_value, level.cabinet
+        return cabinet is not None and opened is not None and _in_drawer(level, state) and opened <= cabinet.shut
     return len(_done(level, state)) == len(_movers(level))
 
 
 def stage(level: Level, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.task == "drawer":
-        return 1 if _in_drawer(state) and not state.held else 0 if state.held else -1
+        return 1 if _in_drawer(level, state) and not state.held else 0 if state.held else -1
     done = _done(level, state)
     lifted = state.held in _movers(level) and state.held not in done
     return 2 * len(done) + lifted - 1
@@ -52,7 +50,7 @@ def plan(level: Level, state: State) -> list[str]:
     """
     if solved(level, state):
         return []
-    return _plan_drawer(state) if level.task == "drawer" else _plan_cubes(level, state)
+    return _plan_drawer(level, state) if level.task == "drawer" else _plan_cubes(level, state)
 
 
 # -- cubes -----------------------------------------------------------------------------------------
@@ -176,23 +174,22 @@ def _near(a: Vector, b: Vector, distance: int) -> bool:
 # -- drawer ----------------------------------------------------------------------------------------
 
 
-def _in_drawer(state: State) -> bool:
-    apple, box = state.positions["apple"], state.positions["drawer"]
-    return abs(apple[0] - box[0]) < 90 and abs(apple[1] - box[1]) < 90 and 20 < apple[2] < 90
+def _in_drawer(level: Level, state: State) -> bool:
+    return level.cabinet is not None and level.cabinet.holds(state.positions["apple"], state.positions["drawer"])
 
 
-def _plan_drawer(state: State) -> list[str]:
-    apple, box, handle = (state.positions[name] for name in ("apple", "drawer", "handle"))
-    opened = state.drawer_open_value or 0
+def _plan_drawer(level: Level, state: State) -> list[str]:
+    cabinet, opened = level.cabinet, state.drawer_open_value or 0
+    assert cabinet is not None  # noqa: S101 - of this task
     actions: list[str] = []
-    if state.held or not _in_drawer(state):
-        if opened < 100:
+    if state.held or not _in_drawer(level, state):
+        if opened < cabinet.room:
             raise LevelError(f"the drawer is open by {opened} mm only, too little for the apple; no skill opens it")
         if not state.held:
-            actions.append(_call("pick", apple))
-        actions.append(_call("place", (box[0], box[1], 100)))
-    x, y, z = handle
-    actions.append(_call("push", (*handle, x, y - opened, z)))
+            actions.append(_call("pick", state.positions["apple"]))
+        actions.append(_call("place", level.workspace.clip(cabinet.drop(opened))))
+    handle, closed = state.positions["handle"], cabinet.handle_at(0)
+    actions.append(_call("push", (*level.workspace.clip(handle), *level.workspace.clip(closed))))
     return actions
 
 

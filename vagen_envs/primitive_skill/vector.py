@@ -1,8 +1,11 @@
-"""Many environments that step beside each other: `gym.make_vec("vagen/PrimitiveSkill-v0", num_envs=8)`."""
+"""Many environments that step beside each other: `gym.make_vec("vagen/PrimitiveSkill-v0", num_envs=8)`.
+
+With `device="gpu"` one GPU simulates them all at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,11 +14,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from vagen_envs.errors import EpisodeOverError, SimulatorError
+from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.env import PrimitiveSkillEnv
 
 
 class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
-    """`num_envs` environments over one pool of worker processes.
+    """`num_envs` environments over one pool of worker processes, or in one batch on a GPU.
 
     An environment whose simulator breaks (its worker was killed, say) ends its episode: `truncated`,
     reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has
@@ -24,7 +28,7 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
 
     Args:
         num_envs: how many.
-        workers: processes they share; one for each environment up to 4, unless it is said.
+        workers: processes they share; one for each environment up to 4, unless it is said. A GPU needs none.
         options: of each environment, see `PrimitiveSkillConfig`.
     """
 
@@ -39,8 +43,13 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         self.single_observation_space = self.envs[0].observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        # With workers threads only wait; without, one simulator at a time is all a process can do.
-        self._threads = ThreadPoolExecutor(num_envs if workers else 1, "primitive-skill")
+        self._lockstep: Batch | None = None
+        if self.envs[0].config.device == "gpu":
+            self._lockstep = Batch(num_envs, self.envs[0].rendered_size)
+            for env, seat in zip(self.envs, self._lockstep.seats, strict=True):
+                env.use(seat)
+        # With workers or a batch threads only wait; without, one simulator at a time is all a process can do.
+        self._threads = ThreadPoolExecutor(num_envs if workers or self._lockstep else 1, "primitive-skill")
         self._ended = np.ones(num_envs, bool)
         self._last: list[dict[str, Any]] = []
 
@@ -52,8 +61,9 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             seeds: Sequence[int | None] = [None if seed is None else seed + i for i in range(self.num_envs)]
         else:
             seeds = seed
-        done = self._threads.map(lambda env, each: env.reset(seed=each, options=options), self.envs, seeds)
-        results = list(done)
+        for env in self.envs:
+            env.spec = self.spec  # turns name the id that was made
+        results = self._together(lambda i: self.envs[i].reset(seed=seeds[i], options=options))
         self._last = [observation for observation, _ in results]
         self._ended[:] = False
         return self._batch(), self._infos([info for _, info in results])
@@ -62,7 +72,7 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread."""
         if not self._last:
             raise EpisodeOverError(f"{PrimitiveSkillEnv.id} has no running episodes; call reset() first")
-        results = list(self._threads.map(self._one, range(self.num_envs), actions))
+        results = self._together(lambda i: self._one(i, actions[i]))
         self._last = [result[0] for result in results]
         rewards = np.array([result[1] for result in results], np.float64)
         terminated = np.array([result[2] for result in results], bool)
@@ -79,6 +89,20 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         self._threads.shutdown()
         for env in self.envs:
             env.close()
+
+    def _together(self, play: Callable[[int], Any]) -> list[Any]:
+        """Do something for each environment, in threads."""
+
+        def one(i: int) -> Any:
+            try:
+                return play(i)
+            finally:
+                if self._lockstep is not None:
+                    self._lockstep.leave(i)
+
+        if self._lockstep is not None:
+            self._lockstep.begin()
+        return list(self._threads.map(one, range(self.num_envs)))
 
     def _one(self, i: int, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         try:

@@ -7,44 +7,30 @@ and ends when the socket is closed or the process that started it is gone.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from multiprocessing.connection import Connection
+from typing import Any
 
-from vagen_envs.errors import SimulatorError
 from vagen_envs.primitive_skill.levels import draw_level
 from vagen_envs.primitive_skill.session import LocalSession
 from vagen_envs.seeding import HashStream
+from vagen_envs.workers import answer_calls
 
 
 def main(connection: Connection, picture_size: int) -> None:
     """Serve until the other end is gone."""
-    parent = os.getppid()
     sessions: dict[int, LocalSession] = {}
-    try:
-        _warm_up(picture_size)
-    except Exception as error:
-        connection.send((False, _why(error)))
-        return
-    connection.send((True, os.getpid()))
-    while True:
-        while not connection.poll(5.0):
-            if os.getppid() != parent:
-                return
-        session, method, arguments = connection.recv()
+
+    def answer(session: int, method: str, arguments: tuple[Any, ...]) -> Any:
         if session not in sessions:
             sessions[session] = LocalSession(picture_size)
         try:
-            answer = (True, getattr(sessions[session], method)(*arguments))
-        except Exception as error:
-            answer = (False, _why(error))
-        if method == "close":
-            del sessions[session]
-        connection.send(answer)
+            return getattr(sessions[session], method)(*arguments)
+        finally:
+            if method == "close":
+                del sessions[session]
 
-
-def _why(error: Exception) -> str:
-    return error.cause if isinstance(error, SimulatorError) else f"{type(error).__name__}: {error}"
+    answer_calls(connection, answer, lambda: _warm_up(picture_size))
 
 
 def _warm_up(picture_size: int) -> None:

@@ -11,99 +11,17 @@ import atexit
 import contextlib
 import itertools
 import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
 from typing import Any
 
 from vagen_envs.errors import SimulatorError
 from vagen_envs.primitive_skill.levels import Facts, Level
 from vagen_envs.primitive_skill.session import Pixels
 from vagen_envs.primitive_skill.skills import Call
+from vagen_envs.workers import Worker, WorkerDied
 
 ENV_ID = "vagen/PrimitiveSkill-v0"
-TIMEOUT = 120.0
-"""Seconds after which a worker that doesn't answer is taken for dead. A skill takes a tenth of a second."""
-
-
-class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
-    """A worker is gone. `during` is true if it was at work on the call that found out."""
-
-    def __init__(self, cause: str, *, during: bool) -> None:
-        super().__init__(cause)
-        self.during = during
-
-
-class Worker:
-    """One process and the socket to it. Calls of several threads wait for each other."""
-
-    def __init__(self, picture_size: int) -> None:
-        ours, theirs = socket.socketpair()
-        # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
-        self.process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "vagen_envs.primitive_skill.worker", str(theirs.fileno()), str(picture_size)],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        theirs.close()
-        self._connection = Connection(ours.detach())
-        self._lock = threading.Lock()
-        self._started = False
-        self.sessions = 0
-        self.dead = ""
-
-    def call(self, session: int, method: str, *arguments: Any) -> Any:
-        """Ask, and wait for the answer.
-
-        Raises:
-            WorkerDied: the process is gone, or doesn't answer any more and was killed.
-            SimulatorError: the simulator itself failed; the worker lives on.
-        """
-        with self._lock:
-            if self.dead:
-                raise WorkerDied(self.dead, during=False)
-            during = False
-            try:
-                if not self._started:
-                    self._answer()
-                    self._started = True
-                self._connection.send((session, method, arguments))
-                during = True
-                return self._answer()
-            except (EOFError, OSError) as error:
-                self.dead = self._why(error)
-                raise WorkerDied(self.dead, during=during) from error
-
-    def _answer(self) -> Any:
-        if not self._connection.poll(TIMEOUT):
-            self.process.kill()
-            raise TimeoutError(f"no answer within {TIMEOUT:.0f} s")
-        good, result = self._connection.recv()
-        if not good:
-            raise SimulatorError(ENV_ID, result)
-        return result
-
-    def _why(self, error: Exception) -> str:
-        try:
-            code = self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        if isinstance(error, TimeoutError):
-            return f"worker process {self.process.pid} gave {error} and was killed"
-        if code < 0:
-            return f"worker process {self.process.pid} was killed by {signal.Signals(-code).name}"
-        return f"worker process {self.process.pid} ended with status {code}"
-
-    def close(self) -> None:
-        """End the process."""
-        self.dead = self.dead or "it was closed"
-        self._connection.close()
-        self.process.terminate()
-        self.process.wait()
 
 
 class WorkerPool:
@@ -112,17 +30,20 @@ class WorkerPool:
     def __init__(self, size: int, picture_size: int) -> None:
         self._picture_size = picture_size
         self._lock = threading.Lock()
-        self.workers = [Worker(picture_size) for _ in range(size)]
+        self.workers = [self._start() for _ in range(size)]
 
     def take(self) -> Worker:
         """The worker with the fewest sessions, after the dead ones have been replaced."""
         with self._lock:
             for i, worker in enumerate(self.workers):
                 if worker.dead or worker.process.poll() is not None:
-                    self.workers[i] = Worker(self._picture_size)
+                    self.workers[i] = self._start()
             worker = min(self.workers, key=lambda each: each.sessions)
             worker.sessions += 1
             return worker
+
+    def _start(self) -> Worker:
+        return Worker(ENV_ID, "vagen_envs.primitive_skill.worker", str(self._picture_size))
 
     def give_back(self, worker: Worker) -> None:
         with self._lock:
@@ -169,17 +90,17 @@ class PooledSession:
         if worker is not None:
             self._pool.give_back(worker)
             with contextlib.suppress(WorkerDied, SimulatorError):  # gone already
-                worker.call(self._number, "close")
+                worker.call(self._number, "close", ())
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         try:
-            return self._reach(method).call(self._number, method, *arguments)
+            return self._reach(method).call(self._number, method, arguments)
         except WorkerDied as death:
             self._leave()
             if death.during:
                 raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
         try:
-            return self._reach(method).call(self._number, method, *arguments)
+            return self._reach(method).call(self._number, method, arguments)
         except WorkerDied as death:
             self._leave()
             raise SimulatorError(ENV_ID, f"{death}, right after another one") from death
@@ -189,9 +110,9 @@ class PooledSession:
         if self._worker is None:
             self._worker = self._pool.take()
             if method != "load":
-                self._worker.call(self._number, "load", self._level)
+                self._worker.call(self._number, "load", (self._level,))
                 for call in self._past:
-                    self._worker.call(self._number, "run", call)
+                    self._worker.call(self._number, "run", (call,))
         return self._worker
 
     def _leave(self) -> None:

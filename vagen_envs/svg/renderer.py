@@ -164,7 +164,10 @@ class Renderer:
         except ImportError as error:
             raise MissingExtraError("SVG reconstruction", "svg", error.name or "cairosvg") from error
         except OSError as error:  # the cairo library itself
-            raise RendererError(f"cairosvg can't load the cairo library ({error}); install libcairo2") from error
+            reason = str(error).partition("\n")[0]
+            raise RendererError(
+                f"cairosvg can't load the cairo library ({reason}). Install it; on Debian: apt-get install libcairo2"
+            ) from error
         if os.name != "posix":
             raise RendererError("SVGs are drawn within limits that Windows does not have; use WSL, Linux or macOS")
         self._most = workers or max(1, min(8, os.cpu_count() or 1))

@@ -10,18 +10,19 @@ there and writes others.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
 
-from vagen_envs.core import State
+from vagen_envs.core import State, Turn
 from vagen_envs.errors import VagenError
 from vagen_envs.seeding import HashStream
-from vagen_rewards.scores import Part, Statement
+from vagen_rewards.scores import PARTS, Part, Statement
 
 CATEGORIES = (
     "true", "equivalent", "negated", "off_by_one", "stale", "catch_all", "empty", "other_language", "appendix_e",
@@ -57,6 +58,8 @@ def labelled_set(
     seed: int = 0,
     templates: Templates = "held_out",
     kinds: Sequence[str] = tuple(ENVS),
+    pictures: bool = False,
+    levels: int = 40,
 ) -> tuple[list[Labelled], dict[str, str]]:
     """Make the set. The same arguments give the same set.
 
@@ -65,61 +68,74 @@ def labelled_set(
         seed: of levels and templates.
         templates: which.
         kinds: of states.
+        levels: an environment, whose first turns the statements are about.
+        pictures: give each statement the picture of its time, for `ClipJudge`; needs the simulators' drivers.
 
     Returns:
         The statements, and for each kind that can't be made here the reason.
     """
+    words = templates_of(templates)
     items: list[Labelled] = []
     skipped: dict[str, str] = {}
     for kind in kinds:
+        module, name = _MAKERS[kind]
         try:
-            makers = importlib.import_module(f"vagen_rewards.calibration.{_MODULES[kind]}")
-            makers_of = makers.makers(kind, templates)
-            states = list(_states(kind, 40, seed))
+            make = getattr(importlib.import_module(f"vagen_rewards.calibration.{module}"), name)
+            states = list(_states(kind, levels, seed, pictures))
         except (VagenError, ImportError, gym.error.Error) as error:
             skipped[kind] = " ".join(str(error).split())
             continue
         stream = HashStream("calibration", templates, kind, seed)
-        made: list[Labelled] = []
-        while len(made) < per_kind:
-            category = CATEGORIES[len(made) % len(CATEGORIES)]
-            before, after, other = stream.choice(states)
-            part: Part = stream.choice(("grounding", "world_modeling"))
-            state = before if part == "grounding" else after
-            item = makers_of(category, state, other, part, stream)
-            if item is None:  # this state has none of that category; take a plainly true one
-                item = makers_of("true", state, other, part, stream)
+        for number in range(per_kind):
+            category = CATEGORIES[number % len(CATEGORIES)]
+            moment, other = stream.choice(states)
+            part: Part = stream.choice(PARTS)
+            state, picture = moment[part]
+            item = make(kind, words, category, state, other, part, stream)
+            while item is None:  # this state has none of that category; take a plainly true one
+                category = "true"
+                item = make(kind, words, category, state, other, part, stream)
+                if item is None:
+                    moment, other = stream.choice(states)
+                    state, picture = moment[part]
             text, label = item
-            made.append(Labelled(Statement(part, text, state), label, category))
-        items += made
+            items.append(Labelled(Statement(part, text, state, picture=picture), label, category))
     return items, skipped
 
 
-_MODULES = {
-    "sokoban": "boards",
-    "frozen_lake": "boards",
-    "navigation": "scenes",
-    "primitive_skill": "scenes",
-    "svg": "scenes",
+def templates_of(name: str) -> dict[str, Any]:
+    """The templates of this name."""
+    data: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text(encoding="utf-8"))
+    return data
+
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_MAKERS = {
+    "sokoban": ("boards", "make"),
+    "frozen_lake": ("boards", "make"),
+    "navigation": ("scenes", "navigation"),
+    "primitive_skill": ("scenes", "primitive_skill"),
+    "svg": ("pictures", "make"),
 }
 
 
-def _states(kind: str, count: int, seed: int) -> Iterator[tuple[State, State, State]]:
-    """States before and after an oracle's turn, and one of another level."""
+Moment = dict[Part, tuple[State, bytes | None]]
+"""A turn: the state and the picture before it, for grounding, and after it, for world modelling."""
+
+
+def _states(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[Moment, State]]:
+    """An oracle's turns, each with a state of another level."""
     for env_id, options in ENVS[kind]:
-        env = gym.make(env_id, **options)
+        env = gym.make(env_id, **{**options, **({"observation": "image"} if pictures else {})})
         try:
             last: State | None = None
             for i in range(count):
-                _, info = env.reset(seed=seed * 1000 + i)
-                before: State = info["state"]
+                env.reset(seed=seed * 1000 + i)
                 _, _, _, _, info = env.step(env.unwrapped.oracle_reply())  # type: ignore[attr-defined]
-                yield before, info["state"], last or info["state"]
-                last = before
+                turn: Turn = info["turn"]
+                shown = [each.picture.png if each.picture else None for each in (turn.observed, turn.result)]
+                moment: Moment = {"grounding": (turn.before, shown[0]), "world_modeling": (turn.after, shown[1])}
+                yield moment, last or turn.after
+                last = turn.before
         finally:
             env.close()
-
-
-def replaced(state: State, **changes: Any) -> State:
-    """`dataclasses.replace` on a state."""
-    return dataclasses.replace(state, **changes)

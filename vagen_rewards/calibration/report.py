@@ -66,6 +66,7 @@ class Report:
         total: over everything but other languages, which the prompts don't ask for.
         by_kind: per kind of state, without other languages. by_category: per category, all of them.
         seconds: wall time. requests, tokens, dollars: of a judge that spends, else 0.
+        unscored_because: the last reason, if anything is unscored.
         misses: items where verdict and label differ, with the score.
     """
 
@@ -77,6 +78,7 @@ class Report:
     requests: int = 0
     tokens: int = 0
     dollars: float = 0.0
+    unscored_because: str = ""
     misses: list[tuple[Labelled, Score]] = field(default_factory=list)
 
 
@@ -87,6 +89,8 @@ def calibrate(judge: Judge, items: Sequence[Labelled], threshold: float = 0.5) -
     scores: Iterable[Score] = asyncio.run(judge.score_many([item.statement for item in items]))
     report = Report(judge.name, seconds=time.perf_counter() - start)
     for item, score in zip(items, scores, strict=True):
+        if not score.scored:
+            report.unscored_because = score.reason
         report.by_category.setdefault(item.category, Counts()).add(item.label, score, threshold)
         if item.category != "other_language":
             report.total.add(item.label, score, threshold)

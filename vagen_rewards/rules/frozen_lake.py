@@ -6,11 +6,13 @@ from typing import cast
 
 from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_rewards.rules.boards import compare_places, compare_sentences, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.places import compare_places, grid_of, read_dictionary, read_grid
 from vagen_rewards.scores import Part
 
 _MEANING = {"P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"), "*": ("player", "target")}
+_WANTED = (("target", "player"), ("hole", "player"))
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -35,7 +37,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
         if (len(rows), len(rows[0])) != (truth.size, truth.size):
             marks.fault(f"grid of {(len(rows), len(rows[0]))}")
         return marks
-    marks = compare_sentences("frozen_lake", text, things, (("target", "player"), ("hole", "player")))
+    marks = compare_sentences("frozen_lake", text, things, _WANTED)
     (found, wanted), (holes_found, holes_wanted) = marks.parts
     most = min(holes_wanted, wanted)
     found_in_all, wanted_in_all = found + min(holes_found, most), wanted + most

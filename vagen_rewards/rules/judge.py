@@ -22,12 +22,13 @@ class RuleJudge(Judge):
     Args:
         grading: `"f1"` (default), as in VAGEN, appendix D.1.2: F1 of the stated facts. `"direct"`, as in
             D.1.1: 1 when something that matters is stated and nothing is wrong, else 0. The free pass of
-            D.1.1 for states that are already solved is not given: it rewards any sentence.
+            D.1.1 for states that are already solved is not given: it rewards any sentence. `"claims"`: 1
+            when something is said and all of it is true, whether or not it matters; for reports.
     """
 
-    def __init__(self, grading: Literal["f1", "direct"] = "f1") -> None:
-        if grading not in ("f1", "direct"):
-            raise JudgeConfigError(f"grading {grading!r} is not known; use 'f1' or 'direct'")
+    def __init__(self, grading: Literal["f1", "direct", "claims"] = "f1") -> None:
+        if grading not in ("f1", "direct", "claims"):
+            raise JudgeConfigError(f"grading {grading!r} is not known; use 'f1', 'direct' or 'claims'")
         self.grading = grading
         self.name = f"rule:{grading}:1"
 
@@ -43,6 +44,8 @@ class RuleJudge(Judge):
         reason = f"{marks.right} of {said} claims are right, {marks.found} of {marks.wanted} facts are stated"
         if marks.notes:
             reason += "; wrong: " + "; ".join(marks.notes)
+        if self.grading == "claims":
+            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason)
         if not marks.essential:
             return Score(0.0, f"what matters most is not said rightly ({reason})")
         if self.grading == "direct":

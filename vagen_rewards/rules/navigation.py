@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.words import DENIALS, DOUBTS
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
-    "GarbageCan": "trash can|trash bin|dustbin|waste ?basket|bin|garbage",
+    "GarbageCan": "trash can|trash bin|dustbin|waste basket|wastebasket|garbage bin|bin|garbage",
     "CellPhone": "phone|mobile phone|smartphone|mobile",
     "Television": "tv|television set|tv set",
     "TVStand": "tv stand",
@@ -19,12 +23,15 @@ _SYNONYMS = {
     "HousePlant": "plant|potted plant",
     "DeskLamp": "lamp|table lamp",
     "FloorLamp": "lamp|standing lamp",
-    "Laptop": "notebook computer|computer",
+    "Laptop": "notebook computer|laptop computer|computer",
     "Fridge": "refrigerator",
     "Sofa": "couch",
     "Pot": "cooking pot|saucepan",
     "TeddyBear": "teddy|stuffed bear",
     "AlarmClock": "clock",
+    "LaundryHamper": "laundry basket",
+    "TissueBox": "tissues|box of tissues",
+    "Mug": "coffee mug",
     "CoffeeMachine": "coffee maker",
     "StoveBurner": "stove",
     "BaseballBat": "bat",
@@ -34,31 +41,52 @@ _SYNONYMS = {
 }
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _VIEW = r"(?:me|(?:the )?(?:agent|robot|player|view|image|picture|frame|scene|screen|camera)|my (?:view|position))"
-_SENTENCE = re.compile(r"[.;!?\n]+")
+_ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
+_DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
+_PLACE_ALONE = re.compile(
+    r"\s*(?:(?:to|on|at|in|from|the|my|me|of|agent|agent's|robot|player|view|image|picture|frame|side|hand|far|directly"
+    r"|straight|slightly|right|left|ahead|forwards?|front|behind|back|off|just|over|there|-)[ -]*)+"
+)
 _CLAUSE = re.compile(
     r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))"
     r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
 )
 _DIRECTION = re.compile(
-    rf"(?P<not>\b(?:not|never|neither|nor|no longer)\b[a-z ]{{0,24}}?)?"
+    rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?"
     rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
-    rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|(?P<right>right(?:ward|wards)?)"
+    rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|"
+    r"(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
 _SIDE_OF_ME = re.compile(rf"\b{_AGENT} (?:am|is|will be) (?:now )?(?:to|on|at) the (?:left|right)")
-_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|anywhere|wherever|whichever)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
+_WORD = re.compile(r"[^\W_]+")
+_IT = re.compile(r"\s*(?:it|which)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")
 _FACT = re.compile(r"[\"']?target_direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
 _TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")
 
 
-@functools.cache
-def _names(kind: str) -> re.Pattern[str]:
-    """What an AI2-THOR type goes by in English."""
-    words = " ?".join(part.lower() for part in _NAME.findall(kind)) or re.escape(kind.lower())
-    names = [words, kind.lower(), *filter(None, _SYNONYMS.get(kind, "").split("|"))]
-    return re.compile(rf"\b(?:{'|'.join(names)})(?:e?s)?\b")
+_VOCABULARY: dict[str, list[tuple[str, bool]]] = {}
+"""Phrases, with the types each may mean, and whether it is only the last word of the type's name ("lamp")."""
+
+_FIRST_WORDS: set[str] = set()
+_KNOWN: set[str] = set()
+_learning = threading.Lock()
+
+
+def _learn(kind: str) -> None:
+    """Add what an AI2-THOR type goes by in English."""
+    with _learning:
+        parts = [part.lower() for part in _NAME.findall(kind)] or [kind.lower()]
+        names = dict.fromkeys((" ".join(parts), "".join(parts), *filter(None, _SYNONYMS.get(kind, "").split("|"))))
+        for phrase in dict.fromkeys((*names, parts[-1])):
+            _VOCABULARY.setdefault(phrase, []).append((kind, phrase not in names))
+            _FIRST_WORDS.add(phrase.split(" ", 1)[0])
+        _clauses.cache_clear()
+        _read.cache_clear()
+        _KNOWN.add(kind)
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -69,81 +97,149 @@ def compare(state: State, text: str, part: Part) -> Marks:
     """
     truth: Any = state
     marks = Marks(wanted=1, essential=False)
-    fact = _FACT.search(text)
+    fact = _FACT.search(text) if "target" in text else None
     if fact is not None:
         kind = _TYPE.search(text)
         if kind is not None and kind[1].lower() != truth.target_type.lower():
             marks.fault(f"the target is no {kind[1]}")
         _judge(marks, "target", [{fact[1].lower()}], truth.target_direction, ())
     else:
-        _sentences(marks, truth, text.lower().replace("’", "'").replace("n't", " not"), part)
+        _sentences(marks, truth, text.lower(), part)
     marks.essential = marks.found > 0
     return marks
 
 
 def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
-    others = {kind for kind, _, _ in truth.visible_objects if kind != truth.target_type}
-    said: dict[str, list[set[str]]] = {}
-    denied: dict[str, list[set[str]]] = {}
+    target = truth.target_type
+    kinds = (target, *sorted({kind for kind, _, _ in truth.visible_objects if kind != target}))
+    for kind in kinds:
+        if kind not in _KNOWN:
+            _learn(kind)
+    for kind, said, denied in _read(text, part, kinds):
+        if kind == target:
+            _judge(marks, target, said, truth.target_direction, denied)
+            continue
+        where = {direction for each, direction, _ in truth.visible_objects if each == kind}
+        for each in said:
+            if len(each) < 3 and each & where:
+                marks.right += 1
+            else:
+                marks.fault(f"{kind} {'-'.join(sorted(each))}")
+
+
+Said = tuple[str, list[frozenset[str]], list[frozenset[str]]]
+
+
+@functools.lru_cache(maxsize=8192)
+def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
+    """For each type that is spoken of, where things of it are, and where not."""
+    if "'" in text or "’" in text:
+        text = text.replace("’", "'").replace("n't", " not")
+    found: dict[str, Said] = {}
     spoken = ""
-    for sentence in _SENTENCE.split(text)[:100]:
-        named_here = bool(re.match(r"\s*(?:it|which)\b", sentence))
-        waiting: set[str] = set()
-        for clause in filter(None, _CLAUSE.split(sentence)):
-            named = _named(clause, truth.target_type, others)
+    for sentence in _DISTANCE.sub("", text).translate(_ENDS).split(".")[:100]:
+        named_here, hedged, clauses = _clauses(sentence)
+        waiting: frozenset[str] = frozenset()
+        for candidates, (seen, foreseen, no), moving, alone in clauses:
+            yes = seen if part == "grounding" else foreseen
+            named = _named(candidates, kinds) if candidates else ""
             if named:
                 spoken, named_here = named, True
-            yes, no = _directions(clause, part)
-            if not named and not (spoken and (named_here or _MOVE.search(clause))):
-                waiting |= yes if _MOVE.search(clause) else set()  # "going left, I get to the …"
+            elif not spoken or not (named_here or moving):
+                if moving or alone:  # "going left, I get to the …"
+                    waiting |= yes
                 continue
-            if not yes and not no and waiting:
-                yes, waiting = waiting, set()
-            if yes and _HEDGE.search(sentence):
-                yes = {"ahead", "left", "right", "back"}
-            if yes:
-                said.setdefault(spoken, []).append(yes)
-            if no:
-                denied.setdefault(spoken, []).append(no)
-    for kind in {*said, *denied}:
-        if kind == truth.target_type:
-            _judge(marks, kind, said.get(kind, []), truth.target_direction, denied.get(kind, ()))
-        else:
-            where = {direction for each, direction, _ in truth.visible_objects if each == kind}
-            for each in said.get(kind, []):
-                if each & where and len(each) < 3:
-                    marks.right += 1
-                else:
-                    marks.fault(f"{kind} {'-'.join(sorted(each))}")
+            if waiting and not yes and not no:
+                yes, waiting = waiting, frozenset()
+            if yes or no:
+                said = found.setdefault(spoken, (spoken, [], []))
+                if yes:
+                    said[1].append(_EVERYWHERE if hedged else yes)
+                if no:
+                    said[2].append(no)
+    return list(found.values())
 
 
-def _named(clause: str, target: str, others: set[str]) -> str:
-    """The type of object that a clause speaks of, the target first; empty if none."""
-    return next((kind for kind in (target, *sorted(others)) if _names(kind).search(clause)), "")
+def _named(candidates: tuple[tuple[str, bool], ...], kinds: tuple[str, ...]) -> str:
+    """The type that is meant, the target first; empty if none. "The lamp" is the target where there is but one."""
+    target, named = kinds[0], ""
+    for kind, loosely in candidates:
+        if kind == target and (not loosely or _has_own_last_word(kinds)):
+            return target
+        if not loosely and kind in kinds and (not named or kind < named):
+            named = kind
+    return named
 
 
-def _directions(clause: str, part: Part) -> tuple[set[str], set[str]]:
+def _has_own_last_word(kinds: tuple[str, ...]) -> bool:
+    last = [_NAME.findall(kind)[-1:] for kind in kinds]
+    return last.count(last[0]) == 1
+
+
+_WAYS = ("ahead", "left", "right", "back")
+_EVERYWHERE = frozenset(_WAYS)
+Where = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""Directions in a description, in a prediction, and denied."""
+
+Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool]
+
+
+@functools.lru_cache(maxsize=65536)
+def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
+    """Whether it begins with "it", whether there is a doubt in it, and its clauses.
+
+    Of each clause the types that may be meant, where something is and isn't, whether something moves, and whether it
+    is nothing but a place ("to the left, …").
+    """
+    clauses = []
+    for clause in _CLAUSE.split(sentence):
+        if not clause or clause.isspace():
+            continue
+        alone = _PLACE_ALONE.fullmatch(clause) is not None
+        clauses.append((tuple(_candidates(clause)), _directions(clause), _MOVE.search(clause) is not None, alone))
+    return _IT.match(sentence) is not None, _HEDGE.search(sentence) is not None, tuple(clauses)
+
+
+def _candidates(clause: str) -> Iterator[tuple[str, bool]]:
+    """The types that one to three words in a row are names of, also without the ending of a plural."""
+    words = _WORD.findall(clause)
+    for i, word in enumerate(words):
+        if word not in _FIRST_WORDS and word.rstrip("s") not in _FIRST_WORDS and word[:-2] not in _FIRST_WORDS:
+            continue
+        for j in range(i + 1, min(i + 3, len(words)) + 1):
+            phrase = " ".join(words[i:j])
+            yield from _VOCABULARY.get(phrase, ())
+            for ending in ("s", "es"):
+                if phrase.endswith(ending):
+                    yield from _VOCABULARY.get(phrase.removesuffix(ending), ())
+
+
+def _directions(clause: str) -> Where:
+    """The directions that are said and those that are denied; "in front of me" is one only without a prediction."""
     yes: set[str] = set()
     no: set[str] = set()
-    if _SIDE_OF_ME.search(clause):
-        return yes, no
-    for match in _DIRECTION.finditer(clause):
-        way = next(name for name in ("ahead", "left", "right", "back") if match[name])
-        if match["of"] and match["ahead"] != "front":
-            continue  # "left of the table" is no direction from the agent
+    in_front = False
+    for match in () if _SIDE_OF_ME.search(clause) else _DIRECTION.finditer(clause):
+        way = match.lastgroup if match.lastgroup != "of" else next(name for name in _WAYS if match[name])
         if match["ahead"] == "front":
             rest = clause[match.end("ahead") :]
-            if part == "world_modeling" or (
-                (match["of"] or rest.startswith(" of ")) and not re.match(rf" of {_VIEW}\b", rest)
-            ):
+            if (match["of"] or rest.startswith(" of ")) and not re.match(rf" of {_VIEW}\b", rest):
                 continue
-        (no if match["not"] else yes).add(way)
+            if match["not"]:
+                no.add("ahead")
+            else:
+                in_front = True
+            continue
+        if match["of"]:
+            continue  # "left of the table" is no direction from the agent
+        (no if match["not"] else yes).add(way or "")
         if match["slightly"] and way in ("left", "right") and not match["not"]:
             yes.add("ahead")
-    return yes, no
+    said = frozenset(yes)
+    return (said | {"ahead"} if in_front else said), said, frozenset(no)
 
 
-def _judge(marks: Marks, name: str, said: list[set[str]], truth: str, denied: Any) -> None:
+def _judge(marks: Marks, name: str, said: Sequence[AbstractSet[str]], truth: str, denied: Any) -> None:
     together = set().union(*said) if said else set()
     if len(together) > 2 or together >= {"left", "right"} or together >= {"ahead", "back"}:
         marks.fault(f"{name}: {' and '.join(sorted(together))} exclude one another", max(1, len(together)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.words import DENIALS, DOUBTS
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
@@ -19,8 +20,14 @@ _POINT = re.compile(
     rf"(?:\s*,\s*(?:z\s*[=:]\s*)?({_NUMBER})(?:\s*mm)?)?\s*[)\]}}]"
     rf"|x\s*[=:]\s*({_NUMBER})\s*,?\s*y\s*[=:]\s*({_NUMBER})\s*,?\s*(?:and )?z\s*[=:]\s*({_NUMBER})"
 )
-_HEDGE = re.compile(r"\b(?:or|either|might|may|could|maybe|perhaps|possibly|somewhere)\b")
-_NOT = re.compile(r"\b(?:not|never|no longer)\b")
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
+_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
+_GRIPS = re.compile(r"hold|held|grasp|grip")
+_OR = re.compile(r"\s*(?:,\s*)?(?:or|either)\b")
+_CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")
+_PLAIN = frozenset((" ", ": ", " is at ", " at ", " = ", " will be at ", '": '))
+"""Words before a point that need no second look."""
+
 _FROM = re.compile(r"\b(?:from|was|were|above|over|towards?|left of|right of)\b")
 _OPEN = re.compile(rf"drawer(?:_open_value| is)?[\"']?\s*[:=]?\s*({_NUMBER})\s*(?:mm)?")
 _ON = (
@@ -44,21 +51,26 @@ def compare(state: State, text: str, part: Part) -> Marks:
     truth: Any = state
     names = tuple(truth.positions)
     marks = Marks(wanted=len(names))
-    lowered = text.lower().replace("’", "'").replace("n't", " not")
+    lowered = text.lower()
+    if "'" in lowered or "’" in lowered:
+        lowered = lowered.replace("’", "'").replace("n't", " not")
     said = _points(lowered, names)
     for name, points in said.items():
-        near = [_near(point, truth.positions[name]) for point, _ in points]
+        place = truth.positions[name]
+        near = [_near(point, place) for point, _ in points]
         if any(hedged for _, hedged in points) or (len(points) > 1 and not all(near) and not _agree(points)):
             marks.fault(f"{name}: {len(points)} places, or a doubtful one", len(points))
         elif all(near):
             marks.right += 1
             marks.found += 1
         else:
-            marks.fault(f"{name} at {tuple(points[0][0])}, truly at {tuple(truth.positions[name])}")
-    _held(marks, truth, lowered, names)
-    _stacked(marks, truth, lowered, names)
-    opened = _OPEN.search(lowered)
-    if opened and truth.drawer_open_value is not None:
+            marks.fault(f"{name} at {tuple(points[0][0])}, truly at {tuple(place)}")
+    if _GRIPS.search(lowered):
+        _held(marks, truth, lowered, names)
+    if " on" in lowered or "_on" in lowered:
+        _stacked(marks, truth, lowered, names)
+    opened = _OPEN.search(lowered) if truth.drawer_open_value is not None else None
+    if opened:
         if abs(float(opened[1]) - truth.drawer_open_value) <= TOLERANCE:
             marks.right += 1
         else:
@@ -69,28 +81,39 @@ def compare(state: State, text: str, part: Part) -> Marks:
 Point = tuple[float, ...]
 
 
+@functools.lru_cache(maxsize=8192)
 def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bool]]]:
     """The coordinates said of each thing, and whether with a doubt: those that follow its name."""
     if not names:
         return {}
     said: dict[str, list[tuple[Point, bool]]] = {}
     mentions = list(_thing_pattern(names).finditer(text))[:200]
-    for i, mention in enumerate(mentions):
-        end = mentions[i + 1].start() if i + 1 < len(mentions) else len(text)
-        between = text[mention.end() : min(end, mention.end() + 400)].split("\n\n")[0]
-        name = names[int((mention.lastgroup or "n0")[1:])]
+    starts = [*[mention.start() for mention in mentions[1:]], len(text)]
+    end = 0
+    for mention, start in zip(mentions, starts, strict=False):
+        lead = text[max(end, mention.start() - 60) : mention.start()]
+        end = mention.end()
+        doubtful = False
+        if len(lead) > 5:
+            lead = _CLAUSE.split(lead)[-1]
+            if _NOT.search(lead):
+                continue  # "I don't see the cube at …"
+            doubtful = _HEDGE.search(lead) is not None
+        between = text[end : min(start, end + 400)]
         last = 0
         for point in _POINT.finditer(between):
             words = between[last : point.start()]
+            if words not in _PLAIN:
+                if "." in words or "\n\n" in words or len(words) > 80 or _FROM.search(words):
+                    break
+                if _NOT.search(words):
+                    last = point.end()
+                    continue
             last = point.end()
-            if "." in words or _FROM.search(words) or len(words) > 80:
-                break
-            if _NOT.search(words):
-                continue
-            numbers = tuple(float(number) for number in point.groups() if number is not None)
-            said.setdefault(name, []).append((numbers, bool(_HEDGE.search(words))))
-            if re.match(r"\s*(?:,\s*)?(?:or|either)\b", between[last:]):
-                said[name][-1] = (numbers, True)
+            numbers = tuple([float(number) for number in point.groups() if number is not None])
+            hedged = doubtful or (words not in _PLAIN and _HEDGE.search(words) is not None)
+            found = said.setdefault(names[int((mention.lastgroup or "n0")[1:])], [])
+            found.append((numbers, hedged or _OR.match(between, last) is not None))
     return said
 
 

@@ -6,8 +6,9 @@ from typing import cast
 
 from vagen_envs.core import State
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards.rules.boards import compare_places, compare_sentences, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.places import compare_places, grid_of, read_dictionary, read_grid
 from vagen_rewards.scores import Part
 
 _MEANING = {"P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"), "O": ("target",)}

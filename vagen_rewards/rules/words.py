@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 
@@ -25,17 +26,36 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-_PEOPLE = "(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?: (?:character|figure|avatar|token|icon))?"
+DOUBTS = (
+    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
+    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
+    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
+    "|randomly"
+)
+"""Words that hedge, in every environment."""
+
+DENIALS = (
+    r"not|never|no longer|neither|nor|cannot|nowhere|nothing|none|hardly|barely|scarcely|by no means|in no way"
+    r"|anything but|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)|den(?:y|ies)|doubts?"
+)
+"""Words that deny what follows, in every environment."""
+
+_PEOPLE = "(?:(?:human|robot|player|little|main) (?=player|agent|character|worker|person|man|figure|avatar|robot))?(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
+
+_TARGETS = (
+    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?)"
+    r"(?: (?:box|locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?))?"
+)
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
         "player": _PEOPLE,
         "box": r"box(?:es)?|crates?|cubes?",
-        "target": r"(?:targets?|goals?|destinations?|storage)(?: (?:locations?|positions?|spots?|points?|cells?|squares?|tiles?))?",
+        "target": _TARGETS.replace("box|", ""),
     },
     "frozen_lake": {
         "player": _PEOPLE,
-        "target": r"(?:targets?|goals?|destinations?|gifts?|presents?|treasures?)(?: (?:box|location|position|spot|point|cell|square|tile))?",
+        "target": _TARGETS,
         "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
@@ -43,7 +63,7 @@ BOARD_NOUNS: dict[str, dict[str, str]] = {
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
-    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile)s\b"
+    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")
 _ORDINALS = {
@@ -59,22 +79,22 @@ _ORDINALS = {
 }
 
 _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far|immediately|directly) )?"
-_END = r"(?:[ -]?hand)?(?: (?:side|part|corner))?(?P<{name}_of> (?:of|from|to(?= (?:the|me|it|both|a)\b)))?"
+_END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
-    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|relative to|with respect to|compared (?:to|with)|in relation to"),
+    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
     ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
-    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?)(?:ward|wards|ern)?(?: (?:side|part))?(?P<v_of> (?:of|from|than))?"),
+    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?|(?:upper|lower)(?= (?:side|part|end) ))(?:ward|wards|ern)?(?: (?:side|part|end))?(?P<v_of> (?:of|from|than))?"),
     ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
-    ("hedge", r"either|might|may|could|possibly|perhaps|maybe|somewhere|any|whichever|wherever|depending|anywhere|unsure|unclear|whether"),
+    ("hedge", DOUBTS + "|any"),
     ("or", r"or|and/or"),
-    ("not", r"not|n't|isn't|aren't|won't|never|no longer|neither|nor|no|cannot|without"),
+    ("not", DENIALS + r"|n't|isn't|aren't|won't|no|without"),
     ("but", r"but|instead|rather"),
     ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
     ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|end(?:s|ed|ing)? up|(?:seem|look)s?(?: like)?(?: it)?|appears?|located|situated|positioned|placed|'re|'m"),
@@ -121,54 +141,88 @@ def _pattern(board: str) -> re.Pattern[str]:
 
 def tokens(board: str, sentence: str) -> list[Token]:
     """The tokens of a lower-case sentence with single blanks. Linear in its length."""
-    return [token for match in _pattern(board).finditer(sentence) if (token := _token(board, match)) is not None]
+    return [_token(board, match) for match in _pattern(board).finditer(sentence)]
 
 
-def _token(board: str, match: re.Match[str]) -> Token | None:
-    kind = match.lastgroup or ""
-    # lastgroup is the last group closed, which may be one inside another: look outward.
-    groups = match.groupdict()
-    for name in BOARD_NOUNS[board]:
-        if groups[name] is not None:
-            return _thing(name, groups[name])
-    outer = next((name for name, _ in _PATTERNS if groups[name] is not None), kind)
-    if outer in ("skip", "unit"):
-        return Token("skip")
-    if outer == "me":
-        return Token("thing", ("player", "", False, match[0]))
-    if outer == "my":
-        return Token("owner_of", ("player", "", False))
-    if outer == "same":
-        what = groups["same_what"]
-        if what == "row" or what.startswith("horizontal"):
-            return Token("direction", (0, None), True)
-        if what.startswith(("col", "vertical")):
-            return Token("direction", (None, 0), True)
-        return Token("direction", (0, 0), True)
-    if outer == "aligned":
-        return Token("direction", (None, 0) if groups["aligned_how"] == "vertically" else (0, None), True)
-    if outer == "onto":
-        return Token("onto", (0, 0), len(match[0]) > 2)
-    if outer == "diagonal":
-        vertical, horizontal = groups["dv"] or groups["cv"], groups["dh"] or groups["ch"]
-        return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), groups["d_of"] is not None)
-    if outer == "horizontal":
-        end = groups["h_of"] or ""
-        return Token("loose" if end.strip() == "to" else "direction", _WAYS[groups["h"]], bool(end))
-    if outer == "preposition":
-        return Token("direction", _WAYS[groups["p"]], True)
-    if outer == "vertical":
-        return Token("direction", _WAYS[groups["v"]], groups["v_of"] is not None)
-    if outer == "near":
-        return Token("direction", (None, None), True)
-    if outer == "ordinal":
-        return Token("ordinal", (_ORDINALS[match[0]],))
-    if outer == "number":
-        words = ("two", "three", "four", "five", "six", "seven", "eight")
-        return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
-    return Token("is" if outer == "colon" else outer)
+def _token(board: str, match: re.Match[str]) -> Token:
+    kind = match.lastgroup or ""  # the outermost group: it closes last
+    if kind in BOARD_NOUNS[board]:
+        return _thing(kind, match[0])
+    read = _READ.get(kind)
+    return read(match) if read is not None else _PLAIN[kind]
 
 
 def _thing(name: str, text: str) -> Token:
     label = _LABEL.search(text)
     return Token("thing", (name, f"#{label[1]}" if label else "", bool(_PLURAL.search(text))))
+
+
+def _same(match: re.Match[str]) -> Token:
+    what = match["same_what"]
+    if what == "row" or what.startswith("horizontal"):
+        return Token("direction", (0, None), True)
+    return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), True)
+
+
+def _diagonal(match: re.Match[str]) -> Token:
+    vertical, horizontal = match["dv"] or match["cv"], match["dh"] or match["ch"]
+    return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), match["d_of"] is not None)
+
+
+def _horizontal(match: re.Match[str]) -> Token:
+    end = match["h_of"] or ""
+    return Token("loose" if end.strip() == "to" else "direction", _WAYS[match["h"]], bool(end))
+
+
+def _number(match: re.Match[str]) -> Token:
+    words = ("two", "three", "four", "five", "six", "seven", "eight")
+    return Token("number", (words.index(match[0]) + 2 if match[0] in words else int(match[0][:4]),))
+
+
+_READ: dict[str, Callable[[re.Match[str]], Token]] = {
+    "me": lambda match: Token("thing", ("player", "", False, match[0])),
+    "same": _same,
+    "aligned": lambda match: Token("direction", (None, 0) if match["aligned_how"] == "vertically" else (0, None), True),
+    "onto": lambda match: Token("onto", (0, 0), len(match[0]) > 2),
+    "diagonal": _diagonal,
+    "horizontal": _horizontal,
+    "preposition": lambda match: Token("direction", _WAYS[match["p"]], True),
+    "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
+    "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
+    "number": _number,
+    "with": lambda match: Token("with", (match[0],)),
+}
+_PLAIN = {
+    **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
+    "colon": Token("is"),
+    "skip": Token("skip"),
+    "unit": Token("skip"),
+    "my": Token("owner_of", ("player", "", False)),
+    "near": Token("direction", (None, None), True),
+}
+
+
+class Cursor:
+    """A place in a row of tokens, from which to look around."""
+
+    def __init__(self, words: list[Token]) -> None:
+        self.words = words
+        self.index = 0
+
+    def _next(self, distance: int = 1) -> Token:
+        at = self.index + distance
+        return self.words[at] if at < len(self.words) else Token("end")
+
+    def _next_but(self, *kinds: str) -> Token:
+        return next(
+            (token for token in self.words[self.index + 1 :][:6] if token.kind not in (*kinds, "word")), Token("end")
+        )
+
+    def _previous(self) -> Token:
+        return self._previous_but("the", "a", "ordinal", "all", "number", "word")
+
+    def _previous_but(self, *kinds: str) -> Token:
+        for token in reversed(self.words[max(0, self.index - 6) : self.index]):
+            if token.kind not in (*kinds, "word"):
+                return token
+        return Token("end")

@@ -15,10 +15,7 @@ class AnthropicClient(HttpSdkClient):
     """A model that answers Anthropic's messages."""
 
     def __init__(self, model: str, *, key: str, base_url: str | None, timeout: float) -> None:
-        http = anthropic.DefaultHttpxClient(event_hooks={"response": [self._listen]})
-        limit = anthropic.Timeout(timeout, connect=min(timeout, 10.0))
-        made = anthropic.Anthropic(api_key=key, base_url=base_url, max_retries=0, timeout=limit, http_client=http)
-        super().__init__(anthropic, made, "/v1/messages")
+        super().__init__(anthropic.Anthropic(api_key=key, base_url=base_url), "/v1/messages", timeout)
         self.model = model
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:

@@ -27,15 +27,7 @@ class OpenAIClient(HttpSdkClient):
         timeout: float,
         token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
-        http = openai.DefaultHttpxClient(event_hooks={"response": [self._listen]})
-        made = openai.OpenAI(
-            api_key=key or "none",
-            base_url=base_url,
-            max_retries=0,
-            timeout=openai.Timeout(timeout, connect=min(timeout, 10.0)),
-            http_client=http,
-        )
-        super().__init__(openai, made, "/chat/completions")
+        super().__init__(openai.OpenAI(api_key=key or "none", base_url=base_url), "/chat/completions", timeout)
         self.model, self._token_field = model, token_field
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:

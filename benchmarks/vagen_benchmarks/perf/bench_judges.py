@@ -1,27 +1,47 @@
-"""RuleJudge and LLMJudge's cache. Run by `make perf`."""
+"""RuleJudge, LLMJudge's cache and its overhead. Run by `make perf`."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import itertools
+import json
+import multiprocessing
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
-import vagen_envs  # noqa: F401
+import vagen_envs
 from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
+from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.verdicts import Prompts, read_verdict
-from vagen_rewards.rules import boards, reading
-from vagen_rewards.scores import statements_of
+from vagen_rewards.rules import boards, counting, navigation, primitive_skill, reading, svg
+from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
+ENVS: dict[str, dict[str, Any]] = {
+    "vagen/Sokoban-v0": {},
+    "vagen/FrozenLake-v0": {},
+    "vagen/Navigation-v0": {"observation": "text"},
+    "vagen/PrimitiveSkillPlace-v0": {"observation": "text"},
+    "vagen/SVGReconstruction-v0": {"observation": "text"},
+}
+CACHES = (
+    reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
+    boards._around_player, boards._ranked, counting.facts, navigation._read, navigation._clauses,
+    primitive_skill._points, svg._sentence, svg._clause, svg._match,
+)  # fmt: skip
+"""All that a judge remembers of what was said."""
 
 
+@functools.cache
 def oracle_turns(env_id: str) -> list[Turn]:
     """Turns of true sentences about different levels."""
-    env = gym.make(env_id)
+    env = gym.make(env_id, **ENVS[env_id])
     turns: list[Turn] = []
     for seed in itertools.count():
         env.reset(seed=seed)
@@ -31,23 +51,27 @@ def oracle_turns(env_id: str) -> list[Turn]:
             over = terminated or truncated
             turns.append(info["turn"])
         if len(turns) >= TURNS:
+            env.close()
             return turns
     raise AssertionError
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["converged", "new"])
-@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
+@pytest.mark.parametrize("env_id", ENVS)
 def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
-    """A turn's two statements; `new` forgets every sentence before each round."""
-    turns = oracle_turns(env_id)
+    """A turn's two statements; `new` forgets everything that was said before each round of 300 turns."""
+    try:
+        turns = oracle_turns(env_id)
+    except vagen_envs.errors.VagenError as error:
+        pytest.skip(str(error))
     judge = RuleJudge()
 
     def forget() -> None:
         if not known:
-            for cache in (reading._read_cached, reading._read_sentence, boards._compare_cached):
+            for cache in CACHES:
                 cache.cache_clear()
 
-    benchmark.group = f"{TURNS}+ turns judged, {env_id}, {'converged' if known else 'new'} sentences"
+    benchmark.group = f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
     benchmark.extra_info["at_most_us"] = len(turns) / 20_000 * 1e6
     benchmark.pedantic(lambda: [score_turn(turn, judge) for turn in turns], setup=forget, rounds=15, warmup_rounds=1)
 
@@ -64,3 +88,96 @@ def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
     benchmark.group = "a cached verdict"
     benchmark.extra_info["at_most_us"] = 50
     benchmark(lambda: read_verdict(cache.get(key()) or "", False))
+
+
+# -- LLMJudge beside a bare client --------------------------------------------------------------------
+
+IN_FLIGHT = 32
+REQUESTS = 256
+REPLY = "<think>It fits.</think><answer>YES</answer>"
+
+
+def serve(port: Any, delay: float) -> None:
+    """A model's endpoint in a process of its own, that takes `delay` seconds for each reply."""
+    message = {"role": "assistant", "content": REPLY}
+    body = json.dumps({
+        "id": "x", "object": "chat.completion", "created": 0, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
+    }).encode()  # fmt: skip
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                asked = await reader.readuntil(b"\r\n\r\n")
+                length = next(line for line in asked.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.partition(b":")[2]))
+                await asyncio.sleep(delay)
+                writer.write(head + body)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=256)
+        port.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    ours, its = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(its, 0.05), daemon=True)
+    process.start()
+    yield f"http://127.0.0.1:{ours.recv()}/v1"
+    process.terminate()
+    process.join()
+
+
+def asked_statements() -> list[Statement]:
+    """As many different ones."""
+    state = oracle_turns("vagen/Sokoban-v0")[0].before
+    return [Statement("grounding", f"The box is {i} rows above the player.", state) for i in range(REQUESTS)]
+
+
+def test_in_flight_ours(benchmark: Any, endpoint: str) -> None:
+    """LLMJudge with its prompts, cache file, retries and accounting."""
+    statements = asked_statements()
+    judge = LLMJudge("m", base_url=endpoint, api_key="none", concurrency=IN_FLIGHT)
+
+    def forget() -> None:
+        judge.cache._recent.clear()
+
+    benchmark.group = f"{REQUESTS} verdicts, {IN_FLIGHT} in flight, 50 ms each"
+    benchmark.extra_info["at_most"] = 1.05
+    benchmark.pedantic(lambda: asyncio.run(judge.score_many(statements)), setup=forget, rounds=9, warmup_rounds=2)
+    judge.close()
+
+
+def test_in_flight_theirs(benchmark: Any, endpoint: str) -> None:
+    """The same requests by nothing but the openai client and a semaphore."""
+    import openai
+
+    prompts = Prompts()
+    asked = [prompts.direct(statement, False) for statement in asked_statements()]
+    loop = asyncio.new_event_loop()
+    client = openai.AsyncOpenAI(base_url=endpoint, api_key="none", timeout=30.0, max_retries=0)
+
+    async def ask_all() -> list[str]:
+        slots = asyncio.Semaphore(IN_FLIGHT)
+
+        async def ask(messages: Any) -> str:
+            async with slots:
+                done = await client.chat.completions.create(
+                    model="m", messages=messages, temperature=0.1, max_tokens=512
+                )
+            return done.choices[0].message.content or ""
+
+        return await asyncio.gather(*[ask(messages) for messages in asked])
+
+    benchmark.group = f"{REQUESTS} verdicts, {IN_FLIGHT} in flight, 50 ms each"
+    benchmark.pedantic(lambda: loop.run_until_complete(ask_all()), rounds=9, warmup_rounds=2)
+    loop.run_until_complete(client.close())
+    loop.close()

@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,7 +21,7 @@ from PIL import Image
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.plans import Plan, plan_table
 from vagen_benchmarks.run_folder import Episode, RunFolder
-from vagen_benchmarks.summary import Summary
+from vagen_benchmarks.summary import ERRORS, NOT_OWN, PARTS, Summary, errors_of
 from vagen_envs.core import State
 from vagen_envs.errors import VagenError
 
@@ -29,6 +30,8 @@ CHUNK = 25
 """Episodes a chunk."""
 TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
 """What the page shows of a turn, besides its states."""
+NO_OWN = tuple(sorted(NOT_OWN))
+"""How the metrics begin that have places of their own on the page."""
 LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
@@ -41,11 +44,11 @@ def write_report(run: RunFolder, path: Path | None = None) -> Path:
     path = path or run.report
     part = path.with_name(path.name + ".part")
     before, after = (HERE / "page.html").read_text(encoding="utf-8").split("<!-- data -->")
-    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style, plots, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "plots.js", "page.js"))
     with part.open("w", encoding="utf-8") as out:
         out.write(before.replace("/* style */", style).replace("<!-- title -->", _escape(run.path.resolve().name)))
         _write_data(run, out)
-        out.write(after.replace("/* script */", script))
+        out.write(after.replace("/* script */", f"{plots}\n{script}"))
     part.replace(path)
     return path
 
@@ -80,6 +83,8 @@ def _write_data(run: RunFolder, out: TextIO) -> None:
         "rows": rows,
         "plan": _plan(protocol["plan"], rows),
         "episodes": index,
+        "errors": ERRORS,
+        "judged": run.judged_by(),
         "chunk": CHUNK,
         "start": starts[-1] if starts else None,
         "damaged": run.damaged,
@@ -104,7 +109,9 @@ def _write_chunk(out: TextIO, number: int, episodes: list[dict[str, Any]]) -> No
 
 def _entry(episode: Episode) -> list[Any]:
     """What the list of episodes shows of one, as short as can be: there may be thousands."""
-    problems = sorted({problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]})
+    codes = {problem["code"] for turn in episode.turns for problem in turn["parsed"]["problems"]}
+    endings = {f"ended by {call['ending']}" for call in episode.calls if call and call["ending"] != "stop"}
+    problems = sorted(codes | endings)
     return [
         episode.task,
         episode.agent,
@@ -115,6 +122,7 @@ def _entry(episode: Episode) -> list[Any]:
         round(episode.score, 4),
         len(episode.turns),
         problems,
+        [] if episode.failure else [ERRORS.index(name) for name in ERRORS if name in errors_of(episode)],
     ]
 
 
@@ -124,9 +132,16 @@ def _slim(episode: Episode) -> dict[str, Any]:
     for turn, call in zip(episode.turns, episode.calls, strict=False):
         kept = {name: turn[name] for name in TURN}
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
+        kept["verdicts"] = [_verdict(part, turn["metrics"]) for part in PARTS if f"{part}_reason" in turn["metrics"]]
+        kept["own"] = {name: value for name, value in turn["metrics"].items() if not name.startswith(NO_OWN)}
         turns.append({**kept, "call": call})
     level = episode.turns[0]["level"] if episode.turns else None
     return {"key": episode.key, "level": level, "failure": episode.failure and vars(episode.failure), "turns": turns}
+
+
+def _verdict(part: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """What a judge found of one part of a reply; no value where it failed."""
+    return {"part": part, "value": metrics.get(part), "reason": metrics[f"{part}_reason"]}
 
 
 def _described(state: dict[str, Any]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 const page = JSON.parse(document.getElementById("page").textContent);
 const $ = (selector) => document.querySelector(selector);
 const ROW = 40;
-const episodes = page.episodes.map(([task, agent, seed, repeat, failure, success, score, turns, problems], number) =>
-  ({ number, task, agent, seed, repeat, failure, success, score, turns, problems }));
+const episodes = page.episodes.map(([task, agent, seed, repeat, failure, success, score, turns, problems, errors], number) =>
+  ({ number, task, agent, seed, repeat, failure, success, score, turns, problems, errors: errors.map((i) => page.errors[i]) }));
 const tasks = new Map(page.protocol.tasks.map((task) => [task.label, task]));
 for (const episode of episodes) episode.key = keyOf(episode, episode.agent);
 const byKey = new Map(episodes.map((episode) => [episode.key, episode]));
-let listed = [], current = null, turnAt = 0, drawing = 0;
+let listed = [], current = null, turnAt = 0, drawing = 0, playing = 0;
 
 function keyOf(episode, agent) {
   const again = episode.repeat ? ` #${episode.repeat}` : "";
@@ -21,6 +21,7 @@ function el(tag, props = {}, ...children) {
 }
 const percent = (rate) => (rate === null ? "–" : `${(100 * rate).toFixed(rate > 0 && rate < 0.1 ? 1 : 0)} %`);
 const number = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+const short = (count) => (count < 10000 ? String(count) : count < 1e7 ? `${Math.round(count / 1e3)}k` : `${Math.round(count / 1e6)}M`);
 const outcome = (episode) => (episode.failure ? "failed" : episode.success ? "solved" : "unsolved");
 const outcomeWord = { failed: "failed", solved: "solved", unsolved: "not solved" };
 const bare = (task) => task.replace(/^vagen\//, "");
@@ -34,6 +35,7 @@ function drawTop() {
   $("#facts").textContent = [
     `${episodes.length} episodes`, `split ${split}`, `vagen-envs ${protocol.versions["vagen-envs"]}`,
     `protocol ${protocol.sha256.slice(0, 12)}`, page.start ? page.start.at.slice(0, 16).replace("T", " ") : null,
+    page.judged ? `judged by ${page.judged.judge}` : null,
   ].filter(Boolean).join(" · ");
   const notices = $("#notices");
   const failed = episodes.filter((episode) => episode.failure).length;
@@ -45,12 +47,7 @@ function drawTop() {
 }
 
 function interval(row) {
-  const width = 150, y = 8, x = (rate) => 3 + rate * (width - 6);
-  const shape = (name, attributes) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-    return node;
-  };
+  const width = 110, y = 8, x = (rate) => 3 + rate * (width - 6);
   const svg = shape("svg", { width, height: 16, role: "img" });
   svg.append(shape("rect", { x: 3, y: y - 4, width: width - 6, height: 8, rx: 2, fill: "var(--line)", opacity: 0.6 }));
   if (row.success !== null) {
@@ -64,7 +61,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Well-formed", ...(spent ? ["Tokens in / out", "s / reply"] : []), "Failed", "Episodes", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "s a reply"] : []), "Failed", "Played", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -74,12 +71,14 @@ function drawTable() {
       el("td", { className: "name" }, row.agent),
       el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success)),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
-      ...[number(row.return), number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
-      ...(spent ? [el("td", {}, row.completion_tokens ? `${row.prompt_tokens.toLocaleString("en")} / ${row.completion_tokens.toLocaleString("en")}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
+      el("td", { title: row.played ? `95 % (bootstrap): ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
+      ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
+      ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
+      ...(spent ? [el("td", {}, row.completion_tokens ? `${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", {}, String(row.played)),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
-    tr.onclick = () => { form.task.value = row.task; form.agent.value = row.agent; filter(); show(listed[0]); $("#browser").scrollIntoView({ behavior: "smooth" }); };
+    tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
     last = row.task;
     $("#results tbody").append(tr);
@@ -118,6 +117,16 @@ function drawErrors() {
       el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", {}, name)))),
     el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name" }, row.agent),
       ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", {}, percent(row.pass_at[k] ?? null))))))));
+  drawTurns();
+}
+
+function drawTurns() {
+  const shown = ["well_formed", "valid", "effective"], head = ["Turn", "Played", "Well-formed", "Valid", "Effective", "Reward", ...(page.judged ? ["Grounding", "Prediction"] : [])];
+  const line = (row, each, i) => el("tr", {}, el("td", { className: "name task" }, i ? "" : bare(row.task)), el("td", { className: "name" }, i ? "" : row.agent),
+    el("td", {}, String(i + 1)), el("td", {}, String(each.turns)), ...shown.map((name) => el("td", {}, percent(each[name]))), el("td", {}, number(each.reward)),
+    ...(page.judged ? [each.grounding, each.world_modeling].map((value) => el("td", {}, number(value))) : []));
+  $("#turns div").append(el("table", {}, el("thead", {}, el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...head.map((name) => el("th", {}, name)))),
+    el("tbody", {}, ...page.rows.flatMap((row) => row.by_turn.map((each, i) => line(row, each, i))))));
 }
 
 /* ---- the list --------------------------------------------------------------------------------- */
@@ -129,7 +138,11 @@ function drawFilters() {
   const agents = [...new Set(episodes.map((episode) => episode.agent))];
   fill("task", "all environments", [...new Set(episodes.map((episode) => episode.task))], bare);
   fill("agent", "all agents", agents);
-  fill("problem", "any problem", [...new Set(episodes.flatMap((episode) => [...episode.problems, episode.failure].filter(Boolean)))].sort());
+  const group = (label, values) => values.length && form.problem.append(el("optgroup", { label }, ...values.map((value) => el("option", { value }, value))));
+  fill("problem", "any error", []);
+  group("errors", page.errors.filter((kind) => episodes.some((episode) => episode.errors.includes(kind))));
+  group("problems of replies", [...new Set(episodes.flatMap((episode) => episode.problems))].sort());
+  group("failed by", [...new Set(episodes.map((episode) => episode.failure).filter(Boolean))].sort());
   fill("beside", "nothing beside", agents, (agent) => `beside ${agent}, same seed`);
   form.beside.hidden = agents.length < 2;
   form.oninput = (event) => { event.target.name === "beside" ? show(current, turnAt) : (filter(), listed.includes(current) || show(listed[0])); };
@@ -140,13 +153,14 @@ function filter() {
   listed = episodes.filter((episode) =>
     (!want.task || episode.task === want.task) && (!want.agent || episode.agent === want.agent) &&
     (!want.outcome || outcome(episode) === want.outcome) &&
-    (!want.problem || episode.problems.includes(want.problem) || episode.failure === want.problem) &&
+    (!want.problem || episode.errors.includes(want.problem) || episode.problems.includes(want.problem) || episode.failure === want.problem) &&
     (!want.seed || String(episode.seed) === want.seed.trim()));
   const solved = listed.filter((episode) => episode.success).length;
   $("#count").textContent = `${listed.length} episodes, ${solved} solved`;
   $("#rows").style.height = `${listed.length * ROW}px`;
   for (const tr of document.querySelectorAll("#results tbody tr")) tr.classList.toggle("picked", tr.dataset.cell === `${want.agent}|${want.task}`);
   drawRows();
+  drawPlots();
 }
 function drawRows() {
   const list = $("#list"), first = Math.max(0, Math.floor(list.scrollTop / ROW) - 5);
@@ -154,7 +168,7 @@ function drawRows() {
     const row = el("div", { className: `row${episode === current ? " picked" : ""}`, role: "option" },
       el("span", { className: `dot ${outcome(episode)}`, title: outcomeWord[outcome(episode)] }),
       el("span", {}, bare(episode.task)), el("span", {}, number(episode.score)),
-      el("small", {}, [`seed ${episode.seed}${episode.repeat ? ` #${episode.repeat}` : ""}`, episode.agent, `${episode.turns} turns`, episode.failure || episode.problems.join(", ")].filter(Boolean).join(" · ")));
+      el("small", {}, [`seed ${episode.seed}${episode.repeat ? ` #${episode.repeat}` : ""}`, episode.agent, `${episode.turns} turns`, episode.failure || episode.errors.filter((kind) => kind !== "budget").join(", ")].filter(Boolean).join(" · ")));
     row.style.top = `${(first + i) * ROW}px`;
     row.onclick = () => show(episode);
     return row;
@@ -200,8 +214,13 @@ async function show(episode, turn = 0) {
 
 function panel(episode, data) {
   const state = outcome(episode), at = Math.min(turnAt, data.turns.length - 1), turn = data.turns[at];
+  const play = el("button", { className: "play", title: "play the turns (space)", disabled: data.turns.length < 2 }, playing ? "pause" : "play");
+  play.onclick = () => (playing ? pause() : playOn());
   const link = el("button", { className: "link", title: "copy a link to this turn" }, "copy link");
   link.onclick = () => navigator.clipboard?.writeText(location.href).then(() => { link.textContent = "copied"; });
+  const film = `vagen gif ${page.title} episode.gif -a '${episode.agent}' -e '${episode.task}' --seed ${episode.seed}`;
+  const gif = el("button", { className: "gif", title: `copy the command that makes a GIF of this episode:\n${film}` }, "GIF");
+  gif.onclick = () => navigator.clipboard?.writeText(film).then(() => { gif.textContent = "copied"; });
   const steps = data.turns.map((each, i) => {
     const mark = each.metrics.success ? "good" : each.metrics.action_is_valid ? "" : "bad";
     const button = el("button", { className: i === at ? "now" : "" }, String(i + 1), el("i", { className: mark }));
@@ -213,13 +232,13 @@ function panel(episode, data) {
     el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
     el("p", { className: "meta" }, el("b", {}, episode.agent), ` · return ${number(episode.score)} · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
     data.failure ? el("p", { className: "notice bad" }, el("b", {}, `${data.failure.kind}: `), data.failure.message) : null,
-    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), link),
+    el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
     turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It has no turns."));
 }
 
 function drawTurn(turn, task) {
-  const left = el("div", {}, pictures(turn), el("h3", {}, "Actions"), ...actions(turn), el("h3", {}, "Reward"), rewards(turn));
-  const right = el("div", {}, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), el("h3", {}, "State before and after"), ...states(turn));
+  const left = el("div", {}, pictures(turn), el("h3", {}, "Actions"), ...actions(turn), el("h3", {}, "Reward"), rewards(turn), metrics(turn));
+  const right = el("div", {}, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), verdicts(turn), el("h3", {}, "State before and after"), ...states(turn));
   const asked = el("details", {}, el("summary", {}, "What the agent was shown"), el("pre", {}, turn.observed.text));
   const told = el("details", {}, el("summary", {}, "What it is shown next"), el("pre", {}, turn.result.text));
   const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
@@ -256,6 +275,20 @@ function rewards(turn) {
   const signed = (value) => (value > 0 ? "+" : "") + number(value);
   return el("table", { className: "terms" }, ...turn.rewards.map((term) => el("tr", {}, el("td", {}, term.name.replaceAll("_", " ")), el("td", {}, signed(term.value)))),
     el("tr", {}, el("td", {}, "turn"), el("td", {}, signed(sum))));
+}
+
+function metrics(turn) {
+  const own = Object.entries(turn.own);
+  return own.length ? el("p", { className: "feedback" }, own.map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? number(value, 3) : value}`).join(" · ")) : null;
+}
+
+function verdicts(turn) {
+  if (!turn.verdicts.length) return null;
+  const rows = turn.verdicts.map(({ part, value, reason }) => {
+    const kind = value === null || value === undefined ? "idle" : value >= 0.5 ? "done" : "refused";
+    return el("li", {}, el("span", { className: `chip verdict ${kind}` }, kind === "idle" ? "unscored" : number(value)), el("b", { className: part === "grounding" ? "observation" : "prediction" }, part === "grounding" ? "observation " : "prediction "), reason);
+  });
+  return el("div", {}, el("h3", {}, "Judge"), el("ul", { className: "verdicts" }, ...rows));
 }
 
 /* Problems' spans count code points, JavaScript's strings count UTF-16 units. */
@@ -321,15 +354,32 @@ function states(turn) {
   return grids.length ? [...grids, el("details", {}, el("summary", {}, "Fields"), table)] : [table];
 }
 
+/* ---- playing ---------------------------------------------------------------------------------- */
+
+async function playOn() {
+  const mine = ++playing, episode = current, { turns } = await load(episode);
+  await show(episode, turnAt + 1 < turns.length ? turnAt : 0);
+  const next = async () => {
+    if (playing !== mine || current !== episode) return;
+    if (turnAt + 1 >= turns.length) { pause(); return; }
+    await show(episode, turnAt + 1);
+    setTimeout(next, 900);
+  };
+  setTimeout(next, 900);
+}
+function pause() { playing = 0; show(current, turnAt); }
+
 /* ---- keys and links --------------------------------------------------------------------------- */
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea") || !current) return;
+  if (event.key === " " && !event.target.closest("button, summary")) { event.preventDefault(); playing ? pause() : playOn(); return; }
   const at = listed.indexOf(current);
   const turns = { ArrowLeft: turnAt - 1, ArrowRight: turnAt + 1 }[event.key];
   const rows = { ArrowUp: at - 1, ArrowDown: at + 1, PageUp: Math.max(0, at - 10), PageDown: Math.min(listed.length - 1, at + 10) }[event.key];
   if (turns === undefined && rows === undefined) return;
   event.preventDefault();
+  playing = 0;
   if (turns !== undefined) show(current, turns);
   else if (listed[rows]) show(listed[rows]);
 });
@@ -348,6 +398,7 @@ drawTable();
 drawPlan();
 drawErrors();
 drawFilters();
+$("#plots").addEventListener("toggle", drawPlots);
 filter();
 if (fromLink()) $("#browser").scrollIntoView();
 else show(listed[0]);

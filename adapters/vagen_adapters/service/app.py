@@ -1,0 +1,267 @@
+"""The application: sessions behind HTTP and WebSocket, with a key and limits.
+
+FastAPI and uvicorn, which OpenEnv's server is made of too. OpenEnv's own protocol has no batches, keys,
+leases or step ids, and pictures in base64; adding them to it would be more code than this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from vagen_envs.errors import MissingExtraError
+
+try:
+    from fastapi import FastAPI, Request, WebSocket
+    from fastapi.responses import Response
+    from starlette.requests import ClientDisconnect, HTTPConnection
+    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.websockets import WebSocketDisconnect
+
+    from vagen_adapters.service.messages import STATUS, TRY_AGAIN, VERBS, Refused, read_json
+    from vagen_adapters.service.metrics import Metrics
+    from vagen_adapters.service.sessions import ServiceConfig, Sessions
+except ImportError as error:
+    raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
+
+from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER
+from vagen_adapters.service.host import Answer, Failure, Result
+from vagen_adapters.service.pool import Pool
+
+log = logging.getLogger(__name__)
+
+KNOWN_PICTURES = 512
+"""Pictures that a connection remembers to have sent. The client asks again for one that it lacks."""
+
+
+def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
+    """The application.
+
+    Args:
+        pool: where the environments live. Closed when the application ends.
+        config: what it allows.
+        key: what a client must show as `Authorization: Bearer …`; empty for none.
+    """
+    metrics = Metrics()
+    sockets: set[WebSocket] = set()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.sessions = sessions = Sessions(pool, config, metrics)
+        reaper = asyncio.create_task(_reap(sessions, min(1.0, config.lease / 4)))
+        yield
+        reaper.cancel()
+        await asyncio.to_thread(pool.close)
+
+    app = FastAPI(title="vagen environment service", lifespan=lifespan, docs_url=None, redirect_slashes=False)
+    app.add_middleware(_Gate, key=key, metrics=metrics)
+    app.state.cut_off = lambda _: None
+    app.state.metrics = metrics
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, error: Refused) -> Response:
+        return _failed(error.failure, metrics)
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        draining = app.state.sessions.draining
+        return _json(json.dumps({"status": "ending" if draining else "ok"}).encode(), 503 if draining else 200)
+
+    @app.get("/metrics")
+    async def prometheus() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/environments")
+    async def environments() -> Response:
+        return _json(json.dumps({"env_ids": list(config.env_ids)}).encode())
+
+    @app.get("/v1/pictures/{sha256}")
+    async def picture(sha256: str) -> Response:
+        png = app.state.sessions.png(sha256)
+        if png is None:
+            raise Refused("unknown_picture", f"no session's latest answers show a picture {sha256[:70]!r}")
+        metrics.pictures.inc()
+        return Response(png.data, media_type="image/png", headers={"cache-control": "private, immutable"})
+
+    @app.post("/v1/{do}", openapi_extra=_described())
+    async def post(do: str, request: Request) -> Response:
+        with app.state.sessions.request():
+            data = read_json(await _body(request, config))
+            return _json(_items(await app.state.sessions.handle(do, data.get("items"))))
+
+    @app.websocket("/v1/ws")
+    async def socket(ws: WebSocket) -> None:
+        if len(sockets) >= config.max_connections:
+            await ws.send_denial_response(_failed(Failure("full", f"there are {len(sockets)} connections"), metrics))
+            return
+        sockets.add(ws)
+        try:
+            await ws.accept(headers=[(MOST_HEADER.encode(), str(config.max_request).encode())])
+            await _Talk(ws, app, config, metrics).run()
+        except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
+            app.state.cut_off(ws.client)
+        finally:
+            sockets.discard(ws)
+
+    return app
+
+
+class _Talk:
+    """A WebSocket: requests as JSON text, answered one after the other, each preceded by pictures as binary.
+
+    A picture's frame is its SHA-256 (32 bytes) and the PNG. While a client doesn't read, nothing more is
+    read from it.
+    """
+
+    def __init__(self, ws: WebSocket, app: FastAPI, config: ServiceConfig, metrics: Metrics) -> None:
+        self._ws, self._app, self._config, self._metrics = ws, app, config, metrics
+        self._sent: OrderedDict[str, None] = OrderedDict()
+
+    async def run(self) -> None:
+        """Until the client is gone. Raises TimeoutError if it doesn't read."""
+        while True:
+            message = await self._ws.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            with self._app.state.sessions.request():
+                await self._answer(message.get("text"))
+
+    async def _answer(self, text: str | None) -> None:
+        number: Any = None
+        try:
+            if text is None:
+                raise Refused("bad_request", "a binary frame; requests are JSON as text")
+            data = read_json(text)
+            number = data.get("id")
+            if not isinstance(number, int | str | None):
+                number = None
+                raise Refused("bad_request", "`id` must be a number or a string")
+            if data.get("do") == "picture":
+                await self._send_again(str(data.get("sha256")))
+                said = b"{}"
+            else:
+                results = await self._app.state.sessions.handle(data.get("do"), data.get("items"))
+                await self._send_pictures(results)
+                said = _items(results)
+        except Refused as refused:
+            self._metrics.failures.labels(refused.failure.code).inc()
+            said = _error(refused.failure)
+        head = json.dumps({"id": number}).encode()[:-1]
+        await self._send((head + b", " + said[1:] if len(said) > 2 else head + b"}").decode())
+
+    async def _send_pictures(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if not isinstance(result, Answer) or result.picture is None:
+                continue
+            sha256, data = result.picture
+            if sha256 in self._sent:
+                self._sent.move_to_end(sha256)
+                self._metrics.spared.inc()
+                continue
+            self._sent[sha256] = None
+            if len(self._sent) > KNOWN_PICTURES:
+                self._sent.popitem(last=False)
+            self._metrics.pictures.inc()
+            await self._send(bytes.fromhex(sha256) + data)
+
+    async def _send_again(self, sha256: str) -> None:
+        png = self._app.state.sessions.png(sha256)
+        if png is None:
+            raise Refused("unknown_picture", f"no session's latest answers show a picture {sha256[:70]!r}")
+        self._metrics.pictures.inc()
+        await self._send(bytes.fromhex(sha256) + png.data)
+
+    async def _send(self, data: str | bytes) -> None:
+        async with asyncio.timeout(self._config.patience):
+            await (self._ws.send_text(data) if isinstance(data, str) else self._ws.send_bytes(data))
+
+
+class _Gate:
+    """Refuses who has no key, and pages of other sites in a browser, which can reach loopback too."""
+
+    def __init__(self, app: ASGIApp, key: str, metrics: Metrics) -> None:
+        self._app, self._key, self._metrics = app, key, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        failure = None if scope["type"] == "lifespan" else self._refusal(HTTPConnection(scope))
+        if failure is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await WebSocket(scope, receive, send).send_denial_response(_failed(failure, self._metrics))
+        else:
+            await _failed(failure, self._metrics)(scope, receive, send)
+
+    def _refusal(self, connection: HTTPConnection) -> Failure | None:
+        if "origin" in connection.headers:
+            return Failure("forbidden", "requests of web pages are refused; this service is for programs")
+        if not self._key or connection.url.path == "/healthz":
+            return None
+        shown = connection.headers.get("authorization", "").encode()
+        if hmac.compare_digest(shown, b"Bearer " + self._key.encode()):
+            return None
+        return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
+
+
+async def _reap(sessions: Sessions, seconds: float) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            sessions.expire()
+        except Exception:
+            log.exception("sessions can't be ended")
+
+
+async def _body(request: Request, config: ServiceConfig) -> bytes:
+    """Raises Refused if it is too large or doesn't come. What is too large is read on for a while, and forgotten."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(config.patience):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= config.max_request:
+                    chunks.append(chunk)
+                elif size > 16 * config.max_request:
+                    break
+    except TimeoutError:
+        raise Refused("bad_request", f"the request didn't come within {config.patience:g} s") from None
+    except ClientDisconnect:
+        raise Refused("bad_request", "the client went away") from None
+    if size > config.max_request:
+        raise Refused("too_large", f"the request is larger than {config.max_request} bytes")
+    return b"".join(chunks)
+
+
+def _items(results: Sequence[Result]) -> bytes:
+    bodies = [result.body if isinstance(result, Answer) else _error(result) for result in results]
+    return b'{"items": [' + b", ".join(bodies) + b"]}"
+
+
+def _error(failure: Failure) -> bytes:
+    return json.dumps({"error": {"code": failure.code, "message": failure.message}}).encode()
+
+
+def _failed(failure: Failure, metrics: Metrics) -> Response:
+    metrics.failures.labels(failure.code).inc()
+    headers = {"retry-after": "1"} if failure.code in TRY_AGAIN else {}
+    if failure.code == "too_large":
+        headers["connection"] = "close"
+    return _json(_error(failure), STATUS[failure.code], headers)
+
+
+def _json(data: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(data, status, headers, media_type="application/json")
+
+
+def _described() -> dict[str, Any]:
+    """What a request's body may be, for `/openapi.json`: bodies are read by hand, to bound them."""
+    schemas = [{"type": "object", "title": do, "required": ["items"],
+                "properties": {"items": {"type": "array", "items": kind.model_json_schema()}}}
+               for do, kind in VERBS.items()]  # fmt: skip
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": {"oneOf": schemas}}}}}

@@ -1,0 +1,185 @@
+"""A client of the environment service."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from vagen_adapters.errors import ServiceError
+from vagen_adapters.service.places import Pictures, Reply
+from vagen_envs.errors import MissingExtraError
+
+try:
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, WebSocketException
+    from websockets.sync.client import ClientConnection, connect
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.service.client", "serve", "websockets") from error
+
+KEY_VARIABLE = "VAGEN_SERVE_KEY"
+"""The environment variable that holds the key, at the server and at the client."""
+TRY_AGAIN = frozenset({"busy", "shutting_down"})
+"""Failures of which nothing came, and that pass."""
+TOO_BIG = 1009
+"""WebSocket's code for a message that is too large."""
+MOST_HEADER = "x-vagen-max-request"
+"""In which the server says how many bytes a request may have."""
+ENVELOPE = 1000
+"""Bytes around a request's items, and to spare."""
+MAX_ITEMS = 256
+"""Items of one request; more are sent as several, one after the other."""
+
+
+class Service:
+    """A server's address, and connections to it. Threads may share one; each then talks over its own connection.
+
+    What gets no answer is said again, over a new connection, until `patience` is over: moves are numbered,
+    so the server never plays one twice.
+
+    Args:
+        url: such as `http://127.0.0.1:8765`.
+        key: the server's key; by default from the environment variable `VAGEN_SERVE_KEY`.
+        timeout: seconds to wait for an answer before asking again.
+        patience: seconds to go on trying while the server can't be reached or is busy.
+    """
+
+    def __init__(self, url: str, key: str | None = None, *, timeout: float = 130.0, patience: float = 60.0) -> None:
+        scheme, found, rest = url.rstrip("/").partition("://")
+        if not found or scheme not in ("http", "https"):
+            raise ServiceError("bad_url", f"{url!r} is not an address; write it as http://127.0.0.1:8765")
+        self.url = url
+        self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
+        self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
+        self._timeout, self._patience = timeout, patience
+        self._most = 1 << 20  # bytes of the items of a request, until a server has said how many it takes
+        self._idle: list[ClientConnection] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._pictures = Pictures()
+
+    def ask(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        """Carry out items of one kind, beside each other.
+
+        Raises:
+            ServiceError: the server can't be reached or refuses the request as a whole.
+        """
+        replies: list[Reply] = []
+        first, size = 0, 0
+        for i, item in enumerate(items):  # as many items in a request as the server takes
+            length = len(json.dumps(item)) + 2
+            if i > first and (i - first == MAX_ITEMS or size + length > self._most):
+                replies += self._ask_all(do, items[first:i])
+                first, size = i, 0
+            size += length
+        return replies + (self._ask_all(do, items[first:]) if items else [])
+
+    def _ask_all(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        """Ask until no item is told to try again."""
+        deadline = time.monotonic() + self._patience
+        replies: dict[int, Reply] = {}
+        left = list(range(len(items)))
+        wait = 0.02
+        while True:
+            said = self._retried(do, [items[i] for i in left])
+            replies.update(zip(left, said, strict=True))
+            left = [i for i in left if replies[i].data.get("error", {}).get("code") in TRY_AGAIN]
+            if not left or time.monotonic() > deadline:
+                return [replies[i] for i in range(len(items))]
+            time.sleep(wait)
+            wait = min(2 * wait, 1.0)
+
+    def _retried(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        wait = 0.05
+        deadline = float("inf")  # patience begins with the first failure: a turn may take its time
+        while True:
+            try:
+                return self._talk(do, items)
+            except ServiceError as error:
+                deadline = min(deadline, time.monotonic() + self._patience)
+                if error.code not in TRY_AGAIN or time.monotonic() >= deadline:
+                    raise
+            except (OSError, WebSocketException) as error:  # TimeoutError is an OSError
+                self._refuse_for_good(error)
+                deadline = min(deadline, time.monotonic() + self._patience)
+                if time.monotonic() >= deadline:
+                    why = f"{type(error).__name__}: {error}"
+                    raise ServiceError("unreachable", f"{self.url} gives no answer ({why})") from error
+            time.sleep(wait)
+            wait = min(2 * wait, 2.0)
+
+    def _refuse_for_good(self, error: Exception) -> None:
+        """Raise ServiceError where asking again can't help."""
+        if isinstance(error, InvalidStatus):
+            body = error.response.body or b""
+            try:
+                said = json.loads(body)["error"]
+            except (ValueError, KeyError, TypeError):
+                return
+            if said["code"] not in ("full", *TRY_AGAIN):
+                raise ServiceError(said["code"], said["message"]) from None
+        elif isinstance(error, InvalidHandshake):
+            raise ServiceError("bad_answer", f"{self.url} is not an environment service ({error})") from None
+        elif isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == TOO_BIG:
+            raise ServiceError("too_large", "the request is larger than the server takes") from None
+
+    def _talk(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        connection = self._take()
+        try:
+            said = self._say(connection, {"do": do, "items": items})
+            replies = [Reply(data, None) for data in said["items"]]
+            replies = [self._with_picture(connection, reply) for reply in replies]
+        except BaseException:
+            connection.socket.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+        return replies
+
+    def _say(self, connection: ClientConnection, request: dict[str, Any]) -> dict[str, Any]:
+        text = json.dumps({"id": 1, **request})
+        if len(text) > self._most + ENVELOPE:
+            raise ServiceError("too_large", f"a request of {len(text)} bytes; the server takes {self._most + ENVELOPE}")
+        connection.send(text)
+        deadline = time.monotonic() + self._timeout
+        while True:
+            frame = connection.recv(timeout=max(0.0, deadline - time.monotonic()))
+            if isinstance(frame, bytes):
+                self._pictures.add(frame[:32].hex(), frame[32:])
+                continue
+            said: dict[str, Any] = json.loads(frame)
+            if "error" in said:
+                raise ServiceError(said["error"]["code"], said["error"]["message"])
+            return said
+
+    def _with_picture(self, connection: ClientConnection, reply: Reply) -> Reply:
+        try:
+            return Reply(reply.data, self._pictures.named(reply.data))
+        except KeyError:  # the server sent it once, and it isn't kept any more
+            self._say(connection, {"do": "picture", "sha256": reply.data["picture"]["sha256"]})
+            return Reply(reply.data, self._pictures.named(reply.data))
+
+    def _take(self) -> ClientConnection:
+        with self._lock:
+            if self._pid != os.getpid():  # after a fork, the parent's connections are the parent's
+                self._idle, self._pid = [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        # It lives as long as this object, not as a block of code.
+        opened: ClientConnection = connect(
+            self._address, additional_headers=headers, compression=None, max_size=None, open_timeout=30,
+            proxy=None, ping_interval=20, ping_timeout=20,
+        ).__enter__()  # fmt: skip
+        if opened.response is not None:
+            self._most = int(opened.response.headers.get(MOST_HEADER, self._most + ENVELOPE)) - ENVELOPE
+        return opened
+
+    def close(self) -> None:
+        """Close the connections. The sessions go on until their lease is over."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()

@@ -1,0 +1,121 @@
+"""The environments of one worker, a process or an actor.
+
+Answers are made here, as JSON and PNG, so that whatever stands between a worker and a client only hands
+bytes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_envs.core import Turn, VagenEnv
+from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, SimulatorError, VagenError
+from vagen_envs.pictures import Picture
+
+OPENS = "open"
+
+
+class Call(NamedTuple):
+    """What is asked of a session: `open`, `reset`, `step`, `oracle` or `close`, and the arguments of that."""
+
+    session: str
+    do: str
+    arguments: dict[str, Any]
+
+
+class Answer(NamedTuple):
+    """What came of a call.
+
+    Attributes:
+        body: a JSON object. After `reset` and `step` its `picture` has `sha256` and `shape`, or is null.
+        picture: the SHA-256 of the picture and the picture as PNG.
+    """
+
+    body: bytes
+    picture: tuple[str, bytes] | None = None
+
+
+class Failure(NamedTuple):
+    """A call that wasn't carried out, and what the client is told; `code` is one of `messages.STATUS`."""
+
+    code: str
+    message: str
+
+
+Result = Answer | Failure
+
+
+class EnvHost:
+    """The environments of one worker, each known by its session."""
+
+    def __init__(self) -> None:
+        self._envs: dict[str, VagenEnv] = {}
+
+    def do(self, calls: Sequence[Call]) -> list[Result]:
+        """Carry calls out, in order."""
+        return [self._one(*call) for call in calls]
+
+    def _one(self, session: str, do: str, arguments: dict[str, Any]) -> Result:
+        try:
+            if do != OPENS and session not in self._envs:
+                return Failure("unknown_session", f"no environment is open as session {session!r}; open one")
+            result: Result = getattr(self, f"_{do}")(session, **arguments)
+            return result
+        except EpisodeOverError as error:
+            return Failure("episode_over", str(error))
+        except (ConfigError, MissingExtraError) as error:
+            return Failure("bad_config", str(error))
+        except SimulatorError as error:
+            return Failure("simulator", error.cause)
+        except VagenError as error:
+            return Failure("simulator", str(error))
+        except Exception as error:
+            return Failure("simulator", f"{type(error).__name__}: {error}")
+
+    def _open(self, session: str, env_id: str, options: dict[str, Any]) -> Answer:
+        try:
+            made = gym.make(env_id, disable_env_checker=True, **options)
+        except (gym.error.Error, TypeError) as error:
+            raise ConfigError(f"{env_id}: {error}") from error
+        env = self._envs[session] = cast(VagenEnv, made.unwrapped)
+        space: Any = env.observation_space
+        return _answer(
+            env_id=env.id,
+            system_prompt=env.system_prompt,
+            picture_shape=list(space["image"].shape) if "image" in space.spaces else None,
+            config=dataclasses.asdict(env.config),
+        )
+
+    def _reset(self, session: str, seed: int | None, split: str | None) -> Answer:
+        env = self._envs[session]
+        shown, info = env.reset(seed=seed, options=None if split is None else {"split": split})
+        picture = env.observed.picture
+        return _answer(picture, text=shown["text"], state=info["state"].to_json(), level=info["level"])
+
+    def _step(self, session: str, reply: str) -> Answer:
+        _, reward, _, _, info = self._envs[session].step(reply)
+        turn: Turn = info["turn"]
+        return _answer(turn.result.picture, reward=reward, turn=turn.to_json())
+
+    def _oracle(self, session: str) -> Answer:
+        env = self._envs[session]
+        if not hasattr(env, "level"):
+            raise EpisodeOverError(f"{env.id} has no running episode; call reset() first")
+        return _answer(reply=env.oracle_reply())
+
+    def _close(self, session: str) -> Answer:
+        self._envs.pop(session).close()
+        return _answer()
+
+
+def _answer(picture: Picture | None = None, **body: Any) -> Answer:
+    if picture is None:
+        return Answer(json.dumps({"picture": None, **body}).encode())
+    named = {"sha256": picture.sha256, "shape": list(picture.shape)}
+    return Answer(json.dumps({"picture": named, **body}).encode(), (picture.sha256, picture.png))

@@ -1,0 +1,52 @@
+"""A pool whose workers are processes on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vagen_adapters.service.host import Call, Result
+from vagen_adapters.service.pool import Pool
+from vagen_envs.errors import SimulatorError
+from vagen_envs.workers import TIMEOUT, Worker, WorkerDied
+
+
+class LocalHost:
+    """A worker process on this machine."""
+
+    def __init__(self, timeout: float = TIMEOUT) -> None:
+        self._worker = Worker("an environment", "vagen_adapters.service.worker", timeout=timeout)
+        self.pid = self._worker.process.pid
+        self.where = f"process {self.pid}"
+
+    def do(self, calls: Sequence[Call]) -> list[Result]:
+        try:
+            results: list[Result] = self._worker.call(list(calls))
+        except SimulatorError as error:  # the worker itself is at fault: a host turns everything else into failures
+            raise WorkerDied(f"worker {self.where} broke: {error.cause}", during=True) from error
+        return results
+
+    def is_ready(self) -> bool:
+        return True
+
+    def cause_of_death(self) -> str:
+        if self._worker.process.poll() is None:
+            return ""
+        try:
+            self._worker.call([])
+        except (WorkerDied, SimulatorError) as death:
+            return str(death)
+        raise AssertionError("a process that ended can't answer")
+
+    def close(self) -> None:
+        self._worker.close()
+
+
+def local_pool(
+    size: int = 2, most: int | None = None, *, sessions_each: int = 64, spare_after: float = 60.0,
+    timeout: float = TIMEOUT,
+) -> Pool:  # fmt: skip
+    """A pool of worker processes on this machine.
+
+    A worker that doesn't answer for `timeout` seconds is killed. The rest is as for `Pool`.
+    """
+    return Pool(lambda: LocalHost(timeout), size, most, sessions_each, spare_after)

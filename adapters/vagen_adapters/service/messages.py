@@ -1,0 +1,133 @@
+"""What a client may say, checked at the door."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
+
+from vagen_adapters.service.host import Failure
+
+STATUS = {
+    "bad_request": 400, "unauthorized": 401, "forbidden": 403, "unknown_session": 404, "unknown_picture": 404,
+    "out_of_order": 409, "episode_over": 409, "closed": 410, "expired": 410, "lost": 410, "too_large": 413,
+    "bad_config": 422, "busy": 429, "full": 429, "simulator": 502, "shutting_down": 503,
+}  # fmt: skip
+"""Codes of failures, and the HTTP status of a request that fails as a whole."""
+
+TRY_AGAIN = frozenset({"busy", "full", "shutting_down"})
+"""Nothing was done; the same request may be sent again after a while."""
+
+SERVERS_OWN = ("render_mode", "max_episode_steps", "disable_env_checker", "workers")
+"""Options of `gym.make` that are not a client's business."""
+
+
+class Refused(Exception):  # noqa: N818 - it carries what is told to a client, and isn't an error of ours
+    """A request is refused as a whole."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(code, message)
+
+
+def _any_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("it must be a string")
+    return value
+
+
+AnyText = Annotated[str, PlainValidator(_any_text)]
+"""Pydantic's own strings refuse lone surrogates, which a model can write."""
+
+
+class Item(BaseModel):
+    """What every item has."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    session: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{16,64}$")]
+    """Chosen by the client, unguessable."""
+
+
+class Open(Item):
+    """Make an environment."""
+
+    env_id: str
+    options: dict[str, Any] = {}
+
+
+class Reset(Item):
+    """Begin an episode."""
+
+    move: Annotated[int, Field(ge=1)]
+    """Counts the session's resets and steps from 1. One that is said again is not done again."""
+    seed: Annotated[int, Field(ge=0)] | None = None
+    split: str | None = None
+
+
+class Step(Item):
+    """Play a turn."""
+
+    move: Annotated[int, Field(ge=1)]
+    reply: AnyText
+
+
+VERBS: dict[str, type[Item]] = {
+    "open": Open, "reset": Reset, "step": Step, "oracle": Item, "renew": Item, "close": Item,
+}  # fmt: skip
+_READERS = {do: TypeAdapter(list[kind]) for do, kind in VERBS.items()}  # type: ignore[valid-type]
+
+
+def read_json(data: bytes | str) -> dict[str, Any]:
+    """A request's object. Raises Refused."""
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Refused("bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})") from None
+    if not isinstance(read, dict):
+        raise Refused("bad_request", f"the request is a JSON {type(read).__name__}, not an object")
+    return read
+
+
+def read_items(do: Any, items: Any, most: int) -> Sequence[Any]:
+    """A request's items. Raises Refused."""
+    if do not in VERBS:
+        raise Refused("bad_request", f"unknown request {str(do)[:50]!r}; known: {', '.join(VERBS)}")
+    if not isinstance(items, list) or not items:
+        raise Refused("bad_request", "a request has `items`, a list of at least one")
+    if len(items) > most:
+        raise Refused("too_large", f"{len(items)} items in one request; at most {most}: send several requests")
+    try:
+        return _READERS[do].validate_python(items)
+    except (ValidationError, RecursionError) as error:
+        raise Refused("bad_request", _said(error)) from None
+
+
+def _said(error: ValidationError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "the request is nested too deep"
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, ("items", *first["loc"])))
+    return f"{place}: {first['msg']}" + (f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else "")
+
+
+def refused_options(options: Mapping[str, Any], allow_paths: bool) -> Failure | None:
+    """Why these options can't be taken from a client, if they can't."""
+    for name in options:
+        if name in SERVERS_OWN:
+            return Failure("bad_config", f"option {name!r} is the server's own; leave it out")
+    if not allow_paths and _has_path(options):
+        return Failure(
+            "bad_config",
+            f"an option among {sorted(options)} holds a path; this server opens no files that clients name",
+        )
+    return None
+
+
+def _has_path(value: Any) -> bool:
+    if isinstance(value, str):
+        return "/" in value or "\\" in value or value.startswith(".")
+    if isinstance(value, Mapping):
+        return any(map(_has_path, value.values()))
+    return isinstance(value, list) and any(map(_has_path, value))

@@ -1,0 +1,38 @@
+"""What Prometheus is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The figures of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "do")
+        self.repeats = self._counter("repeated_moves", "Resets and steps that were said again and not done again")
+        self.failures = self._counter("failures", "Items and requests that failed", "code")
+        self.ended = self._counter("ended_sessions", "Sessions that ended", "why")
+        self.pictures = self._counter("pictures_sent", "Pictures that were sent")
+        self.spared = self._counter("pictures_spared", "Pictures that the client had already")
+        self.cut_off = self._counter("connections_cut_off", "Clients that didn't read or say anything in time")
+        self.seconds = Histogram(
+            "vagen_move_seconds", "From a reset's or step's arrival to its answer", registry=self._registry,
+            buckets=SECONDS,
+        )  # fmt: skip
+
+    def _counter(self, name: str, said: str, *labels: str) -> Counter:
+        return Counter(f"vagen_{name}", said, labels, registry=self._registry)
+
+    def watch(self, name: str, said: str, value: Callable[[], float]) -> None:
+        """A figure that is asked for when it is read."""
+        Gauge(f"vagen_{name}", said, registry=self._registry).set_function(value)
+
+    def text(self) -> bytes:
+        """The exposition format."""
+        return generate_latest(self._registry)

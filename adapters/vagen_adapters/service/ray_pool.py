@@ -1,0 +1,117 @@
+"""A pool whose workers are actors of a Ray cluster, on as many machines as that has.
+
+Ray starts the actors, finds machines for them, and, under its autoscaler, more machines when actors find no
+room; it says when one is gone. What follows from that (another actor, on another machine if need be; sessions
+that have ended with a cause; calls in one message) is `pool.Pool`'s, and the same as for processes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from vagen_adapters.service.host import Call, EnvHost, Result
+from vagen_adapters.service.pool import Pool
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.workers import TIMEOUT, WorkerDied
+
+try:
+    import ray
+    from ray.exceptions import GetTimeoutError, RayActorError, RayError
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.service.ray_pool", "ray", "ray") from error
+
+
+PATIENCE = 600.0
+
+
+class RayHost:
+    """One actor.
+
+    Args:
+        options: Ray's for the actor, such as `num_cpus`, `num_gpus`, `resources`, `scheduling_strategy`.
+        timeout: seconds for a message; an actor that doesn't answer is killed.
+        patience: seconds for Ray to find a machine, or to have a new one started.
+    """
+
+    def __init__(self, options: dict[str, Any], timeout: float = TIMEOUT, patience: float = PATIENCE) -> None:
+        self._timeout, self._patience = timeout, patience
+        # Environments are state: an actor that Ray restarted, or a call that it repeated, would be another episode.
+        made = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
+        self._actor = made.remote()
+        self._place = self._actor.place.remote()
+        self.where = "an actor that has no machine yet"
+
+    def do(self, calls: Sequence[Call]) -> list[Result]:
+        try:
+            self._wait_for_place()
+            results: list[Result] = ray.get(self._actor.do.remote(list(calls)), timeout=self._timeout)
+        except GetTimeoutError as error:
+            raise WorkerDied(self._gave_up(), during=True) from error
+        except RayActorError as error:
+            raise WorkerDied(self._why(error), during=True) from error
+        return results
+
+    def cause_of_death(self) -> str:
+        try:
+            if self._place is not None and not ray.wait([self._place], timeout=0)[0]:
+                return ""
+            self._wait_for_place()
+            ray.get(self._actor.do.remote([]), timeout=self._timeout)
+        except GetTimeoutError:
+            return self._gave_up()
+        except RayError as error:
+            return self._why(error)
+        return ""
+
+    def is_ready(self) -> bool:
+        if self._place is not None and ray.wait([self._place], timeout=0)[0]:
+            with contextlib.suppress(RayError):  # it is said when somebody asks it for something
+                self._wait_for_place()
+        return self._place is None
+
+    def _wait_for_place(self) -> None:
+        if self._place is not None:
+            node, self.pid = ray.get(self._place, timeout=self._patience)
+            self.where = f"actor process {self.pid} on node {node}"
+            self._place = None
+
+    def _gave_up(self) -> str:
+        self.close()
+        if self._place is not None:
+            return f"no machine had room for an actor within {self._patience:g} s"
+        return f"{self.where} gave no answer within {self._timeout:g} s and was killed"
+
+    def _why(self, error: RayError) -> str:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return f"{self.where} is gone: {' '.join(lines)[:500]}"
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # it, or the whole cluster, may be gone
+            ray.kill(self._actor)
+
+
+class _Actor(EnvHost):
+    """An `EnvHost` that says where it is."""
+
+    def place(self) -> tuple[str, int]:
+        """The node's address and id, and the process."""
+        import os
+
+        context = ray.get_runtime_context()
+        return f"{ray.util.get_node_ip_address()} ({context.get_node_id()[:8]})", os.getpid()
+
+
+def ray_pool(
+    size: int = 2, most: int | None = None, *, sessions_each: int = 64, spare_after: float = 60.0,
+    timeout: float = TIMEOUT, patience: float = PATIENCE, **options: Any,
+) -> Pool:  # fmt: skip
+    """A pool of actors. `ray.init` comes first; the machines need this package installed.
+
+    Where more actors are wanted than the cluster has room for, Ray's autoscaler (if the cluster has one) starts
+    machines, and ends them when the actors are gone. `timeout` and `patience` are `RayHost`'s, `options` Ray's
+    for each actor, such as `num_cpus`; actors are spread over the machines by default. The rest is as for `Pool`.
+    """
+    options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
+    return Pool(lambda: RayHost(options, timeout, patience), size, most, sessions_each, spare_after)

@@ -1,0 +1,131 @@
+"""The server: the application under uvicorn, with an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from vagen_adapters.errors import ServiceError
+from vagen_envs.errors import MissingExtraError
+
+try:
+    import uvicorn
+    from fastapi import FastAPI
+except ImportError as error:
+    raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
+
+from vagen_adapters.service.app import create_app
+from vagen_adapters.service.client import KEY_VARIABLE
+from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.sessions import ServiceConfig
+
+SILENT_SECONDS = 5.0
+"""After which a connection that hasn't sent a whole request head is cut off."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which finishes turns before it ends, and cuts off who keeps a connection and is silent."""
+
+    def __init__(self, app: FastAPI, config: ServiceConfig, host: str, port: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app, host=host, port=port, log_level="warning", access_log=False, ws="websockets-sansio",
+                ws_max_size=config.max_request, ws_per_message_deflate=False, limit_concurrency=config.max_connections,
+                ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
+            )
+        )  # fmt: skip
+        self._app = app
+        self._silent: dict[Any, int] = {}
+        self._ticks = 0
+        app.state.cut_off = self._cut_off
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, once it has started."""
+        port: int = self.servers[0].sockets[0].getsockname()[1]
+        return port
+
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        await self._app.state.sessions.drain()
+        await super().shutdown(sockets)
+
+    async def on_tick(self, counter: int) -> bool:
+        self._ticks += 1
+        if self._ticks % 10 == 0:  # uvicorn ticks ten times a second
+            self._end_silence()
+        return await super().on_tick(counter)
+
+    def _end_silence(self) -> None:
+        # uvicorn has no time limit for a first request (its HTTP connections have a `cycle` from then on), nor for
+        # a client to read what is left when its connection is closed.
+        waiting = [
+            each
+            for each in self.server_state.connections
+            if getattr(each, "cycle", self) is None or each.transport.is_closing()
+        ]
+        self._silent = {each: self._silent.get(each, self._ticks) for each in waiting}
+        for each, since in self._silent.items():
+            if self._ticks - since >= SILENT_SECONDS * 10:
+                self._abort(each)
+
+    def _cut_off(self, client: Any) -> None:
+        for each in list(self.server_state.connections):
+            if each.client == tuple(client):
+                self._abort(each)
+
+    def _abort(self, connection: Any) -> None:
+        self._app.state.metrics.cut_off.inc()
+        connection.transport.abort()
+
+
+def serve(
+    pool: Pool, config: ServiceConfig, *, host: str = "127.0.0.1", port: int = 8765, key: str = "",
+    started: Callable[[int], object] = lambda _: None,
+) -> None:  # fmt: skip
+    """Serve until an interrupt or SIGTERM, then finish the turns in progress.
+
+    Args:
+        pool: closed at the end.
+        config: what it allows.
+        host: where to listen.
+        port: 0 for any that is free.
+        key: see `create_app`. Needed where others than this machine can connect.
+        started: told the port.
+
+    Raises:
+        ServiceError: it would be open to other machines without a key.
+    """
+    if not key and not _is_loopback(host):
+        pool.close()
+        raise ServiceError("no_key", f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key")
+    _raise_file_limit()
+    server = Server(create_app(pool, config, key), config, host, port)
+
+    async def run() -> None:
+        serving = asyncio.create_task(server.serve())
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if not serving.done():
+            started(server.port)
+        await serving
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(run())
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _raise_file_limit() -> None:
+    """Sockets are files, and the limit that a shell gives is often 1,024."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

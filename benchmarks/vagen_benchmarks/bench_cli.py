@@ -1,0 +1,263 @@
+"""`vagen bench` and `vagen resume`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import typer
+
+from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.output import Bar, err, out, print_plan, print_table
+from vagen_benchmarks.plans import load_plan
+from vagen_benchmarks.protocol import Protocol, Skipped, Task, make_task, make_tasks
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import Outcome, Policy, run
+from vagen_benchmarks.scoring import Scoring, make_scoring
+from vagen_benchmarks.summary import Summary
+from vagen_envs.chat import History
+
+EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """`["max_turns=5", "split=val"]` to keyword options; values are JSON where they can be read as such.
+
+    Raises:
+        ProtocolError: one has no `=`.
+    """
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not name:
+            raise ProtocolError(f"option {pair!r} is not valid: write NAME=VALUE, such as max_turns=5")
+        try:
+            options[name.strip()] = json.loads(value)
+        except ValueError:
+            options[name.strip()] = value
+    return options
+
+
+Names = list[str] | None
+OptionPairs = Annotated[
+    Names, typer.Option("--option", "-o", help="An option of the environments, NAME=VALUE; may be repeated.")
+]
+
+
+def bench(
+    context: typer.Context,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
+    ] = None,
+    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
+    agent: Annotated[
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tracer` (SVG), a model, or PROVIDER:MODEL.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
+    episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Seeds a task; each environment's own number by default."),
+    ] = None,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 0,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each agent plays each seed.")] = 1,
+    strategy: Annotated[Names, typer.Option(help="A reasoning strategy; may be repeated.")] = None,
+    option: OptionPairs = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="The run folder; a run there is resumed. `runs/<time>` by default.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
+    models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling; 0.7 unless the registry says.")] = None,
+    max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
+    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
+    history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a prompt; all by default.")] = None,
+    history_reasoning: Annotated[bool, typer.Option(help="Whether earlier replies keep their reasoning.")] = True,
+    judge: Annotated[
+        str | None, typer.Option(help="Judge what agents say: `rule`, `llm:MODEL` …, as `vagen judge` does.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
+    attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
+    give_up_after: Annotated[int, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")] = 20,
+) -> None:
+    """Play agents on environments and write a report.
+
+    Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
+    A run that stopped goes on with `vagen resume RUN`, or when the same command is given its `--out` folder.
+    """
+    plan = load_plan(protocol) if protocol else None
+    if plan is not None:
+        _refuse_beside_protocol(context)
+        tasks, skipped = plan.tasks()
+    else:
+        tasks, skipped = make_tasks(
+            env or [], strategies=strategy or [], options=parse_options(option or []), split=split,
+            first_seed=first_seed, episodes=episodes,
+        )  # fmt: skip
+    for each in skipped:
+        err.print(f"[yellow]skipped[/] {each.env_id}: ", end="", highlight=False)
+        err.print(each.reason, markup=False, highlight=False)
+    if not tasks:
+        raise ProtocolError("no environment can be made here; see above for what each lacks")
+    asked = Asked(
+        base_url=base_url, timeout=timeout, attempts=attempts,
+        history=plan.history if plan else History(history, history_reasoning),
+        **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
+    )  # fmt: skip
+    own = _baselines(tasks)
+    agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
+    named = {"name": plan.name, **plan.data} if plan else None
+    said = plan.data.get("scoring") if plan else {"judge": judge} if judge else None
+    path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
+    scoring = make_scoring(said)
+    made = Protocol(
+        tuple(tasks), tuple(each.describe() for each in agents), repeats, named, scoring.describe() if scoring else None
+    )
+    how = {
+        "base_url": _without_password(base_url), "models": models and str(models.resolve()), "timeout": timeout,
+        "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
+        "max_tokens": max_total_tokens,
+    }  # fmt: skip
+    raise typer.Exit(_play(_Job(path, made, agents, scoring, skipped, policy, how)))
+
+
+SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
+                    "history", "history_reasoning", "judge")  # fmt: skip
+
+
+def _refuse_beside_protocol(context: typer.Context) -> None:
+    """Raise ProtocolError if an option is given that the protocol file says."""
+    for name in SAID_BY_PROTOCOL:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            option = "--" + name.replace("_", "-")
+            raise ProtocolError(f"{option} is said by the protocol; leave it out, or copy the file and change it there")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A run to be played, and how: `how` is what may change from one call to the next."""
+
+    path: Path
+    protocol: Protocol
+    agents: Sequence[Agent]
+    scoring: Scoring | None
+    skipped: Sequence[Skipped]
+    policy: Policy
+    how: Mapping[str, Any]
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
+    models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight of a model.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request.")] = None,
+    attempts: Annotated[int | None, typer.Option(min=1, help="Requests for one reply.")] = None,
+    give_up_after: Annotated[int | None, typer.Option(min=1, help="Stop when so many in a row have failed.")] = None,
+    max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
+    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
+) -> None:
+    """Go on with a run that stopped, as it was begun; what is said here is changed. Exit codes as of `vagen bench`.
+
+    What was asked for, agents, sampling and environments, is read from the run folder.
+    """
+    run_read = RunFolder(folder)
+    if any(entry["event"] == "rescore" for entry in run_read.journal()):
+        raise RunFolderError(f"{folder} was scored again from another run; resume that one, then rescore it")
+    begun: Mapping[str, Any] = next((each for each in reversed(run_read.journal()) if each["event"] == "asked"), {})
+    changed = {
+        "base_url": base_url, "models": models and str(models), "concurrency": concurrency, "timeout": timeout,
+        "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
+        "max_tokens": max_total_tokens,
+    }  # fmt: skip
+    how = {name: begun.get(name) if value is None else value for name, value in changed.items()}
+    raise typer.Exit(_play(_again(run_read, {name: value for name, value in how.items() if value is not None})))
+
+
+def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
+    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
+    protocol = run_read.protocol
+    tasks = [
+        dataclasses.replace(
+            make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes), label=task.label
+        )
+        for task in protocol.tasks
+    ]
+    asked = {name: how[name] for name in ("base_url", "timeout", "attempts") if name in how}
+    agents: list[Agent] = []
+    for each in protocol.agents:
+        sampling = {name: each.get("sampling", {}).get(name) for name in ("max_tokens", "temperature", "top_p")}
+        history = History(**each["history"]) if "history" in each else History()
+        one = Asked(**asked, **sampling, history=history)
+        agents += make_agents([each["name"]], one, _path(how.get("models")), _baselines(tasks))
+    scoring = make_scoring(protocol.scoring)
+    described = tuple(each.describe() for each in agents)
+    same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
+    tried = {name: how[name] for name in ("concurrency", "give_up_after", "max_dollars", "max_tokens") if name in how}
+    starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
+    skipped = [Skipped(**each) for each in starts[-1]["skipped"]] if starts else []
+    return _Job(run_read.path, same, agents, scoring, skipped, Policy(**tried), how)
+
+
+def _baselines(tasks: Sequence[Task]) -> list[str]:
+    """The agents that the environments offer."""
+    return list(dict.fromkeys(name for task in tasks for name in task.baselines))
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)
+
+
+def _play(job: _Job) -> int:
+    with RunWriter(job.path, job.protocol) as folder:
+        total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
+        done = len(folder.finished)
+        if done:
+            out.print(f"{job.path}: {done} of {total} episodes are there already", highlight=False)
+        folder.note("asked", **job.how)
+        outcome = Outcome()
+        interrupted = False
+        with Bar(total, done) as told:
+            try:
+                outcome = run(
+                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+        report = write_report(folder)
+        summary = Summary()
+        for episode in folder.episodes():
+            summary.add(episode)
+    print_table(summary)
+    if job.protocol.plan:
+        print_plan(job.protocol.plan, summary)
+    if outcome.failed:
+        err.print(f"[red]{outcome.failed} episode(s) failed and have no score[/]; "
+                  f"vagen resume {job.path} plays them again", highlight=False, soft_wrap=True)  # fmt: skip
+    if interrupted or outcome.reason:
+        why = outcome.reason or "interrupted"
+        err.print(f"[red]stopped:[/] {why}; go on with: vagen resume {job.path}", highlight=False, soft_wrap=True)
+    out.print(f"report: {report.resolve()}", highlight=False, soft_wrap=True)
+    if interrupted:
+        return EXIT_INTERRUPTED
+    return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
+
+
+def _without_password(url: str | None) -> str | None:
+    """A URL that may be written down."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -1,0 +1,96 @@
+"""Commands about what is here: environments, models, what they lack, and playing oneself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import gymnasium as gym
+import typer
+from rich.table import Table
+
+import vagen_envs
+from vagen_benchmarks.bench_cli import OptionPairs, parse_options
+from vagen_benchmarks.doctor import examine
+from vagen_benchmarks.models import Registry
+from vagen_benchmarks.output import out
+from vagen_benchmarks.play import play as play_episode
+from vagen_benchmarks.protocol import resolve_id
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import VagenError
+
+
+def envs() -> None:
+    """List the environments, and whether each can be made here."""
+    table = Table(box=None, header_style="bold")
+    for name in ("id", "picture", "turns", "actions", "state"):
+        table.add_column(name, overflow="fold")
+    for env_id in vagen_envs.ENV_IDS:
+        try:
+            env = gym.make(env_id, disable_env_checker=True)
+        except (VagenError, ImportError) as error:
+            table.add_row(env_id, "", "", "", f"[yellow]{_one_line(error)}[/]")
+            continue
+        inner = env.unwrapped
+        assert isinstance(inner, VagenEnv)
+        space = inner.observation_space["image"]  # type: ignore[index]
+        size = f"{space.shape[1]}×{space.shape[0]}"
+        turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
+        table.add_row(env_id, size, turns, inner.grammar.actions.summary(), "[green]ready[/]")
+        env.close()
+    out.print(table)
+
+
+def models(
+    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+) -> None:
+    """List the models that `vagen bench --agent` knows, and whether their keys are set."""
+    table = Table(box=None, header_style="bold")
+    for name in ("name", "provider", "id", "max tokens", "temperature", "$/M in, out", "key"):
+        table.add_column(name, overflow="fold")
+    for name, model in Registry(own).models.items():
+        sampling = model.sampling(None, None)
+        price = f"{model.price[0]:g}, {model.price[1]:g} ({model.price_date})" if model.price else ""
+        provider = model.provider
+        key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
+        heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
+        table.add_row(name, provider.name, model.id, str(sampling.max_tokens), heat, price, key)
+    out.print(table)
+
+
+def _one_line(error: Exception) -> str:
+    return str(error).replace("[", r"\[").replace("\n", " ")
+
+
+def play(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
+    seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
+    split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "train",
+    option: OptionPairs = None,
+) -> None:
+    """Play an episode yourself: by actions, or by whole replies as a model would write them."""
+    options: dict[str, Any] = {"split": split, **parse_options(option or [])}
+    made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
+    try:
+        play_episode(made, seed, out)
+    finally:
+        made.close()
+
+
+def doctor() -> None:
+    """Check what every environment and model needs here, and say what mends what is missing.
+
+    Exit code 1 if an environment can't be played.
+    """
+    table = Table(box=None, show_header=False)
+    for name in ("", "what", "found", "mend"):
+        table.add_column(name, overflow="fold")
+    well = True
+    for finding in examine():
+        well &= finding.ok or not finding.needed
+        mark = "[green]✓[/]" if finding.ok else "[red]✗[/]" if finding.needed else "[yellow]–[/]"
+        mend = "" if finding.ok else finding.mend
+        table.add_row(mark, finding.what, finding.found, mend.replace("[", r"\["))
+    out.print(table)
+    raise typer.Exit(0 if well else 1)

@@ -1,0 +1,73 @@
+"""An endpoint on loopback that answers chat completions after a fixed time: `python -m … .endpoint SECONDS`.
+
+A process of its own, so that its work isn't the runner's. Prints its port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+REPLY = (
+    "<think><observation>The box is above the player.</observation><reasoning>I push it.</reasoning>"
+    "<prediction>The box is on the target.</prediction></think><answer>Up,Left,Down</answer>"
+)
+MESSAGE = {"role": "assistant", "content": REPLY}
+BODY = json.dumps({
+    "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": MESSAGE}],
+    "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
+}).encode()  # fmt: skip
+RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)
+LENGTH = b"content-length:"
+
+
+class Endpoint(asyncio.Protocol):
+    """A connection: whatever is asked is answered alike, `delay` seconds later."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay, self.read = delay, bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each whole request."""
+        self.read += data
+        while (end := self.read.find(b"\r\n\r\n")) >= 0:
+            head = bytes(self.read[:end]).lower()
+            whole = end + 4 + int(head[head.index(LENGTH) + len(LENGTH) :].split(b"\r\n")[0])
+            if len(self.read) < whole:
+                return
+            del self.read[:whole]
+            asyncio.get_running_loop().call_later(self.delay, self.transport.write, RESPONSE)
+
+
+async def serve(delay: float) -> None:
+    """Serve until killed."""
+    server = await asyncio.get_running_loop().create_server(lambda: Endpoint(delay), "127.0.0.1", 0, backlog=512)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+@contextmanager
+def endpoint(delay: float) -> Iterator[str]:
+    """Its URL, while it runs."""
+    command = [sys.executable, "-m", "vagen_benchmarks.perf.endpoint", str(delay)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(float(sys.argv[1])))

@@ -1,0 +1,185 @@
+"""Many sessions at once against `vagen serve`, and what a turn costs: `python -m vagen_benchmarks.perf.service_load`.
+
+Each session has a connection of its own and plays Sokoban with pictures as fast as it is answered, or, with
+`--think`, after a pause like a model's. The client decodes nothing, so that the server is what is measured;
+processor time is read from the processes and doesn't suffer from what else runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from vagen_benchmarks.perf.bench_grids import REPLY
+
+ACTIONS = ("Up", "Down", "Left", "Right")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Load:
+    """What was measured.
+
+    Attributes:
+        waits: seconds from each step's sending to its answer.
+        opened: sessions opened and reset in a second.
+        seconds: of playing.
+        received: bytes.
+        front: processor seconds of the server while playing.
+        workers: those of its workers.
+        session_bytes: by which server and workers together grew for each session that was opened.
+    """
+
+    waits: list[float] = field(default_factory=list)
+    opened: float = 0.0
+    seconds: float = 0.0
+    received: int = 0
+    front: float = 0.0
+    workers: float = 0.0
+    session_bytes: float = 0.0
+
+    def summary(self) -> dict[str, float]:
+        """The figures that are quoted."""
+        turns = len(self.waits)
+        cuts = statistics.quantiles(self.waits, n=100)
+        return {
+            "turns": turns, "turns_per_s": turns / self.seconds, "sessions_opened_per_s": self.opened,
+            "p50_ms": 1e3 * cuts[49], "p99_ms": 1e3 * cuts[98], "front_us_per_turn": 1e6 * self.front / turns,
+            "worker_us_per_turn": 1e6 * self.workers / turns, "bytes_per_turn": self.received / turns,
+            "kib_per_session": self.session_bytes / 1024,
+        }  # fmt: skip
+
+
+class Player:
+    """One session on one connection."""
+
+    def __init__(self, number: int, load: Load) -> None:
+        self._load, self._move = load, 0
+        self._session = f"load-{os.getpid()}-{number:010d}"
+        self._draw = random.Random(number)  # noqa: S311 - not for secrets
+        self._seed = number
+
+    async def open(self, url: str) -> None:
+        """Connect and open."""
+        self._ws: ClientConnection = await connect(url, compression=None, max_size=None, open_timeout=120, proxy=None)
+        await self._ask("open", env_id="vagen/Sokoban-v0", options={})
+        await self._begin()
+
+    async def play(self, until: float, think: float) -> None:
+        """Play until a time of `time.perf_counter`."""
+        while time.perf_counter() < until:
+            if think:
+                await asyncio.sleep(self._draw.expovariate(1 / think))
+            reply = REPLY.format(",".join(self._draw.choices(ACTIONS, k=3)))
+            began = time.perf_counter()
+            turn = (await self._ask("step", move=self._next(), reply=reply))["turn"]
+            self._load.waits.append(time.perf_counter() - began)
+            if turn["terminated"] or turn["truncated"]:
+                await self._begin()
+
+    async def _begin(self) -> None:
+        self._seed += 1_000_000
+        await self._ask("reset", move=self._next(), seed=self._seed)
+
+    def _next(self) -> int:
+        self._move += 1
+        return self._move
+
+    async def _ask(self, do: str, **item: Any) -> Any:
+        await self._ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}))
+        while True:
+            frame = await self._ws.recv()
+            self._load.received += len(frame)
+            if isinstance(frame, str):
+                answer = json.loads(frame)["items"][0]
+                if "error" in answer:
+                    raise RuntimeError(f"{do}: {answer['error']}")
+                return answer
+
+
+async def drive(port: int, pid: int, sessions: int, seconds: float, think: float) -> Load:
+    """Open sessions and play in all of them."""
+    load = Load()
+    players = [Player(number, load) for number in range(sessions)]
+    warm = Player(sessions, load)
+    await warm.open(f"ws://127.0.0.1:{port}/v1/ws")
+    size_before = memory([pid, *children(pid)])
+    began = time.perf_counter()
+    for first in range(0, sessions, 50):
+        await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}/v1/ws") for each in players[first : first + 50]))
+    load.opened = sessions / (time.perf_counter() - began)
+    load.session_bytes = (memory([pid, *children(pid)]) - size_before) / sessions
+    load.received = 0
+    before, workers = processor_seconds([pid]), children(pid)
+    workers_before = processor_seconds(workers)
+    began = time.perf_counter()
+    await asyncio.gather(*(each.play(began + seconds, think) for each in players))
+    load.seconds = time.perf_counter() - began
+    load.front = processor_seconds([pid]) - before
+    load.workers = processor_seconds(workers) - workers_before
+    return load
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def processor_seconds(pids: list[int]) -> float:
+    """User and system time of processes."""
+    total = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICKS
+
+
+def memory(pids: list[int]) -> int:
+    """Resident bytes of processes."""
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
+    """Start the command, drive it, and end it."""
+    command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", "--workers", str(workers),
+               "--max-sessions", str(sessions + 10)]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
+        try:
+            assert server.stdout is not None
+            found = re.search(r"serving on http://[\d.]+:(\d+)", server.stdout.readline())
+            assert found, "the server did not start"
+            return asyncio.run(drive(int(found[1]), server.pid, sessions, seconds, think))
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--think", type=float, default=0.0, help="mean seconds before each reply")
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
+    summary = measure(args.sessions, args.seconds, args.think, args.workers).summary()
+    print(json.dumps({name: round(value, 1) for name, value in summary.items()}, indent=1))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What an agent says it sees and foresees, held against the truth: one true reply and one made up.
+
+Both play the same actions, so the task pays both alike; the terms `grounding` and `world_modeling` tell them apart.
+"""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_rewards import RuleJudge, VisualReasoningReward
+
+
+def main() -> None:
+    env = VisualReasoningReward(gym.make("vagen/Sokoban-v0", split="test"), RuleJudge())
+    for honest in (True, False):
+        env.reset(seed=3)
+        oracle = env.unwrapped
+        actions = oracle.plan()[:3]
+        told = oracle.oracle_reply() if honest else oracle.grammar.render(
+            actions,
+            observation="The box is below and on the right side of the player.",
+            reasoning="I go on.",
+            prediction="The box is on the target.",
+        )  # fmt: skip
+        *_, info = env.step(told)
+        print(told)
+        print({term.name: round(term.value, 3) for term in info["turn"].rewards}, "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Which extras resolve on which Python: prints the table that stands in docs/quickstart.md. Needs `uv` on the PATH.
+
+    python scripts/resolve_extras.py
+
+Only metadata is read; nothing is installed. An extra that resolves may still lack wheels for a platform of yours.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.11", "3.12", "3.13")
+
+
+def main() -> int:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    print("| extra |", " | ".join(PYTHONS), "|")
+    print("|---" * (1 + len(PYTHONS)) + "|")
+    for extra in extras:
+        print(f"| `{extra}` |", " | ".join(resolves(extra, python) for python in PYTHONS), "|", flush=True)
+    return 0
+
+
+def resolves(extra: str, python: str) -> str:
+    """`yes`, or the first line of why not."""
+    command = ["uv", "pip", "compile", "-q", "pyproject.toml", "--extra", extra, "--python-version", python,
+               "--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_28"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return "yes"
+    print(done.stderr, file=sys.stderr)
+    return "no"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Servers for the tests of the environment service: in a thread, where a test needs its insides, or as the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from vagen_adapters.service.app import create_app
+from vagen_adapters.service.local_pool import local_pool
+from vagen_adapters.service.server import Server
+from vagen_adapters.service.sessions import ServiceConfig
+
+SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
+
+
+class Served:
+    """A server in a thread of this process."""
+
+    def __init__(self, pool=None, key="", workers=1, **config):
+        self.pool = pool or local_pool(workers)
+        self.config = ServiceConfig(**config)
+        self.app = create_app(self.pool, self.config, key)
+        self.server = Server(self.app, self.config, "127.0.0.1", 0)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        wait_until(lambda: self.server.started)
+        self.url = f"http://127.0.0.1:{self.server.port}"
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join(60)
+        assert not self.thread.is_alive()
+
+
+class Command:
+    """`vagen serve` in a process of its own."""
+
+    def __init__(self, *arguments, key=""):
+        environment = {**os.environ, "VAGEN_SERVE_KEY": key}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+        )  # fmt: skip
+        self.lines = []
+
+    def __enter__(self):
+        for line in self.process.stdout:
+            self.lines.append(line)
+            found = re.search(r"serving on http://127.0.0.1:(\d+)", line)
+            if found:
+                self.port = int(found[1])
+                self.url = f"http://127.0.0.1:{self.port}"
+                threading.Thread(target=self._read, daemon=True).start()
+                return self
+        raise AssertionError("".join(self.lines))
+
+    def _read(self):
+        self.lines.extend(self.process.stdout)
+
+    @property
+    def workers(self):
+        """The worker processes now."""
+        found = []
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                found += map(int, (task / "children").read_text().split())
+        return sorted(found)
+
+    @property
+    def memory(self):
+        """Resident bytes of the server's process."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(60)
+        finally:
+            self.process.kill()
+
+
+def wait_until(true, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def random_reply(draw):
+    """Replies that move, and some that are nonsense."""
+    if draw.random() < 0.1:
+        return "nonsense \ud800 <answer>"
+    words = [draw.choice(["Up", "Down", "Left", "Right"]) for _ in range(draw.randint(1, 3))]
+    return (f"<think><observation>é</observation><prediction>\U0001f600</prediction></think>"
+            f"<answer>{','.join(words)}</answer>")  # fmt: skip

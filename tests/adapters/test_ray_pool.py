@@ -1,0 +1,196 @@
+"""The pool of Ray actors on a real cluster of several nodes on this machine: killed, cut off, grown."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+pytest.importorskip("ray", reason="needs the extra ray")
+pytest.importorskip("fastapi", reason="needs the extra serve")
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import ray
+from ray.cluster_utils import Cluster
+from service_fixtures import LAKE, SOKOBAN, Served, kill, wait_until
+from service_soak import soak
+
+from vagen_adapters.service.client import Service
+from vagen_adapters.service.places import InPool
+from vagen_adapters.service.ray_pool import ray_pool
+from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_adapters.service.remote_vector import RemoteVectorEnv
+from vagen_envs.errors import SimulatorError
+
+MEMORY = 80_000_000
+QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_timeout_ms": 2000,
+         "health_check_failure_threshold": 4}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A head and a node that stays, with room for four actors."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = paths  # the nodes' processes import what this one does
+    made = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 2, "object_store_memory": MEMORY, "_system_config": QUICK},
+    )
+    try:
+        made.add_node(num_cpus=2, object_store_memory=MEMORY, resources={"stays": 8})
+        ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+        os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+
+@contextlib.contextmanager
+def node(cluster, **resources):
+    """A node more, for a while."""
+    made = cluster.add_node(num_cpus=2, object_store_memory=MEMORY, resources=resources)
+    try:
+        yield made
+    finally:
+        if made in cluster.worker_nodes:
+            cluster.remove_node(made, allow_graceful=False)
+
+
+@contextlib.contextmanager
+def pooled(*args, **kwargs):
+    place = InPool(ray_pool(*args, **kwargs))
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def nodes_of(place):
+    return {re.search(r"\((\w+)\)", host.where)[1] for host in place.pool.hosts}
+
+
+def test_it_plays_as_local_environments_do_on_several_nodes(cluster):
+    with pooled(4) as place:
+        theirs = RemoteVectorEnv(place, SOKOBAN, 8, max_turns=2)
+        ours = [gym.make(SOKOBAN, max_turns=2).unwrapped for _ in range(8)]
+        shown, _ = theirs.reset(seed=3)
+        assert len(nodes_of(place)) == 2
+        for i, env in enumerate(ours):
+            assert np.array_equal(shown["image"][i], env.reset(seed=3 + i)[0]["image"])
+        for _ in range(2):
+            *_, info = theirs.step([env.oracle_reply() for env in ours])
+            for turn, env in zip(info["turn"], ours, strict=True):
+                if turn is not None and env._running:
+                    assert turn == env.step(turn.reply)[4]["turn"]
+        theirs.close()
+
+
+def test_a_killed_actor_ends_its_sessions_with_the_cause(cluster):
+    with pooled(2) as place:
+        envs = [RemoteEnv(place, LAKE) for _ in range(4)]
+        for seed, env in enumerate(envs):
+            env.reset(seed=seed)
+        victim = place.pool.hosts[0].pid
+        kill(victim)
+        ended = []
+        for env in envs:
+            try:
+                env.step("x")
+            except SimulatorError as error:
+                ended.append(str(error))
+                env.reset(seed=1)
+                assert env.step("x")[4]["turn"].index == 0
+        assert len(ended) == 2
+        assert all(f"actor process {victim}" in why for why in ended)
+        assert place.pool.replaced == 1
+
+
+def test_a_node_that_dies_is_survived(cluster):
+    with node(cluster, doomed=2) as doomed, pooled(2, resources={"doomed": 1}, patience=120) as place:
+        envs = RemoteVectorEnv(place, LAKE, 4)
+        envs.reset(seed=0)
+        kept = RemoteEnv(InPool(ray_pool(1, resources={"stays": 1})), LAKE)
+        kept.reset(seed=1)
+        cluster.remove_node(doomed, allow_graceful=False)
+        with node(cluster, doomed=2):  # where the replacements find room
+            wait_until(lambda: place.pool.replaced >= 2)
+            *_, truncated, info = envs.step(["x"] * 4)
+            assert truncated.all()
+            assert all("is gone" in cause for cause in info["simulator_error"])
+            shown, *_, truncated, _ = envs.step(["x"] * 4)
+            assert not truncated.any()
+            local = [gym.make(LAKE).unwrapped for _ in range(4)]
+            for i, env in enumerate(local):
+                env.reset(seed=i)
+                assert np.array_equal(shown["image"][i], env.reset()[0]["image"])  # as if nothing had happened
+        assert kept.step("x")[4]["turn"].index == 0
+        kept._place.close()
+
+
+@pytest.mark.slow
+def test_a_node_that_is_cut_off_is_survived(cluster):
+    """Its processes stand still, as a machine does whose cable was pulled: no connection is closed, nothing answers."""
+    with node(cluster, far=2) as far, pooled(1, resources={"far": 1}, timeout=4.0, patience=120) as place:
+        env = RemoteEnv(place, LAKE)
+        env.reset(seed=1)
+        stopped = [place.pool.hosts[0].pid]
+        stopped += [info.process.pid for kind in far.all_processes.values() for info in kind]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(SimulatorError, match=r"no answer within 4 s|is gone"):
+                env.step("x")
+            assert time.monotonic() - began < 30
+            with node(cluster, far=2):
+                env.reset(seed=1)
+                assert env.step("x")[4]["turn"].index == 0
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.slow
+def test_more_actors_are_started_when_there_is_need_and_wait_for_a_machine(cluster):
+    with node(cluster, arena=1), pooled(
+        1, 2, resources={"arena": 1}, sessions_each=2, spare_after=2.0, patience=120
+    ) as place:  # fmt: skip
+        envs = [RemoteEnv(place, LAKE) for _ in range(3)]  # the third asks for an actor that has no room yet,
+        envs[2].reset(seed=0)  # and plays in the one that there is meanwhile
+        assert [host.is_ready() for host in place.pool.hosts] == [True, False]
+        with node(cluster, arena=1):
+            wait_until(lambda: all(host.is_ready() for host in place.pool.hosts))
+            fourth = RemoteEnv(place, LAKE)
+            fourth.reset(seed=0)
+            assert len(nodes_of(place)) == 2
+            for env in (*envs, fourth):
+                env.close()
+            wait_until(lambda: len(place.pool.hosts) == 1)  # the machine is free again
+
+
+@pytest.mark.slow
+def test_the_server_serves_from_the_cluster(cluster):
+    with Served(pool=ray_pool(2), oracle=True) as served:
+        env, local = RemoteEnv(Service(served.url), SOKOBAN), gym.make(SOKOBAN).unwrapped
+        for each in (env, local):
+            each.reset(seed=1)
+        assert env.step(local.oracle_reply())[4]["turn"] == local.step(local.oracle_reply())[4]["turn"]
+
+
+@pytest.mark.slow
+def test_no_turn_is_lost_or_doubled_while_actors_are_killed(cluster):
+    with pooled(2) as place:
+        soak([place, place], lambda: [host.pid for host in place.pool.hosts if hasattr(host, "pid")], 1_500, 16, 300)

@@ -1,0 +1,90 @@
+"""A real OpenAI-compatible server on loopback, `transformers serve`, with a real if untrained model in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+for module in ("torch", "transformers", "fastapi", "uvicorn"):
+    pytest.importorskip(module)
+
+from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
+from vagen_benchmarks.protocol import Protocol, make_tasks  # noqa: E402
+from vagen_benchmarks.run_folder import RunFolder, RunWriter  # noqa: E402
+from vagen_benchmarks.runner import run  # noqa: E402
+
+START = 120.0
+"""Seconds within which the server must be up."""
+
+
+@pytest.fixture(scope="module")
+def server(weights, tmp_path_factory):
+    """Its URL. It is asked until it is well, and killed in the end."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "transformers.cli.transformers", "serve", str(weights), "--host", "127.0.0.1",
+             "--port", str(port), "--device", "cpu"],
+            stdout=file, stderr=file, env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+    deadline = time.monotonic() + START
+    try:
+        while not _well(port):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _well(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as response:
+            return response.status == 200
+    except OSError:
+        return False
+
+
+def replies(path, name, **asked):
+    (agent,) = make_agents([name], Asked(max_tokens=8, temperature=0.0, **asked))
+    tasks, _ = make_tasks(["sokoban"], episodes=2)
+    with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as folder:
+        outcome = run(folder, [agent])
+    episodes = sorted(RunFolder(path).episodes(), key=lambda episode: episode.seed)
+    assert (outcome.played, outcome.failed) == (2, 0), episodes[0].failure
+    calls = [call for episode in episodes for call in episode.calls]
+    return [turn["reply"] for episode in episodes for turn in episode.turns], calls
+
+
+def test_a_real_server_says_what_its_model_says(server, weights, tmp_path):
+    """Prompt, pictures and sampling arrive: the same weights in this process write the same replies."""
+    served, calls = replies(tmp_path / "served", f"openai:{weights}", base_url=server)
+    own, known = replies(tmp_path / "own", f"transformers:{weights}")
+    assert served == own
+    for call, other in zip(calls, known, strict=True):
+        assert (call["prompt_tokens"], call["completion_tokens"]) == (
+            other["prompt_tokens"],
+            other["completion_tokens"],
+        )
+        assert call["attempts"] == 1
+
+
+def test_a_model_that_the_server_lacks_costs_its_episodes(server, tmp_path):
+    (agent,) = make_agents(["openai:no/such-model"], Asked(base_url=server, attempts=2))
+    tasks, _ = make_tasks(["sokoban"], episodes=1)
+    with RunWriter(tmp_path / "run", Protocol(tuple(tasks), (agent.describe(),))) as folder:
+        outcome = run(folder, [agent])
+    (episode,) = RunFolder(tmp_path / "run").episodes()
+    assert outcome.failed == 1
+    assert episode.failure.kind in ("rejected", "server_error")

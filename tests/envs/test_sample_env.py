@@ -1,0 +1,406 @@
+"""`vagen/Sample-v0`: the contract, generated pictures against what is said of them, rewards as samples weigh them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from scipy import ndimage
+
+pytest.importorskip("math_verify")
+
+import vagen_envs  # noqa: F401
+from vagen_envs.conformance import check
+from vagen_envs.core import State
+from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.sample.boxes import read_boxes
+from vagen_envs.sample.generated import SOURCES, generated_samples
+from vagen_envs.sample.images import SampleImage
+from vagen_envs.sample.reading import write_samples
+from vagen_envs.sample.schema import RewardModel, Sample
+from vagen_envs.sample.scoring import Verdict
+from vagen_envs.sample.shapes import COLOURS
+from vagen_envs.sample.state import SampleState
+from vagen_envs.seeding import HashStream
+
+ID = "vagen/Sample-v0"
+GOLDEN = "d55e8811264c5f8b0c48c88fc49ae5f5279afef73162948e17732a790557bcc5"
+
+
+def make(**options):
+    return gym.make(ID, **options).unwrapped
+
+
+def say(env, answer):
+    return env.grammar.render([answer], observation="a", reasoning="b", prediction="c")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"strategy": "no_think", "observation": "both"},
+        {"strategy": "grounding", "representation": "structured", "observation": "text"},
+        {"strategy": "world_modeling", "layout": "flat", "parsing": "strict"},
+        {"strategy": "grounding_world_modeling", "reasoning": "required"},
+        {"sources": ["vagen/detection"]},
+    ],
+    ids=str,
+)
+def test_it_conforms(options):
+    check(ID, **options)
+
+
+def test_it_conforms_with_a_data_set(tmp_path):
+    pytest.importorskip("pyarrow")
+    write_samples(generated_samples(60), tmp_path / "samples.parquet")
+    check(ID, dataset=str(tmp_path))
+
+
+def test_levels_are_the_golden_ones():
+    """If this fails on purpose, the environment needs a new version: its scores can't be compared any more."""
+    env = make(observation="text")
+    contents = [
+        env.reset(seed=seed, options={"split": split})[1]["level"]["content"]
+        for split in ("train", "val", "test")
+        for seed in range(32)
+    ]
+    assert hashlib.sha256("".join(contents).encode()).hexdigest() == GOLDEN
+
+
+# -- what the pictures show ----------------------------------------------------------------------
+
+
+def seen_shapes(sample):
+    """Colour and box in thousandths of each shape, found in the pixels alone."""
+    pixels = sample.images[0].pixels.astype(int)
+    found = []
+    for name, colour in COLOURS.items():
+        labelled, _ = ndimage.label((np.abs(pixels - colour).sum(axis=2)) < 60)
+        for rows, columns in ndimage.find_objects(labelled):
+            if (rows.stop - rows.start) * (columns.stop - columns.start) >= 80:  # else the edge of another colour
+                found.append((name, columns.start, rows.start, columns.stop, rows.stop))
+    return found
+
+
+def facts_of(sample):
+    shapes = []
+    for fact in sample.facts:
+        _, _, shape = fact.partition(" has a")
+        words, _, box = shape.removeprefix("n").strip().partition(" at ")
+        shapes.append((*words.split(), ast.literal_eval(box)))
+    return shapes
+
+
+@pytest.mark.parametrize("source", ["vagen/counting", "vagen/detection", "vagen/grounding"])
+def test_shapes_are_where_the_facts_say(source):
+    for sample in generated_samples(25, "val", [source]):
+        said = sorted((colour, *(v * 0.224 for v in box)) for colour, _, box in facts_of(sample))
+        seen = sorted(seen_shapes(sample))
+        assert [each[0] for each in said] == [each[0] for each in seen]
+        for one in said:  # sorting by left edges may swap neighbours, so the nearest is taken
+            nearest = min(seen, key=lambda other: sum(abs(a - b) for a, b in zip(one[1:], other[1:], strict=True))
+                          + 1000 * (one[0] != other[0]))  # fmt: skip
+            assert one[0] == nearest[0]
+            assert np.allclose(one[1:], nearest[1:], atol=2.2)  # the tips of a star are thin
+
+
+def test_counts_follow_from_the_facts():
+    for sample in generated_samples(60, "train", ["vagen/counting"]):
+        asked = sample.question.removeprefix("How many ").partition(" are in")[0]
+        words = asked.split()
+        shapes = facts_of(sample)
+        right = sum(
+            (len(words) == 1 or colour == words[0]) and words[-1] in (f"{kind}s", f"{kind}es")
+            for colour, kind, _ in shapes
+        )
+        assert sample.reward_model.answer == str(right)
+        assert right >= 1
+
+
+def test_detected_boxes_are_all_of_the_asked_and_no_other():
+    for sample in generated_samples(60, "train", ["vagen/detection"]):
+        label = sample.question.partition("The label is '")[2].partition("'")[0]
+        right = [[*box] for colour, kind, box in facts_of(sample) if f"{colour} {kind}" == label]
+        said = json.loads(sample.reward_model.answer)
+        assert [each["bbox_2d"] for each in said] == right
+        assert {each["label"] for each in said} == {label}
+        assert 1 <= len(said) <= 10
+
+
+def test_grounded_boxes_are_the_only_ones_that_fit():
+    for sample in generated_samples(80, "train", ["vagen/grounding"]):
+        word, kind = sample.question.removeprefix("Find the ").partition(".")[0].split()
+        own = [(colour, box) for colour, each, box in facts_of(sample) if each == kind]
+        measure = {
+            "largest": lambda box: box[2] - box[0], "smallest": lambda box: box[0] - box[2],
+            "leftmost": lambda box: -box[0] - box[2], "rightmost": lambda box: box[0] + box[2],
+            "topmost": lambda box: -box[1] - box[3], "lowest": lambda box: box[1] + box[3],
+        }.get(word)  # fmt: skip
+        if measure is None:
+            fitting = [box for colour, box in own if colour == word]
+            assert len(fitting) == 1
+            right = fitting[0]
+        else:
+            right = max((box for _, box in own), key=measure)
+        assert json.loads(sample.reward_model.answer)[0]["bbox_2d"] == [*right]
+
+
+def test_sums_are_right_and_drawn():
+    pictures = {}
+    for sample in generated_samples(120, "train", ["vagen/arithmetic"]):
+        text = sample.facts[0].removeprefix("the picture shows ")
+        first, sign, second = text.split()
+        operate = {"+": int.__add__, "−": int.__sub__, "×": int.__mul__}[sign]
+        assert sample.reward_model.answer == str(operate(int(first), int(second)))
+        assert int(sample.reward_model.answer) >= 0
+        pixels = sample.images[0].pixels.astype(int)
+        ink = np.abs(pixels - pixels[0, 0]).sum(axis=2) > 40
+        assert not ink[:, :6].any()
+        assert not ink[:, -6:].any()
+        rows, columns = np.where(ink)
+        crop = ink[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+        assert pictures.setdefault(crop.tobytes(), text) == text  # other signs, another picture
+
+
+def test_all_sources_are_drawn_from_and_few_samples_repeat():
+    samples = list(generated_samples(400))
+    counts = {source: sum(sample.data_source == source for sample in samples) for source in SOURCES}
+    assert min(counts.values()) > 60
+    assert len({sample.extra_info["id"] for sample in samples}) > 390
+
+
+# -- rewards -------------------------------------------------------------------------------------
+
+
+def reset_to(env, source):
+    for seed in range(100):
+        if env.reset(seed=seed)[1]["level"] and env.sample.data_source == source:
+            return
+    raise AssertionError(source)
+
+
+def test_boxes_earn_their_iou_and_a_quarter_of_the_format_a_tag():
+    env = make(sources=["vagen/grounding"], strategy="no_think")
+    env.reset(seed=1)
+    box = read_boxes(env.sample.reward_model.truth)[0]
+    wider = json.dumps([{"bbox_2d": [box.x1, box.y1, box.x2 + 0.1 * (box.x2 - box.x1), box.y2], "label": box.label}])
+    _, reward, terminated, truncated, info = env.step(f"<answer>{wider}</answer>")
+    turn = info["turn"]
+    terms = {term.name: term.value for term in turn.rewards}
+    assert terms == {"accuracy": pytest.approx(0.9 / 1.1), "tag_format": pytest.approx(0.1 * 0.5)}
+    assert reward == pytest.approx(0.9 / 1.1 + 0.05)
+    assert turn.metrics["iou"] == pytest.approx(1 / 1.1)
+    assert (terminated, truncated, turn.success) == (True, False, True)
+
+
+def test_the_threshold_moves_also_in_vector_environments():
+    envs = gym.make_vec(ID, 2, vectorization_mode="async", sources=["vagen/grounding"])
+    try:
+        for threshold, earned in ((0.85, True), (0.95, False)):
+            envs.call("set_iou_threshold", threshold)
+            envs.reset(seed=3)
+            truths = [read_boxes(sample.reward_model.truth)[0] for sample in envs.get_attr("sample")]
+            replies = [
+                "<think>t</think><answer>"
+                + json.dumps([{"bbox_2d": [b.x1, b.y1, b.x2 + 0.1 * (b.x2 - b.x1), b.y2], "label": b.label}])
+                + "</answer>"
+                for b in truths
+            ]
+            _, rewards, terminations, _, _ = envs.step(replies)
+            assert terminations.all()
+            assert ((rewards > 0.5) == earned).all()
+    finally:
+        envs.close()
+    with pytest.raises(ConfigError, match="iou_threshold=0 "):
+        make().set_iou_threshold(0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "accuracy", "tags"),
+    [
+        ("<think>x</think><answer>\\boxed{TRUTH}</answer>", 1, 1.0),
+        ("<think>\\boxed{TRUTH}</think><answer>\\boxed{99}</answer>", 0, 1.0),
+        ("<think>x</think><answer>TRUTH</answer>", 0, 1.0),  # not boxed: no answer
+        ("<answer>\\boxed{TRUTH}</answer>", 0, 0.5),  # free thinking is withheld when malformed
+        ("\\boxed{TRUTH}", 0, 0.0),
+        ("", 0, 0.0),
+    ],
+)
+def test_values_are_right_or_wrong(reply, accuracy, tags):
+    env = make(sources=["vagen/counting"])
+    env.reset(seed=5)
+    turn = env.step(reply.replace("TRUTH", env.sample.reward_model.answer))[4]["turn"]
+    assert turn.metrics["accuracy"] == accuracy
+    assert turn.metrics["tag_format"] == tags
+    assert turn.reward == accuracy  # its format_ratio is 0
+    assert turn.terminated
+
+
+def test_the_feedback_and_the_state_say_what_was_answered():
+    env = make(sources=["vagen/counting"])
+    _, info = env.reset(seed=5)
+    assert info["state"].given is None
+    observation, _, _, _, info = env.step(say(env, "\\boxed{55}"))
+    assert "The answer is wrong" in observation["text"]
+    assert info["state"].given == "\\boxed{55}"
+    assert "the answer given is \\boxed{55}" in info["state"].sentences()
+    state = SampleState("q", ("a", "b"), "3", None)
+    assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert pickle.loads(pickle.dumps(state)) == state
+
+
+def test_neither_picture_nor_text_tells_the_answer_before():
+    for mode in ("image", "text", "both"):
+        env = make(sources=["vagen/detection"], observation=mode)
+        observation, _ = env.reset(seed=2)
+        assert env.sample.reward_model.answer not in observation["text"]
+        assert env.sample.reward_model.answer not in env.system_prompt
+
+
+def test_chance_scores_little():
+    env = make()
+    wins = 0
+    for seed in range(60):
+        env.reset(seed=seed)
+        answer = env.random_actions(HashStream("chance", seed), 1)[0]
+        turn = env.step(say(env, answer))[4]["turn"]
+        assert turn.parsed.format_correct
+        wins += turn.success
+    assert wins < 10
+
+
+# -- data sets and scoring of one's own ----------------------------------------------------------
+
+
+class Echo:
+    """Scores by length."""
+
+    prepared = 0
+
+    def prepare(self):
+        self.prepared += 1
+
+    def score(self, sample, response, iou_threshold):
+        if "break" in response:
+            return Verdict.unscored("out of order")
+        if "raise" in response:
+            raise RuntimeError("worse")
+        return Verdict(0.5, 1.0, response, f"{iou_threshold}", {"length": float(len(response))})
+
+    def reference(self, sample):
+        return f"\\boxed{{{sample.reward_model.truth}}}"
+
+
+def png(width, height):
+    return SampleImage(generated_png(width, height), None, "here")
+
+
+def generated_png(width, height):
+    import io
+
+    from PIL import Image
+
+    data = io.BytesIO()
+    Image.new("RGB", (width, height), (width % 256, 0, 0)).save(data, "PNG")
+    return data.getvalue()
+
+
+def mine(images, number, verifier="mathverify"):
+    prompt = ({"role": "system", "content": "Be kind."}, {"role": "user", "content": f"<image><image> $x {number}?"})
+    return Sample("mine", tuple(images), prompt, "own", RewardModel("7", "7", 2.0, 0.5, verifier))
+
+
+def test_pictures_of_all_sizes_stand_side_by_side(tmp_path):
+    samples = [mine([png(20 + i, 10), png(5, 30)], i) for i in range(40)]
+    write_samples(samples, tmp_path / "a.parquet")
+    env = make(dataset=str(tmp_path))
+    assert env.observation_space["image"].shape == (30, 59 + 8 + 5, 3)
+    observation, _ = env.reset(seed=4)
+    width = env.sample.images[0].size[0]
+    picture = observation["image"]
+    assert (picture[:10, :width] == (width, 0, 0)).all()
+    assert (picture[10:, :width] == 128).all()
+    assert (picture[:, width + 8 : width + 13] == (5, 0, 0)).all()
+    assert observation["text"].startswith("[Question] Be kind.\n $x ")
+    assert observation["text"].count("<image>") == 1
+    _, reward, *_ = env.step(env.oracle_reply())
+    assert reward == 2.5  # α_acc 2 and α_format 0.5
+
+
+def test_scoring_of_ones_own(tmp_path, monkeypatch):
+    module = type(sys)("my_scoring")
+    module.echo = Echo()
+    monkeypatch.setitem(sys.modules, "my_scoring", module)
+    env = make(scoring="my_scoring:echo", iou_threshold=0.7)
+    env.reset(seed=0)
+    turn = env.step(env.oracle_reply())[4]["turn"]
+    assert turn.metrics["accuracy"] == 0.5
+    assert turn.metrics["length"] == len(turn.reply)
+    assert module.echo.prepared == 1
+    for word in ("break", "raise"):
+        env.reset(seed=0)
+        with pytest.raises(SimulatorError, match=r"vagen/Sample-v0 broke: .*(out of order|worse)"):
+            env.step(say(env, f"\\boxed{{{word}}}"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"scoring": "nowhere:x"}, "scoring='nowhere:x' can't be found"),
+        ({"scoring": "vagen_rewards.verifiers:DYNAMIC"}, "it needs the methods prepare, score and reference"),
+        ({"sources": ["vagen/countin"]}, "Did you mean 'vagen/counting'?"),
+        ({"max_turns": 2}, "max_turns=2"),
+        ({"max_side": 0}, "max_side=0"),
+        ({"iou_threshold": 1.5}, "iou_threshold=1.5"),
+    ],
+)
+def test_wrong_options_are_said(options, said):
+    with pytest.raises(ConfigError) as caught:
+        make(**options)
+    assert said in str(caught.value)
+
+
+def test_an_unknown_verifier_and_an_empty_split_are_said(tmp_path):
+    write_samples([mine([], 1, verifier="mathverfy")], tmp_path / "a.parquet")
+    texts = []
+    for split in ("train", "val", "test"):
+        env = make(dataset=str(tmp_path), split=split, observation="text")
+        try:
+            env.reset(seed=0)
+            env.oracle_reply()
+        except (LevelError, ValueError) as error:
+            texts.append(str(error))
+    assert sum("is empty" in text for text in texts) == 2
+    assert sum("unknown verifier 'mathverfy'" in text and "Did you mean 'mathverify'?" in text for text in texts) == 1
+
+
+def test_without_the_extra_one_error_names_it():
+    code = (
+        "import sys; sys.modules['math_verify'] = None\n"
+        "import gymnasium, vagen_envs\n"
+        "from vagen_envs.errors import MissingExtraError\n"
+        "try: gymnasium.make('vagen/Sample-v0')\n"
+        "except MissingExtraError as error: assert 'vagen-envs[verify]' in str(error); print('named')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "named\n"
+
+
+def test_making_it_imports_the_verifiers_and_importing_the_package_does_not():
+    code = (
+        "import sys, gymnasium, vagen_envs\n"
+        "assert 'vagen_rewards' not in sys.modules\n"
+        "import vagen_envs.sample.env\n"
+        "assert 'vagen_rewards' not in sys.modules\n"
+        "gymnasium.make('vagen/Sample-v0')\n"
+        "assert 'vagen_rewards.verifiers' in sys.modules and 'math_verify' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,271 @@
+"""V-Triune's samples as data: what is read, what is refused and how that is said."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from vagen_envs.errors import ConfigError, SampleError
+from vagen_envs.sample import images as images_module
+from vagen_envs.sample.generated import generated_samples
+from vagen_envs.sample.images import SampleImage
+from vagen_envs.sample.reading import load_sample_set, read_samples, write_samples
+from vagen_envs.sample.schema import Sample, sample_from_row
+
+
+def png(colour=(10, 20, 30), size=(6, 4), mode="RGB", form="PNG"):
+    data = io.BytesIO()
+    Image.new(mode, size, colour).save(data, form)
+    return data.getvalue()
+
+
+def row(**changes):
+    made = {
+        "data_source": "mine",
+        "images": [{"bytes": png(), "path": None}],
+        "prompt": [{"role": "user", "content": "<image>\nHow many?"}],
+        "ability": "counting",
+        "reward_model": {
+            "answer": "3", "ground_truth": "3", "accuracy_ratio": 1.0, "format_ratio": 0.0,
+            "verifier": "mathverify", "verifier_parm": {},
+        },
+        "extra_info": {"id": "1"},
+    }  # fmt: skip
+    for name, value in changes.items():
+        if name in made["reward_model"]:
+            made["reward_model"][name] = value
+        else:
+            made[name] = value
+    return made
+
+
+def test_a_row_becomes_a_sample():
+    sample = sample_from_row(row(verifier_parm='{"iou_threshold": 0.5}', ground_truth="<answer> 3 </answer>"))
+    assert sample.question == "How many?"
+    assert sample.reward_model.verifier_parm == {"iou_threshold": 0.5}
+    assert sample.reward_model.truth == "3"
+    assert sample.images[0].size == (6, 4)
+    assert sample_from_row(sample.to_row()).to_row() == sample.to_row()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"data_source": None}, ["data_source=None", "is not a string"]),
+        ({"data_source": " "}, ["data_source=' '", "is empty"]),
+        ({"ability": 3}, ["ability=3", "is not a string", "write it as text"]),
+        ({"prompt": []}, ["prompt=[]", "no user message"]),
+        ({"prompt": "How many?"}, ["prompt='How many?'", "is not a list"]),
+        ({"prompt": [{"role": "human", "content": "x"}]}, ["prompt[0].role='human'", "use one of system, user"]),
+        ({"prompt": [{"role": "user", "content": 5}]}, ["prompt[0].content=5", "is not a string"]),
+        ({"prompt": ["How many?"]}, ["prompt[0]='How many?'", "is not a message"]),
+        ({"reward_model": "3"}, ["reward_model='3'", "is not a mapping"]),
+        ({"ground_truth": ""}, ["reward_model.ground_truth=''", "leave the row out"]),
+        ({"accuracy_ratio": -1.0}, ["reward_model.accuracy_ratio=-1.0", "at least 0"]),
+        ({"accuracy_ratio": float("nan")}, ["reward_model.accuracy_ratio=nan", "finite"]),
+        ({"format_ratio": True}, ["reward_model.format_ratio=True", "is not a weight"]),
+        ({"verifier": None}, ["reward_model.verifier=None", "is not a string"]),
+        ({"verifier_parm": "{"}, ["reward_model.verifier_parm='{'", "is not JSON"]),
+        ({"verifier_parm": [1]}, ["reward_model.verifier_parm=[1]", "is not a dictionary"]),
+        ({"extra_info": {"facts": "a"}}, ["extra_info.facts='a'", "list of strings"]),
+        ({"images": {"bytes": b""}}, ["images=", "is not a list"]),
+        ({"images": [b"GIF87a nonsense"]}, ["images[0]", "not a readable picture"]),
+        ({"images": ["/nowhere/at all.png"]}, ["images[0]='/nowhere/at all.png'", "neither an existing file nor base64"]),
+        ({"images": [None]}, ["images[0]", "not a picture"]),
+        ({"images": [{"bytes": None, "path": "missing.png"}]}, ["images[0]", "missing.png"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_bad_row_is_said_with_field_value_reason_and_mend(changes, said):
+    with pytest.raises(SampleError) as caught:
+        sample_from_row(row(**changes), "data.parquet row 7")
+    for words in ["data.parquet row 7", *said]:
+        assert words in str(caught.value)
+
+
+def test_other_columns_are_passed_over_unless_misspelt():
+    assert sample_from_row(row(split="train", __index_level_0__=7)).data_source == "mine"
+    misspelt = row()
+    misspelt["image"] = misspelt.pop("images")
+    with pytest.raises(SampleError, match=r"row 0: image=.*did you mean 'images'\?"):
+        sample_from_row(misspelt)
+
+
+def test_an_unknown_reward_field_is_said():
+    bad = row()
+    bad["reward_model"]["verifer"] = "x"
+    with pytest.raises(SampleError, match=r"reward_model.verifer='x'.*Did you mean 'verifier'"):
+        sample_from_row(bad)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    field=st.sampled_from(
+        ["data_source", "images", "prompt", "ability", "reward_model", "extra_info", "answer", "ground_truth",
+         "accuracy_ratio", "format_ratio", "verifier", "verifier_parm"]
+    ),
+    value=json_values,
+)  # fmt: skip
+def test_any_value_anywhere_gives_a_sample_or_that_error(field, value):
+    with contextlib.suppress(SampleError):
+        assert isinstance(sample_from_row(row(**{field: value})), Sample)
+
+
+# -- pictures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["bytes", "dict", "path", "dict path", "base64", "data url"])
+def test_pictures_come_in_every_form(form, tmp_path):
+    data = png((200, 0, 0))
+    (tmp_path / "a.png").write_bytes(data)
+    text = base64.b64encode(data).decode()
+    value = {
+        "bytes": data,
+        "dict": {"bytes": data, "path": "gone.png"},
+        "path": "a.png",
+        "dict path": {"bytes": None, "path": str(tmp_path / "a.png")},
+        "base64": text,
+        "data url": f"data:image/png;base64,{text}",
+    }[form]
+    image = SampleImage.read(value, "here", tmp_path)
+    assert image.encoded == data
+    assert image.size == (6, 4)
+    assert (image.pixels == (200, 0, 0)).all()
+
+
+@pytest.mark.parametrize("form", ["JPEG", "WEBP", "GIF", "BMP"])
+def test_formats(form):
+    assert SampleImage.read(png((255, 255, 255), form=form), "here").pixels.shape == (4, 6, 3)
+
+
+def test_what_is_transparent_is_white():
+    assert (SampleImage.read(png((9, 9, 9, 0), mode="RGBA"), "here").pixels == 255).all()
+
+
+def test_a_picture_that_breaks_off_is_said_when_it_is_looked_at():
+    whole = io.BytesIO()
+    noise = np.random.default_rng(1).integers(0, 256, (50, 50, 3), np.uint8)
+    Image.fromarray(noise).save(whole, "PNG")
+    image = SampleImage.read(whole.getvalue()[:2000], "row 3: images[0]")
+    with pytest.raises(SampleError, match=r"row 3: images\[0\].*not a readable picture"):
+        _ = image.pixels
+
+
+def test_huge_pictures_are_refused_by_their_header(monkeypatch):
+    monkeypatch.setattr(images_module, "MOST_PIXELS", 20)
+    with pytest.raises(SampleError, match="6 × 4 pixels, more than the 20"):
+        SampleImage.read(png(), "here")
+
+
+def test_a_file_that_has_gone_is_said(tmp_path):
+    (tmp_path / "a.png").write_bytes(png())
+    image = SampleImage.read("a.png", "row 3", tmp_path)
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(SampleError, match=r"row 3 is .*a\.png"):
+        _ = image.pixels
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def rows_of(samples):
+    return [sample.to_row() for sample in samples]
+
+
+def test_parquet_gives_back_what_was_written(tmp_path):
+    pytest.importorskip("pyarrow")
+    samples = list(generated_samples(300))
+    assert write_samples(samples, tmp_path / "deep" / "a.parquet") == 300
+    assert rows_of(read_samples(tmp_path)) == rows_of(samples)
+
+
+def test_hugging_face_datasets_read_ours_and_we_theirs(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    samples = list(generated_samples(6))
+    write_samples(samples, tmp_path / "a.parquet")
+    table = datasets.Dataset.from_parquet(str(tmp_path / "a.parquet"), cache_dir=str(tmp_path / "cache"))
+    assert table[0]["images"][0].size == (224, 224)  # decoded by itself: the file says that these are pictures
+    table.save_to_disk(str(tmp_path / "saved"))
+    theirs = rows_of(read_samples(tmp_path / "saved"))
+    for one, other in zip(theirs, rows_of(samples), strict=True):
+        assert one == other
+
+
+def test_other_rows_stand_in_jsonl_and_paths_begin_beside_it(tmp_path):
+    (tmp_path / "a.png").write_bytes(png())
+    line = json.dumps(row(images=["a.png"]))
+    (tmp_path / "rows.jsonl").write_text(f"{line}\n\n{line}\n")
+    assert [sample.images[0].size for sample in read_samples(tmp_path / "rows.jsonl")] == [(6, 4)] * 2
+
+
+def test_files_that_are_none_are_said(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(SampleError, match="neither a file nor a folder"):
+        list(read_samples(tmp_path / "no"))
+    with pytest.raises(SampleError, match="has no samples"):
+        list(read_samples(tmp_path))
+    whole = tmp_path / "whole.parquet"
+    write_samples(generated_samples(3), whole)
+    (tmp_path / "half.parquet").write_bytes(whole.read_bytes()[:1000])
+    (tmp_path / "noise.arrow").write_bytes(b"noise" * 100)
+    (tmp_path / "bad.jsonl").write_text('{"data_source": "x"}\n{oops\n')
+    for name, said in [("half.parquet", "half.parquet can't be read"), ("noise.arrow", "noise.arrow can't be read"),
+                       ("bad.jsonl", "bad.jsonl row 0: reward_model=None")]:  # fmt: skip
+        with pytest.raises(SampleError, match=said):
+            list(read_samples(tmp_path / name))
+
+
+def test_a_bad_row_of_a_file_is_named(tmp_path):
+    good, bad = json.dumps(row(images=[])), json.dumps(row(images=[], verifier=""))
+    (tmp_path / "rows.jsonl").write_text("\n".join([good] * 4 + [bad]))
+    with pytest.raises(SampleError, match=r"rows.jsonl row 4: reward_model.verifier=''"):
+        list(read_samples(tmp_path))
+
+
+def test_no_picture_is_in_two_splits_and_order_follows_from_content(tmp_path):
+    lines = [
+        json.dumps(row(images=[base64.b64encode(png((i, 0, 0))).decode()],
+                       prompt=[{"role": "user", "content": f"Question {j}?"}]))
+        for i in range(60) for j in range(3)
+    ]  # fmt: skip
+    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    one.write_text("\n".join(lines))
+    other.write_text("\n".join([*lines[::-1], *lines[:9]]))  # another order, and some twice
+    first, second = (load_sample_set(str(path), (), 64, 1000) for path in (one, other))
+    assert first.name == second.name
+    pictures = {}
+    for split, samples in first.splits.items():
+        assert [sample.content for sample in samples] == [sample.content for sample in second.splits[split]]
+        for sample in samples:
+            assert pictures.setdefault(sample.picture_key, split) == split
+    assert sum(map(len, first.splits.values())) == 180
+    assert all(first.splits.values())
+
+
+def test_what_is_too_large_is_left_out_and_counted(tmp_path):
+    small, large = (base64.b64encode(png(size=size)).decode() for size in ((6, 4), (90, 4)))
+    rows = [
+        row(images=[small] * 2),
+        row(images=[large]),
+        row(images=[small], prompt=[{"role": "user", "content": "x" * 99}]),
+    ]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = load_sample_set(str(tmp_path), (), 64, 50)
+    assert (found.left_out, found.size) == (2, (4, 6 + 8 + 6))
+    with pytest.raises(ConfigError, match=r"no sample left.*sources=\('other',\) of mine"):
+        load_sample_set(str(tmp_path), ("other",), 64, 50)

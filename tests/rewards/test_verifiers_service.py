@@ -1,0 +1,364 @@
+"""The verifier service and its client, with faults that are real: killed processes, closed sockets, garbage, floods."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+pytest.importorskip("math_verify")
+
+from vagen_envs.sample.generated import generated_samples
+from vagen_rewards.errors import VerifierError, VerifierServiceError
+from vagen_rewards.verifiers import VerifierClient, score_many, verifier_named
+from vagen_rewards.verifiers.service import MOST_BYTES, VerifierService
+
+SAMPLES = list(generated_samples(40))
+
+
+def answers(samples):
+    for i, sample in enumerate(samples):
+        answer = verifier_named(sample.reward_model.verifier).reference(sample)
+        yield f"<think>x</think><answer>{answer if i % 3 else answer.replace('1', '2')}</answer>"
+
+
+REPLIES = list(answers(SAMPLES))
+
+
+@pytest.fixture(scope="module")
+def service():
+    with VerifierService(workers=2) as running:
+        yield running
+
+
+@pytest.fixture
+def client(service):
+    return VerifierClient(service.address, wait=0.05)
+
+
+def post(service, body, path="/score", method="POST", headers=None):
+    host = service.address.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    try:
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def alive(service):
+    return service.process.poll() is None and post(service, None, "/health", "GET")[0] == 200
+
+
+# -- the same as without a service ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [7, 1000])
+def test_it_scores_as_here_in_order(service, batch):
+    client = VerifierClient(service.address, batch=batch)
+    expected = score_many(SAMPLES, REPLIES, 0.95)
+    assert client.score_many_sync(SAMPLES, REPLIES, 0.95) == expected
+    assert {verdict.correct for verdict in expected} == {True, False}
+
+
+def test_the_threshold_goes_along(client):
+    sample = next(each for each in SAMPLES if each.data_source == "vagen/grounding")
+    entry = json.loads(sample.reward_model.truth)[0]
+    x1, y1, x2, y2 = entry["bbox_2d"]
+    reply = f"<answer>{json.dumps([{**entry, 'bbox_2d': [x1, y1, x2 + 0.1 * (x2 - x1), y2]}])}</answer>"
+    assert client.score_many_sync([sample], [reply], 0.9)[0].accuracy == pytest.approx(1 / 1.1)
+    assert client.score_many_sync([sample], [reply], 0.95)[0].accuracy == 0
+
+
+def test_many_callers_at_once(client):
+    async def everybody():
+        return await asyncio.gather(*(client.score_many(SAMPLES, REPLIES) for _ in range(6)))
+
+    expected = score_many(SAMPLES, REPLIES)
+    assert asyncio.run(everybody()) == [expected] * 6
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["", "\ud800 lone \udfff", "\0", "x" * 300_000, "\\boxed{" * 500, "<answer>" * 999, "�" * 50, "\\boxed{\ud800}"],
+)
+def test_any_reply_is_scored(client, reply):
+    told = client.score_many_sync(SAMPLES[:6], [reply] * 6)
+    assert told == score_many(SAMPLES[:6], [reply] * 6)
+    assert all(verdict.accuracy == 0 for verdict in told)
+
+
+def test_nothing_is_asked_for_nothing():
+    assert VerifierClient("http://127.0.0.1:9").score_many_sync([], []) == []
+
+
+def test_a_sample_that_cant_be_scored_is_unscored_and_alone(client):
+    bad = dataclasses.replace(SAMPLES[1], reward_model=dataclasses.replace(SAMPLES[1].reward_model, verifier="nobody"))
+    told = client.score_many_sync([SAMPLES[0], bad, SAMPLES[2]], [REPLIES[0], REPLIES[1], REPLIES[2]])
+    assert [verdict.scored for verdict in told] == [True, False, True]
+    assert "unknown verifier 'nobody'" in told[1].reason
+
+
+def test_a_verifier_of_ones_own_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "my_verifiers.py").write_text(
+        "from vagen_rewards.verifiers import Verdict, Verifier, register\n"
+        "class Broken(Verifier):\n"
+        "    name = 'broken'\n"
+        "    def verify(self, sample, response, iou_threshold):\n"
+        "        if response == 'die': raise SystemError('as asked')\n"
+        "        return Verdict(0.25, metrics={'bad': float('nan')} if response == 'nan' else {})\n"
+        "register(Broken())\n"
+    )
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    row = {**SAMPLES[0].to_row(images=False)}
+    row["reward_model"].update(verifier="broken", verifier_parm={})
+    with VerifierService(workers=1, modules=["my_verifiers"]) as own:
+        items = [{"sample": row, "response": word} for word in ("fine", "die", "nan")]
+        status, body = post(own, json.dumps({"items": items}))
+        assert status == 200
+        told = json.loads(body)["verdicts"]
+        assert [verdict["accuracy"] for verdict in told] == [0.25, None, None]
+        assert "as asked" in told[1]["reason"]
+        assert json.loads(post(own, None, "/health", "GET")[1])["verifiers"] == ["broken", "detection", "mathverify"]
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"", 400, "not JSON"),
+        (b"garbage", 400, "not JSON"),
+        (b"\xff\xfe\x00", 400, "not JSON"),
+        (b"[" * 100_000, 400, "not JSON"),
+        (b"[]", 400, 'no list "items"'),
+        (b'{"items": 3}', 400, 'no list "items"'),
+        (b'{"items": [], "iou_threshold": 2}', 400, "iou_threshold=2"),
+        (b'{"items": [], "iou_threshold": NaN}', 400, "iou_threshold=nan"),
+        (b'{"items": [], "iou_threshold": "\xed\xa0\x80"}', 400, ""),
+        (b'{"items": [' + b"0," * 5_000 + b"0]}", 413, "5001 items"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_requests_are_answered(service, body, status, said):
+    told = post(service, body)
+    assert told[0] == status
+    assert said in json.loads(told[1])["error"]
+    assert alive(service)
+
+
+def test_bad_items_are_unscored_one_by_one(service):
+    row = SAMPLES[0].to_row(images=False)
+    items = [None, 3, {}, {"response": 5, "sample": row}, {"response": "x", "sample": 1},
+             {"response": "x", "sample": {**row, "ability": ""}},
+             {"response": "x", "sample": {**row, "images": ["/etc/passwd"]}},
+             {"response": REPLIES[1], "sample": SAMPLES[1].to_row(images=False)}]  # fmt: skip
+    status, body = post(service, json.dumps({"items": items}))
+    verdicts = json.loads(body)["verdicts"]
+    assert status == 200
+    assert [verdict["accuracy"] is not None for verdict in verdicts] == [False] * 6 + [True] * 2
+    assert "ability=''" in verdicts[5]["reason"]
+
+
+def test_ten_megabytes_are_refused_declared_or_not(service):
+    large = b"x" * (10 << 20)
+    assert len(large) > MOST_BYTES
+    for chunked in (False, True):
+        host, port = service.address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as raw:
+            length = b"transfer-encoding: chunked" if chunked else b"content-length: %d" % len(large)
+            raw.sendall(b"POST /score HTTP/1.1\r\nhost: x\r\n" + length + b"\r\n\r\n")
+            try:
+                raw.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(large), large) if chunked else large)
+                first = raw.recv(200)
+            except (ConnectionResetError, BrokenPipeError):
+                first = b""  # it may hang up before all was sent
+        assert first == b"" or b" 413 " in first.splitlines()[0]
+        assert alive(service)
+    status, body = post(service, large)
+    assert (status, b"send it in several" in body) == (413, True)
+
+
+def test_the_client_sends_much_in_several(client):
+    samples, replies = [SAMPLES[0]] * 12, ["y" * (1 << 20)] * 12
+    assert [verdict.accuracy for verdict in client.score_many_sync(samples, replies)] == [0] * 12
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [b"garbage\r\n\r\n", b"\x00" * 5000, b"GET / HTTP/9.9\r\n\r\n", b"POST /score HTTP/1.1\r\ncontent-length: -5\r\n\r\n",
+     b"POST /score HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n{", b"A" * 200_000],
+    ids=lambda value: str(value[:20]),
+)  # fmt: skip
+def test_noise_on_the_socket_does_no_harm(service, noise):
+    host, port = service.address.removeprefix("http://").split(":")
+    for _ in range(3):
+        with socket.create_connection((host, int(port)), timeout=10) as raw, contextlib.suppress(OSError):
+            raw.sendall(noise)
+            raw.settimeout(0.2)
+            raw.recv(100)
+    assert alive(service)
+
+
+def test_wrong_paths_and_methods_are_answered(service):
+    assert post(service, b"", "/nothing")[0] == 404
+    assert post(service, None, "/score", "GET")[0] == 405
+
+
+# -- faults --------------------------------------------------------------------------------------
+
+
+def test_killed_workers_are_replaced(service, client):
+    client.score_many_sync(SAMPLES, REPLIES)
+    out = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(service.process.pid)], capture_output=True, text=True, check=True
+    )
+    pids = [int(word) for word in out.stdout.split()]
+    assert pids
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert client.score_many_sync(SAMPLES, REPLIES) == score_many(SAMPLES, REPLIES)
+
+
+def test_a_service_that_is_killed_and_comes_back_is_waited_for():
+    expected = score_many(SAMPLES, REPLIES)
+    first = VerifierService(workers=1)
+    port = int(first.address.rpartition(":")[2])
+    client = VerifierClient(first.address, batch=5, attempts=40, wait=0.05)
+    told = []
+    asking = threading.Thread(target=lambda: told.extend(client.score_many_sync(SAMPLES * 8, REPLIES * 8)))
+    asking.start()
+    time.sleep(0.3)
+    os.kill(first.process.pid, signal.SIGKILL)
+    first.close()
+    time.sleep(0.3)
+    with VerifierService(port=port, workers=1):
+        asking.join(timeout=120)
+    assert told == expected * 8
+
+
+def test_a_service_that_stays_away_is_an_error():
+    service = VerifierService(workers=1)
+    service.close()
+    client = VerifierClient(service.address, attempts=3, wait=0.01)
+    with pytest.raises(VerifierServiceError, match=r"failed 3 times, the last time so: Connect.*start it again"):
+        client.score_many_sync(SAMPLES[:2], REPLIES[:2])
+
+
+class Faulty:
+    """A server that answers each connection as the next of `says` has it, then forwards to nobody."""
+
+    def __init__(self, says):
+        self.says = list(says)
+        self.asked = 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            said = self.says[min(self.asked, len(self.says) - 1)]
+            self.asked += 1
+            threading.Thread(target=self.answer, args=(connection, said), daemon=True).start()
+
+    def answer(self, connection, said):
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(5)
+            connection.recv(1 << 20)
+            if said == "stall":
+                time.sleep(3)
+            elif said is not None:
+                connection.sendall(said)
+
+
+def http_answer(body, status="200 OK"):
+    return b"HTTP/1.1 %s\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (status.encode(), len(body), body)
+
+
+GOOD = http_answer(b'{"verdicts": [{"accuracy": 1.0, "format": 1.0, "answer": "7", "reason": "", "metrics": {}}]}')
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        None,  # closes without a word
+        "stall",
+        b"garbage\r\n\r\n",
+        GOOD[:60],  # breaks off
+        http_answer(b"oops", "500 Internal Server Error"),
+        http_answer(b"slow down", "429 Too Many Requests"),
+        http_answer(b"<html>a proxy's page</html>"),
+        http_answer(b'{"verdicts": []}'),
+        http_answer(b'{"verdicts": [{"acc": 1}]}'),
+        http_answer(b'{"verdicts": 7}'),
+        http_answer(b"[" * 100_000),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_the_client_asks_again_after_any_fault(fault):
+    server = Faulty([fault, fault, GOOD])
+    client = VerifierClient(server.address, attempts=4, timeout=0.5, wait=0.01)
+    assert client.score_many_sync(SAMPLES[:1], ["x"])[0].accuracy == 1
+    assert server.asked == 3
+    server.socket.close()
+    server = Faulty([fault])
+    client = VerifierClient(server.address, attempts=2, timeout=0.3, wait=0.01)
+    with pytest.raises(VerifierServiceError, match="failed 2 times"):
+        client.score_many_sync(SAMPLES[:1], ["x"])
+    server.socket.close()
+
+
+def test_a_refused_request_is_not_sent_again():
+    server = Faulty([http_answer(b'{"error": "no"}', "400 Bad Request")])
+    with pytest.raises(VerifierError, match=r"refuses the request \(400\)"):
+        VerifierClient(server.address, wait=0.01).score_many_sync(SAMPLES[:1], ["x"])
+    assert server.asked == 1
+    server.socket.close()
+
+
+def test_it_ends_with_the_process_that_started_it():
+    code = (
+        "import os, sys\n"
+        "from vagen_rewards.verifiers.service import VerifierService\n"
+        "print(VerifierService(workers=1).process.pid, flush=True)\n"
+        "os._exit(0)\n"
+    )
+    pid = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("it goes on")
+
+
+def test_what_is_wrong_at_the_start_is_said(service):
+    port = int(service.address.rpartition(":")[2])
+    with pytest.raises(VerifierServiceError, match="in use"):
+        VerifierService(port=port)
+    with pytest.raises(VerifierError, match="must begin with http"):
+        VerifierClient("localhost:80")
+    with pytest.raises(VerifierError, match="at least 1"):
+        VerifierClient("http://x", batch=0)
+    with pytest.raises(VerifierError, match="2 samples and 1 responses"):
+        VerifierClient("http://x").score_many_sync(SAMPLES[:2], ["x"])

@@ -1,0 +1,203 @@
+"""VAGEN's own drawer scene: YCB's apple and a cabinet of PartNet-Mobility, from a folder of ManiSkill's assets.
+
+They may not be shipped and have to be downloaded. A folder is what `MS_ASSET_DIR/data` is to ManiSkill 3:
+
+    assets/mani_skill2_ycb/info_pick_v0.json
+    assets/mani_skill2_ycb/models/013_apple/{collision.ply, textured.obj}
+    partnet_mobility/dataset/1016/{mobility_cvx.urdf or mobility_fixed.urdf, and the meshes it names}
+
+What the skills and the stages have to know (where the handle is, how high the drawer) is measured in the
+meshes. Where the arm, the cabinet and the camera stand and where the apple may lie is as released.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vagen_envs.errors import ConfigError
+
+Vector = tuple[int, int, int]
+
+APPLE, CABINET = "013_apple", "1016"
+STANDS, TURN = (-0.5, -1.0), -math.pi / 2
+"""Where the cabinet's origin is, in metres, and its turn about z, so that its drawers slide out along +y."""
+ARM_X = -500
+NEAR = (-500, -630, 200)
+"""About here is the closed handle of the drawer that is meant; a cabinet has several."""
+OPENED, FARTHEST = 0.6, 250
+"""The drawer starts open by this share of its travel, but not so far that the arm can't get before its handle."""
+BEHIND = 170
+"""The drawer's position is the point this many millimetres behind the handle."""
+PALM = 115
+"""The hand is as wide as this to either side, and mustn't come down on the drawers above."""
+_YCB = Path("assets") / "mani_skill2_ycb"
+_MEND = (
+    "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
+    f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
+    'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCabinet:
+    """The cabinet as it stands in the scene, in millimetres.
+
+    Attributes:
+        assets: the folder.
+        urdf: of the cabinet.
+        scale: of the cabinet, and of the apple.
+        lift: metres by which the cabinet's origin is above the floor, so that it stands on it.
+        joint: the name of the drawer's joint.
+        travel: how far the drawer opens.
+        opened: how far it starts open.
+        closed: where the handle is when the drawer is closed.
+        bottom, top: lowest and highest z of the drawer.
+        apple_scale, apple_density, apple_height: of the apple; the height is its centre's when it lies.
+    """
+
+    assets: str
+    urdf: str
+    scale: float
+    lift: float
+    joint: str
+    travel: int
+    opened: int
+    closed: Vector
+    bottom: int
+    top: int
+    apple_scale: float
+    apple_density: float
+    apple_height: int
+
+    arm_x = ARM_X
+    room = 2 * PALM - 60
+    """Open by less than this many millimetres it doesn't take the apple and the hand."""
+    shut = 100
+    """Closed is open by at most this much: 0.1 m, as released."""
+
+    def key(self) -> tuple[int | str, ...]:
+        """What tells layouts apart: there is one."""
+        return ("published",)
+
+    def box_at(self, opened: int) -> Vector:
+        """The drawer's position."""
+        x, y, z = self.closed
+        return x, y + opened - BEHIND, z
+
+    def handle_at(self, opened: int) -> Vector:
+        """The handle's centre."""
+        x, y, z = self.closed
+        return x, y + opened, z
+
+    def holds(self, apple: Vector, box: Vector) -> bool:
+        """Whether the apple is in the drawer: within 100 mm in x and y, as released, and between bottom and top."""
+        near = abs(apple[0] - box[0]) <= 100 and abs(apple[1] - box[1]) <= 100
+        return near and self.bottom < apple[2] < self.top + self.apple_height
+
+    def drop(self, opened: int) -> Vector:
+        """Where the apple is let go: over the open part of the drawer."""
+        x, y, _ = self.box_at(opened)
+        return x, max(y, self.closed[1] + PALM), self.top + 24
+
+    @property
+    def apple_files(self) -> tuple[str, str]:
+        """The apple's collision mesh and its look."""
+        model = Path(self.assets) / _YCB / "models" / APPLE
+        return str(model / "collision.ply"), str(model / "textured.obj")
+
+
+def read_published(assets: str) -> PublishedCabinet:
+    """Find and measure the assets in a folder. Needs the extra primitive-skill.
+
+    Raises:
+        ConfigError: a file is missing or isn't what it should be; the message says which, and what to do.
+    """
+    folder = Path(assets).expanduser()
+    try:
+        apple = _read_apple(folder / _YCB)
+        urdf = _find_urdf(folder)
+        return PublishedCabinet(assets=str(folder), urdf=str(urdf), **_measure(urdf), **apple)
+    except FileNotFoundError as error:
+        raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_MEND}") from error
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"assets={assets!r} is not valid: its files can't be read ({why}). {_MEND}") from error
+
+
+def _read_apple(ycb: Path) -> dict[str, Any]:
+    info = json.loads((ycb / "info_pick_v0.json").read_text(encoding="utf-8"))[APPLE]
+    for name in ("collision.ply", "textured.obj"):
+        (ycb / "models" / APPLE / name).open("rb").close()
+    scale = float(info.get("scales", [1.0])[0])
+    height = -float(info["bbox"]["min"][2]) * scale
+    return {"apple_scale": scale, "apple_density": float(info.get("density", 1000)),
+            "apple_height": round(height * 1000)}  # fmt: skip
+
+
+def _find_urdf(folder: Path) -> Path:
+    model = folder / "partnet_mobility" / "dataset" / CABINET
+    urdf = model / "mobility_cvx.urdf"
+    if not urdf.is_file():
+        urdf = model / "mobility_fixed.urdf"
+        urdf.open("rb").close()
+    return urdf
+
+
+def _measure(urdf: Path) -> dict[str, Any]:
+    """Put the cabinet where it stands, closed, and find the drawer that is meant."""
+    from mani_skill import PACKAGE_ASSET_DIR
+    from sapien.wrapper.urchin import URDF  # what SAPIEN's own loader reads it with
+
+    about = PACKAGE_ASSET_DIR / "partnet_mobility" / "meta" / "info_cabinet_drawer_train.json"
+    scale = float(json.loads(about.read_text())[CABINET]["scale"])
+    robot = URDF.load(str(urdf), lazy_load_meshes=True)
+    slides = [joint for joint in robot.joints if joint.joint_type == "prismatic"]
+    closed = {joint.name: float(joint.limit.lower) for joint in slides}
+    frames = robot.link_fk(cfg=closed, use_names=True)
+    # Made so that its lowest point is on the floor, as ManiSkill places these cabinets.
+    parts = {link.name: _points(link, frames[link.name], scale) for link in robot.links}
+    lift = -min(float(points[:, 2].min()) for named in parts.values() for points in named.values())
+    found: list[tuple[float, dict[str, Any]]] = []
+    for joint in slides:
+        named = parts[joint.child]
+        handles = [points for name, points in named.items() if "handle" in name]
+        if not handles:
+            continue
+        low, high = _bounds(handles, lift)
+        bottom, top = (ends[2] for ends in _bounds(list(named.values()), lift))
+        handle = tuple(round((a + b) / 2) for a, b in zip(low, high, strict=True))
+        travel = round((float(joint.limit.upper) - float(joint.limit.lower)) * scale * 1000)
+        found.append((math.dist(handle, NEAR), {
+            "scale": scale, "lift": lift, "joint": joint.name, "travel": travel, "closed": handle,
+            "opened": min(round(OPENED * travel), FARTHEST), "bottom": round(bottom), "top": round(top),
+        }))  # fmt: skip
+    if not found:
+        raise ValueError(f"{urdf} has no sliding part with a visual named handle")
+    return min(found, key=lambda each: each[0])[1]
+
+
+def _points(link: Any, frame: NDArray[np.float64], scale: float) -> dict[str, NDArray[np.float64]]:
+    """The corners of a link's visual meshes, by their names, in metres, the cabinet's origin at z = 0."""
+    cos, sin = math.cos(TURN), math.sin(TURN)
+    turn = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+    named: dict[str, NDArray[np.float64]] = {}
+    for i, visual in enumerate(link.visuals):
+        mesh = visual.geometry.mesh
+        size = np.ones(3) if mesh.scale is None else mesh.scale
+        corners = np.concatenate([np.asarray(each.vertices) for each in mesh.meshes]) * size
+        matrix = frame @ visual.origin
+        placed = (corners @ matrix[:3, :3].T + matrix[:3, 3]) * scale
+        named[f"{visual.name} {i}"] = placed @ turn.T + (*STANDS, 0)
+    return named
+
+
+def _bounds(points: list[NDArray[np.float64]], lift: float) -> tuple[Any, Any]:
+    every = (np.concatenate(points) + np.array((0, 0, lift))) * 1000
+    return every.min(0), every.max(0)

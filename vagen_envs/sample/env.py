@@ -1,0 +1,229 @@
+"""`vagen/Sample-v0`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vagen_envs.actions import Action, ActionGrammar
+from vagen_envs.config import EnvConfig
+from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.parsing import ParsedTurn, Strategy
+from vagen_envs.pictures import Picture
+from vagen_envs.sample.answer import AnswerText
+from vagen_envs.sample.boxes import NotBoxesError, read_boxes
+from vagen_envs.sample.generated import VERSION, generate
+from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
+from vagen_envs.sample.schema import Sample
+from vagen_envs.sample.scoring import Verdict, find_scoring
+from vagen_envs.sample.shapes import SIDE
+from vagen_envs.sample.state import SampleState
+from vagen_envs.seeding import HashStream, Split, content_hash
+
+LONGEST_QUESTION = 12_000
+"""Characters; an observation's text has room for no more beside the format."""
+
+_GREY = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleConfig(EnvConfig):
+    """Options of `vagen/Sample-v0`. The reply is V-Triune's: a thought, then the answer."""
+
+    level_fields: ClassVar[tuple[str, ...]] = ("dataset", "sources", "max_side")
+
+    dataset: str = "generated"
+    """`generated` (drawn from the seed by this package), or a file or folder in the schema of V-Triune's figure 9;
+    see `read_samples`."""
+    sources: tuple[str, ...] = ()
+    """The data sources that are played; all if empty."""
+    max_side: int = 1024
+    """Samples of a data set whose pictures, side by side, are larger than this in pixels are left out: each
+    observation is as large as the largest."""
+    scoring: str = "vagen_rewards.verifiers:SCORING"
+    """Where the verifiers are, as `module:attribute`; any `vagen_envs.sample.scoring.Scoring` will do."""
+    iou_threshold: float = 0.85
+    """ε of V-Triune's equation 3, where the sample doesn't say its own; the first of its dynamic schedule. A trainer
+    moves it by `set_iou_threshold`."""
+    strategy: Strategy = "free_think"
+    separator: str = "~~"
+    max_actions_per_turn: int = 1
+    max_turns: int = 1
+    format_reward: float = 0.0
+    """A sample weighs its format itself (`format_ratio`); this would come on top."""
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(1 <= self.max_side <= 4096, "max_side", "from 1 to 4096 pixels")
+        self.require(0 < self.iou_threshold <= 1, "iou_threshold", "above 0 and at most 1")
+        self.require(self.max_turns == 1, "max_turns", "1: a sample is one turn")
+
+    def level_key(self) -> dict[str, Any]:
+        """Levels depend on what the samples are, not on the path where they lie."""
+        key = EnvConfig.level_key(self)
+        if self.dataset == "generated":
+            return {"dataset": "generated", "version": VERSION, "sources": self.sources}
+        return {**key, "dataset": _sample_set(self).name}
+
+
+def _sample_set(config: SampleConfig) -> SampleSet:
+    return load_sample_set(config.dataset, config.sources, config.max_side, LONGEST_QUESTION)
+
+
+class SampleEnv(VagenEnv):
+    r"""A question about pictures, answered in one turn and rewarded as its sample says (V-Triune, section 3).
+
+    Action: `\boxed{…}` or a list of boxes. Reward terms: `accuracy`, α_acc · R_acc, and `tag_format`,
+    α_format · R_format, with the sample's own weights; `tag_format` is given for malformed replies too, as
+    equation 2 has it, so it isn't the `format` of the other environments. The episode is over with the
+    reply, `terminated`: right, or lost for good. It is never truncated, as no value is left to be had.
+
+    The verifiers are in `vagen_rewards`, which this package may not import. So, as Gymnasium finds an
+    environment by the string of its entry point, this environment finds its scoring by the string of the
+    option `scoring`, when it is made. A user's own scoring goes the same way.
+
+    Metrics of a turn: `accuracy`, `tag_format`, `data_source`, and the verifier's own, such as `iou`, but for
+    those at a threshold (`iou@50`), which `source_metrics` of `vagen_rewards.verifiers` gives.
+
+    Version history:
+        v0: first release.
+    """
+
+    id = "vagen/Sample-v0"
+    config_class = SampleConfig
+    prompt_folder = "sample"
+    field_names = ("question",)
+    config: SampleConfig
+
+    def _actions(self) -> ActionGrammar:
+        return AnswerText()
+
+    def _picture_shape(self) -> tuple[int, int, int]:
+        self._scoring = find_scoring(self.config.scoring)
+        self._scoring.prepare()
+        self._threshold = self.config.iou_threshold
+        if self.config.dataset == "generated":
+            generate(HashStream("any"), "train", self.config.sources)  # an unknown source is said now
+            return SIDE, SIDE, 3
+        return *_sample_set(self.config).size, 3
+
+    def set_iou_threshold(self, value: float) -> None:
+        """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold", value)`.
+
+        Raises:
+            ConfigError: it isn't above 0 and at most 1.
+        """
+        if not 0 < value <= 1:
+            raise ConfigError(f"{self.id}: iou_threshold={value!r} is not valid: it must be above 0 and at most 1")
+        self._threshold = float(value)
+
+    def _load(self, stream: HashStream, split: Split) -> None:
+        if self.config.dataset == "generated":
+            self.sample: Sample = generate(stream, split, self.config.sources)
+        else:
+            samples = _sample_set(self.config).splits[split]
+            if not samples:
+                raise LevelError(f"the split {split!r} of dataset={self.config.dataset!r} is empty; use more samples")
+            self.sample = stream.choice(samples)
+        self._given: str | None = None
+        self._reply = ""
+        self._verdict: Verdict | None = None
+        self._shown: Picture | None = None
+
+    def _content(self) -> str:
+        if self.config.dataset == "generated":
+            return str(self.sample.extra_info["id"])
+        return content_hash(self.sample.content)
+
+    def _fields(self) -> dict[str, str]:
+        return {"question": self.sample.question}
+
+    def _state_of(self, given: str | None) -> SampleState:
+        return SampleState(self.sample.question, self.sample.facts, self.sample.reward_model.truth, given)
+
+    def _extract(self) -> SampleState:
+        return self._state_of(self._given)
+
+    def _view_text(self) -> str:
+        facts = "; ".join(self.sample.facts)
+        sizes = ", ".join(f"{width} × {height}" for width, height in (image.size for image in self.sample.images))
+        return f"Pictures (width × height in pixels): {sizes or 'none'}.{f' What they show: {facts}.' if facts else ''}"
+
+    def _picture(self) -> Picture:
+        if self._shown is None:
+            space = self.observation_space["image"] if self._looks else None  # type: ignore[index]
+            shape = space.shape if space is not None else self._picture_shape()
+            sheet = np.full(shape, _GREY, np.uint8)
+            left = 0
+            for image in self.sample.images:
+                pixels = image.pixels
+                sheet[: pixels.shape[0], left : left + pixels.shape[1]] = pixels
+                left += pixels.shape[1] + GAP
+            self._shown = Picture(sheet)
+        return self._shown
+
+    def _read(self, reply: str) -> tuple[str, ParsedTurn]:
+        self._reply, parsed = super()._read(reply)
+        return self._reply, parsed
+
+    def _score(self) -> Verdict:
+        verdict: Verdict = self._guarded(self._scoring.score, self.sample, self._reply, self._threshold)
+        return verdict
+
+    def _execute(self, action: Action) -> Executed:
+        self._given = action.text
+        verdict = self._verdict = self._score()
+        if verdict.accuracy is None:
+            raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
+        weight = self.sample.reward_model.accuracy_ratio
+        terms = (RewardTerm("accuracy", weight * verdict.accuracy),) if weight else ()
+        return Executed(action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: "
+                        f"{verdict.reason}.")  # fmt: skip
+
+    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+        terms = super()._reward_terms(parsed, executed)
+        if self._verdict is None:  # nothing was answered; the format is rewarded all the same
+            self._verdict = self._score()
+        weighed = self.sample.reward_model.format_ratio * self._verdict.format
+        return (*terms, RewardTerm("tag_format", weighed)) if weighed else terms
+
+    def _solved(self) -> bool:
+        return self._given is not None and self._verdict is not None and self._verdict.correct
+
+    def _lost(self) -> bool:
+        return not self._solved()  # asked after a reply only: there is no second turn
+
+    def _metrics(self) -> dict[str, bool | float | str]:
+        assert self._verdict is not None  # noqa: S101 - _reward_terms came before
+        answered = self._given is not None
+        own = self._verdict.metrics if answered else {}
+        return {
+            **{name: value for name, value in own.items() if "@" not in name},
+            "accuracy": (self._verdict.accuracy or 0.0) if answered else 0.0,
+            "tag_format": self._verdict.format,
+            "data_source": self.sample.data_source,
+        }
+
+    def plan(self) -> Sequence[str]:
+        """The right answer."""
+        return [self._scoring.reference(self.sample)]
+
+    def imagine(self, actions: Sequence[str]) -> SampleState:
+        return self._state_of(actions[-1] if actions else self._given)
+
+    def _reason(self, actions: Sequence[str]) -> str:
+        return "I look at what is asked for and answer that."
+
+    def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
+        """A number from 0 to 20, or one box with the label of the truth, for an agent that plays by chance."""
+        try:
+            label = read_boxes(self.sample.reward_model.truth)[0].label
+        except (NotBoxesError, IndexError):
+            return [f"\\boxed{{{stream.below(21)}}}" for _ in range(count)]
+        (left, right), (top, bottom) = (sorted((stream.below(1000), stream.below(1000))) for _ in range(2))
+        return [json.dumps([{"bbox_2d": [left, top, right + 1, bottom + 1], "label": label}])] * count

@@ -1,0 +1,219 @@
+"""Samples of our own: counting, detection, grounding and arithmetic on pictures that code draws from a seed.
+
+    python -m vagen_envs.sample.generated OUT.parquet --count 1000 --split train
+
+They stand in for the kinds of task of V-Triune's corpus (section 4.1, appendix A) where its data can't be
+had; they are far easier. Boxes are thousandths of the picture's width and height, whole numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.pictures import Pixels
+from vagen_envs.sample.images import DrawnImage
+from vagen_envs.sample.reading import write_samples
+from vagen_envs.sample.schema import RewardModel, Sample
+from vagen_envs.sample.shapes import COLOURS, GROUNDS, SHAPES, SIDE, Shape, draw, draw_signs, scatter
+from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash, split_of
+
+VERSION = 1
+"""Of the samples; another one for any change of a scene, a question or an answer."""
+
+_BOXED = "Put the final answer in \\boxed{}."
+_BOXES = (
+    "Answer with a list [{'bbox_2d': [x1, y1, x2, y2], 'label': '…'}], x and y in thousandths of the picture's "
+    "width and height, from its upper left."
+)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A question before its picture is drawn: all that the sample depends on, as JSON, and how to draw it."""
+
+    question: str
+    answer: str
+    facts: tuple[str, ...]
+    scene: object
+    picture: Callable[[], Pixels]
+
+
+def generate(stream: HashStream, split: Split, sources: Sequence[str] = ()) -> Sample:
+    """Draw samples until one belongs to the split, and return it.
+
+    Args:
+        stream: where the randomness is from.
+        split: by the content of picture, question and answer.
+        sources: some of `SOURCES`; all if empty.
+
+    Raises:
+        ConfigError: there is no such source.
+    """
+    for source in sources:
+        if source not in SOURCES:
+            raise ConfigError(f"unknown data source {source!r}.{did_you_mean(source, SOURCES)}")
+    while True:
+        source = stream.choice(sources or tuple(SOURCES))
+        made = SOURCES[source](stream)
+        content = json.dumps([VERSION, source, made.question, made.answer, made.scene]).encode()
+        if split_of(content) == split:
+            return _sample(source, made, content_hash(content))
+
+
+def generated_samples(
+    count: int, split: Split = "train", sources: Sequence[str] = (), first_seed: int = 0
+) -> Iterator[Sample]:
+    """`count` samples of a split, each a pure function of its seed."""
+    for seed in range(first_seed, first_seed + count):
+        yield generate(HashStream("vagen samples", split).child(seed), split, sources)
+
+
+def _sample(source: str, made: _Made, name: str) -> Sample:
+    boxes = source in ("vagen/detection", "vagen/grounding")
+    return Sample(
+        source,
+        (DrawnImage(made.picture, (SIDE, SIDE)),),
+        ({"role": "user", "content": f"<image>\n{made.question} {_BOXES if boxes else _BOXED}"},),
+        source.partition("/")[2],
+        RewardModel(
+            made.answer,
+            made.answer,
+            accuracy_ratio=0.9 if boxes else 1.0,
+            format_ratio=0.1 if boxes else 0.0,
+            verifier="detection" if boxes else "mathverify",
+            verifier_parm={"det_verifier_normalized": True} if boxes else {},
+        ),
+        {"id": name, "facts": list(made.facts)},
+    )
+
+
+def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
+    """`count` different pairs of shape and colour."""
+    pairs = [(kind, colour) for kind in SHAPES for colour in COLOURS]
+    return stream.sample(pairs, count)
+
+
+def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
+    ground = stream.choice(GROUNDS)
+    facts = tuple(f"the picture has {shape.name} at {shape.box}" for shape in shapes)
+    scene = [[shape.kind, shape.colour, shape.left, shape.top, shape.side] for shape in shapes]
+    return _Made(question, answer, facts, [scene, ground], functools.partial(draw, shapes, ground))
+
+
+def _counting(stream: HashStream) -> _Made:
+    asked, *others = _kinds(stream, 3)
+    number = 1 + stream.below(7)
+    names = [asked] * number + [stream.choice(others) for _ in range(1 + stream.below(5))]
+    kind, colour = asked
+    same_kind = all(other[0] != kind for other in others)
+    what = f"{kind}s" if same_kind and stream.below(2) else f"{colour} {kind}s"
+    shapes = scatter(stream, names, smallest=22, largest=40)
+    return _scene(stream, f"How many {_plural(what)} are in the picture?", str(number), shapes)
+
+
+def _plural(name: str) -> str:
+    return name.replace("crosss", "crosses")
+
+
+def _detection(stream: HashStream) -> _Made:
+    asked, *others = _kinds(stream, 4)
+    names = [asked] * (1 + stream.below(4)) + [stream.choice(others) for _ in range(2 + stream.below(4))]
+    shapes = scatter(stream, names)
+    label = f"{asked[1]} {asked[0]}"
+    found = [shape for shape in shapes if (shape.kind, shape.colour) == asked]
+    question = f"Detect every {label} in the picture. The label is {label!r}."
+    return _scene(stream, question, _boxes(found, label), shapes)
+
+
+def _grounding(stream: HashStream) -> _Made:
+    kind = stream.choice(SHAPES)
+    colours = stream.sample(tuple(COLOURS), 2)
+    others = [pair for pair in _kinds(stream, 4) if pair[0] != kind]
+    names = [(kind, stream.choice(colours)) for _ in range(2 + stream.below(2))]
+    while True:
+        shapes = scatter(stream, [*names, *others])
+        ways = _references(shapes, kind)
+        if ways:
+            words, found = stream.choice(ways)
+            question = f"Find {words}. The label is {kind!r}."
+            return _scene(stream, question, _boxes([found], kind), shapes)
+
+
+_CLEARLY = 10  # pixels by which the shape that is meant must be more so than the next
+
+
+def _references(shapes: Sequence[Shape], kind: str) -> list[tuple[str, Shape]]:
+    """Ways to mean one of the shapes of a kind that hold for no other of that kind."""
+    own = [shape for shape in shapes if shape.kind == kind]
+    measures: dict[str, Callable[[Shape], int]] = {
+        "largest": lambda shape: shape.side,
+        "smallest": lambda shape: -shape.side,
+        "leftmost": lambda shape: -(2 * shape.left + shape.side) // 2,
+        "rightmost": lambda shape: (2 * shape.left + shape.side) // 2,
+        "topmost": lambda shape: -(2 * shape.top + shape.side) // 2,
+        "lowest": lambda shape: (2 * shape.top + shape.side) // 2,
+    }
+    ways = []
+    for word, measure in measures.items():
+        second, first = sorted(own, key=measure)[-2:]
+        if measure(first) - measure(second) >= _CLEARLY:
+            ways.append((f"the {word} {kind}", first))
+    for colour in sorted({shape.colour for shape in own}):
+        of_colour = [shape for shape in own if shape.colour == colour]
+        if len(of_colour) == 1:
+            ways.append((f"the {colour} {kind}", of_colour[0]))
+    return ways
+
+
+def _boxes(shapes: Sequence[Shape], label: str) -> str:
+    return json.dumps([{"bbox_2d": list(shape.box), "label": label} for shape in shapes])
+
+
+def _arithmetic(stream: HashStream) -> _Made:
+    sign = stream.choice("+−×")
+    first = 2 + stream.below(98 if sign != "×" else 11)
+    second = 2 + stream.below(98 if sign != "×" else 11)
+    if sign == "−":
+        first, second = max(first, second), min(first, second)
+    value = {"+": first + second, "−": first - second, "×": first * second}[sign]
+    text = f"{first} {sign} {second}"
+    colour, ground, top = stream.choice(tuple(COLOURS)), stream.choice(GROUNDS), 40 + stream.below(100)
+    return _Made(
+        "What is the value of the expression in the picture?",
+        str(value),
+        (f"the picture shows {text}",),
+        [text, colour, ground, top],
+        functools.partial(draw_signs, text, colour, ground, top),
+    )
+
+
+SOURCES: dict[str, Callable[[HashStream], _Made]] = {
+    "vagen/counting": _counting,
+    "vagen/detection": _detection,
+    "vagen/grounding": _grounding,
+    "vagen/arithmetic": _arithmetic,
+}
+"""The data sources, and what draws from each."""
+
+
+def main() -> None:
+    """Write samples as Parquet."""
+    parser = argparse.ArgumentParser(prog="python -m vagen_envs.sample.generated", description=main.__doc__)
+    parser.add_argument("out", help="the file to write, such as samples.parquet")
+    parser.add_argument("--count", type=int, default=1_000)
+    parser.add_argument("--split", choices=SPLITS, default="train")
+    parser.add_argument("--source", action="append", choices=tuple(SOURCES), default=[], help="may be repeated")
+    parser.add_argument("--first-seed", type=int, default=0)
+    asked = parser.parse_args()
+    samples = generated_samples(asked.count, asked.split, asked.source, asked.first_seed)
+    sys.stdout.write(f"{write_samples(samples, asked.out)} samples in {asked.out}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Samples from and to files: Parquet, and the Arrow files of Hugging Face `datasets`."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
+from vagen_envs.sample.schema import Sample, sample_from_row
+from vagen_envs.seeding import SPLITS, Split, split_of
+
+SUFFIXES = (".parquet", ".arrow", ".jsonl")
+
+
+def read_samples(path: str | Path) -> Iterator[Sample]:
+    """The samples of a file or folder, one after the other, in the order of file names and rows.
+
+    Args:
+        path: a `.parquet`, `.arrow` or `.jsonl` file, or a folder of such, as the repository of a Hugging Face
+            data set or its `save_to_disk` makes it. Relative paths of pictures begin in the file's folder.
+
+    Raises:
+        SampleError: a row isn't a sample, or a file is damaged.
+        MissingExtraError: pyarrow isn't installed.
+    """
+    top = Path(path).expanduser()
+    if not top.exists():
+        raise SampleError(f"{top} is neither a file nor a folder; mend the path")
+    files = [top] if top.is_file() else _files(top)
+    if not files or (top.is_file() and top.suffix not in SUFFIXES):
+        raise SampleError(f"{top} has no samples; it needs {', '.join(SUFFIXES)} files")
+    for file in files:
+        for number, row in enumerate(_rows(file)):
+            yield sample_from_row(row, f"{file} row {number}", file.parent)
+
+
+def _files(folder: Path) -> list[Path]:
+    found = [Path(inner) / name for inner, _, names in os.walk(folder) for name in names]
+    return sorted(file for file in found if file.suffix in SUFFIXES)
+
+
+def _rows(file: Path) -> Iterator[Any]:
+    if file.suffix == ".jsonl":
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for number, line in enumerate(lines):
+                if line.strip():
+                    try:
+                        yield json.loads(line)
+                    except (ValueError, RecursionError) as error:
+                        raise SampleError(f"{file} line {number + 1} is not JSON ({error}); mend that line") from error
+        return
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(f"reading {file}", "verify", "pyarrow") from error
+    try:
+        if file.suffix == ".parquet":
+            with pq.ParquetFile(file) as table:
+                for batch in table.iter_batches(batch_size=256):
+                    yield from batch.to_pylist()
+        else:
+            with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
+                for batch in reader:
+                    yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise SampleError(f"{file} can't be read ({error}); write it again") from error
+
+
+def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
+    """Write samples as Parquet that this module and Hugging Face `datasets` read, pictures inside.
+
+    `verifier_parm` and `extra_info` become JSON, since Arrow has no free dictionaries.
+
+    Returns:
+        How many were written.
+
+    Raises:
+        MissingExtraError: pyarrow isn't installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError("writing samples", "verify", "pyarrow") from error
+    text, number = pa.string(), pa.float32()
+    schema = pa.schema(
+        {
+            "data_source": text,
+            "images": pa.list_(pa.struct({"bytes": pa.binary(), "path": text})),
+            "prompt": pa.list_(pa.struct({"content": text, "role": text})),
+            "ability": text,
+            "reward_model": pa.struct(
+                {
+                    "answer": text,
+                    "ground_truth": text,
+                    "accuracy_ratio": number,
+                    "format_ratio": number,
+                    "verifier": text,
+                    "verifier_parm": text,
+                }
+            ),
+            "extra_info": text,
+        },
+        metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
+    )
+    count = 0
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    rows = map(_as_arrow, samples)
+    with pq.ParquetWriter(target, schema) as out:
+        while group := list(itertools.islice(rows, _ROW_GROUP)):
+            out.write_batch(pa.RecordBatch.from_pylist(group, schema=schema))
+            count += len(group)
+    return count
+
+
+_ROW_GROUP = 256
+
+
+def _as_arrow(sample: Sample) -> dict[str, Any]:
+    row = sample.to_row()
+    row["reward_model"]["verifier_parm"] = json.dumps(row["reward_model"]["verifier_parm"])
+    row["extra_info"] = json.dumps(row["extra_info"])
+    return row
+
+
+def _features() -> dict[str, Any]:
+    """The features as `datasets` writes them, so that it shows the pictures as pictures."""
+    text = {"dtype": "string", "_type": "Value"}
+    number = {"dtype": "float32", "_type": "Value"}
+    reward = dict.fromkeys(("answer", "ground_truth", "verifier", "verifier_parm"), text)
+    return {
+        "data_source": text,
+        "images": {"feature": {"_type": "Image"}, "_type": "List"},
+        "prompt": {"feature": {"content": text, "role": text}, "_type": "List"},
+        "ability": text,
+        "reward_model": {**reward, "accuracy_ratio": number, "format_ratio": number},
+        "extra_info": text,
+    }
+
+
+@dataclass(frozen=True)
+class SampleSet:
+    """Samples by split, in an order that depends on their contents alone.
+
+    Attributes:
+        name: a fingerprint of the contents.
+        splits: each sample is in exactly one, and so is each picture.
+        left_out: how many samples were too large.
+        size: height and width that every sample's pictures fit into, side by side.
+    """
+
+    name: str
+    splits: dict[Split, tuple[Sample, ...]]
+    left_out: int
+    size: tuple[int, int]
+
+
+@functools.lru_cache(maxsize=2)
+def load_sample_set(path: str, sources: tuple[str, ...], max_side: int, max_question: int) -> SampleSet:
+    """All samples of a file or folder, held in memory with their encoded pictures.
+
+    Args:
+        path: as for `read_samples`.
+        sources: the data sources that are kept; all if empty.
+        max_side: samples whose pictures, side by side, are larger in any direction are left out, in pixels.
+        max_question: samples with a longer question are left out, in characters.
+
+    Raises:
+        ConfigError: nothing is left.
+        SampleError: as for `read_samples`.
+    """
+    by_content: dict[bytes, Sample] = {}
+    left_out = 0
+    seen: set[str] = set()
+    for sample in read_samples(path):
+        seen.add(sample.data_source)
+        if sources and sample.data_source not in sources:
+            continue
+        if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
+            left_out += 1
+            continue
+        by_content.setdefault(hashlib.sha256(sample.content).digest(), sample)
+    if not by_content:
+        raise ConfigError(
+            f"dataset={path!r} has no sample left: {left_out} are larger than max_side={max_side} pixels or "
+            f"{max_question} characters, sources={sources!r} of {', '.join(sorted(seen)) or 'none'}; choose others"
+        )
+    splits: dict[Split, list[Sample]] = {split: [] for split in SPLITS}
+    for content in sorted(by_content):
+        splits[split_of(by_content[content].picture_key)].append(by_content[content])
+    sizes = [sheet_size(sample) for sample in by_content.values()]
+    return SampleSet(
+        hashlib.sha256(b"".join(sorted(by_content))).hexdigest()[:32],
+        {split: tuple(of_split) for split, of_split in splits.items()},
+        left_out,
+        (max(height for height, _ in sizes), max(width for _, width in sizes)),
+    )
+
+
+GAP = 8
+"""Pixels between two pictures of one sample."""
+
+
+def sheet_size(sample: Sample) -> tuple[int, int]:
+    """Height and width of the sample's pictures side by side; at least 1 × 1."""
+    sizes = [image.size for image in sample.images]
+    width = sum(size[0] for size in sizes) + GAP * max(0, len(sizes) - 1)
+    return max([1, *(size[1] for size in sizes)]), max(1, width)

@@ -1,0 +1,231 @@
+"""A sample: a question about pictures, and how its answer is rewarded (V-Triune, section 3.1 and figure 9).
+
+Rows are checked here, once: what is wrong is one `SampleError` with the row, the field, its value, the
+reason and the mend.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vagen_envs.errors import SampleError, did_you_mean
+from vagen_envs.sample.images import SampleImage
+
+ROLES = ("system", "user", "assistant")
+
+FIELDS = ("data_source", "images", "prompt", "ability", "reward_model", "extra_info")
+REWARD_FIELDS = ("answer", "ground_truth", "accuracy_ratio", "format_ratio", "verifier", "verifier_parm")
+
+
+@dataclass(frozen=True, slots=True)
+class RewardModel:
+    """How a sample's answer is rewarded.
+
+    Attributes:
+        answer: the right answer as people write it; may be empty.
+        ground_truth: the right answer as the verifier reads it. V-Triune's released code wraps boxes in
+            `<answer>…</answer>`, which `truth` takes off.
+        accuracy_ratio, format_ratio: α_acc and α_format of section 3.2, at least 0; 0 turns that part off.
+        verifier: the verifier's name.
+        verifier_parm: its parameters, JSON.
+    """
+
+    answer: str
+    ground_truth: str
+    accuracy_ratio: float
+    format_ratio: float
+    verifier: str
+    verifier_parm: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def truth(self) -> str:
+        """The ground truth without the tags around it."""
+        text = self.ground_truth.strip()
+        if text.startswith("<answer>") and text.endswith("</answer>"):
+            text = text[len("<answer>") : -len("</answer>")].strip()
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A question about pictures, as a row of a data set has it.
+
+    Attributes:
+        data_source: where it is from; metrics are kept apart by it (section 3.3).
+        images: its pictures, maybe none.
+        prompt: chat messages, each `{"role": …, "content": …}`.
+        ability: the kind of task, such as `counting`.
+        extra_info: JSON. `facts`, a list of sentences, is what is true of the pictures, where that is known.
+    """
+
+    data_source: str
+    images: tuple[SampleImage, ...]
+    prompt: tuple[Mapping[str, str], ...]
+    ability: str
+    reward_model: RewardModel
+    extra_info: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def question(self) -> str:
+        """What is asked, in one text, without placeholders for pictures."""
+        said = [message["content"] for message in self.prompt if message["role"] != "assistant"]
+        text = "\n".join(said)
+        while "<image>" in text:
+            text = text.replace("<image>", "")
+        return text.strip()
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What is known to be true of the pictures, one sentence each, without a full stop."""
+        return tuple(self.extra_info.get("facts", ()))
+
+    @property
+    def picture_key(self) -> bytes:
+        """The pictures' content, or the question's where there are none; splits go by it."""
+        if not self.images:
+            return b"question" + self.question.encode("utf-8", "surrogatepass")
+        return b"pictures" + b"".join(hashlib.sha256(image.encoded).digest() for image in self.images)
+
+    @property
+    def content(self) -> bytes:
+        """What makes the sample the one it is: pictures, question and truth."""
+        said = json.dumps([self.question, self.reward_model.ground_truth, self.reward_model.verifier])
+        return self.picture_key + said.encode()
+
+    def to_row(self, images: bool = True) -> dict[str, Any]:
+        """The sample as a row, JSON-able but for the bytes of the pictures."""
+        reward = {name: getattr(self.reward_model, name) for name in REWARD_FIELDS}
+        return {
+            "data_source": self.data_source,
+            "images": [{"bytes": image.encoded, "path": None} for image in self.images] if images else [],
+            "prompt": [dict(message) for message in self.prompt],
+            "ability": self.ability,
+            "reward_model": {**reward, "verifier_parm": dict(self.reward_model.verifier_parm)},
+            "extra_info": dict(self.extra_info),
+        }
+
+
+def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) -> Sample:
+    """Check a row and make it a sample.
+
+    Args:
+        row: a mapping with the fields of figure 9. `images` and `extra_info` may be missing; other fields are
+            passed over, unless they look like a missing one misspelt. JSON in a string does for
+            `verifier_parm` and `extra_info`, since Arrow has no free dictionaries.
+        where: names the row in errors.
+        folder: where relative paths of pictures begin.
+
+    Raises:
+        SampleError: with row, field, value, reason and mend.
+    """
+    check = _Check(where)
+    if not isinstance(row, Mapping):
+        check.fail("the row", row, "is not a mapping of fields", f"give it the fields {', '.join(FIELDS)}")
+    missing = [name for name in FIELDS if name not in row]
+    for name in row:
+        if name not in FIELDS and (meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)):
+            check.fail(str(name), row[name], "is an unknown field", f"did you mean {meant[0]!r}?")
+    reward = check.mapping(row, "reward_model")
+    for name in reward:
+        if name not in REWARD_FIELDS:
+            hint = did_you_mean(str(name), REWARD_FIELDS)
+            check.fail(f"reward_model.{name}", reward[name], "is an unknown field", f"leave it out.{hint}")
+    made = RewardModel(
+        check.text(reward, "answer", "reward_model.", empty=True),
+        check.text(reward, "ground_truth", "reward_model."),
+        check.ratio(reward, "accuracy_ratio"),
+        check.ratio(reward, "format_ratio"),
+        check.text(reward, "verifier", "reward_model."),
+        check.dictionary(reward.get("verifier_parm"), "reward_model.verifier_parm"),
+    )
+    extra = check.dictionary(row.get("extra_info"), "extra_info")
+    facts = extra.get("facts", [])
+    if not isinstance(facts, list) or not all(isinstance(each, str) for each in facts):
+        check.fail("extra_info.facts", facts, "is not a list of strings", "write one sentence each")
+    return Sample(
+        check.text(row, "data_source"),
+        tuple(
+            SampleImage.read(value, f"{where}: images[{i}]", folder)
+            for i, value in enumerate(check.sequence(row.get("images"), "images"))
+        ),
+        check.prompt(row.get("prompt")),
+        check.text(row, "ability"),
+        made,
+        extra,
+    )
+
+
+class _Check:
+    """Reads fields, and names the row in what it raises."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def fail(self, name: str, value: Any, reason: str, mend: str) -> NoReturn:
+        raise SampleError(f"{self.where}: {name}={value!r:.120} {reason}; {mend}")
+
+    def mapping(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        value = row.get(name)
+        if not isinstance(value, Mapping):
+            self.fail(name, value, "is not a mapping", f"give it {', '.join(REWARD_FIELDS)}")
+        return value
+
+    def text(self, row: Mapping[str, Any], name: str, prefix: str = "", empty: bool = False) -> str:
+        value = row.get(name)
+        if value is None and empty:
+            return ""
+        if not isinstance(value, str):
+            self.fail(prefix + name, value, "is not a string", "write it as text")
+        if not value.strip() and not empty:
+            self.fail(prefix + name, value, "is empty", "fill it in, or leave the row out")
+        return value
+
+    def ratio(self, row: Mapping[str, Any], name: str) -> float:
+        value = row.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+            self.fail(f"reward_model.{name}", value, "is not a weight", "give a finite number of at least 0")
+        # Figure 9 has float32, in which 0.9 is 0.89999998: what fits into one is read as the decimal that was meant.
+        short = np.float32(value)
+        return float(str(short)) if float(short) == value else float(value)
+
+    def sequence(self, value: Any, name: str) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list | tuple):
+            self.fail(name, value, "is not a list", "put it into a list")
+        return list(value)
+
+    def dictionary(self, value: Any, name: str) -> dict[str, Any]:
+        """JSON in a string, or a mapping; `None`s, which Arrow puts where a struct has no value, are dropped."""
+        if isinstance(value, str):
+            try:
+                value = json.loads(value or "{}")
+            except (ValueError, RecursionError):
+                self.fail(name, value, "is not JSON", 'write a dictionary such as {"iou_threshold": 0.5}')
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            self.fail(name, value, "is not a dictionary", 'write one such as {"iou_threshold": 0.5}')
+        return {str(key): each for key, each in value.items() if each is not None}
+
+    def prompt(self, value: Any) -> tuple[Mapping[str, str], ...]:
+        messages = self.sequence(value, "prompt")
+        for i, message in enumerate(messages):
+            if not isinstance(message, Mapping):
+                self.fail(f"prompt[{i}]", message, "is not a message", 'write {"role": "user", "content": "…"}')
+            if message.get("role") not in ROLES:
+                self.fail(f"prompt[{i}].role", message.get("role"), "is unknown", f"use one of {', '.join(ROLES)}")
+            if not isinstance(message.get("content"), str):
+                self.fail(f"prompt[{i}].content", message.get("content"), "is not a string", "write it as text")
+        if not any(message["role"] == "user" and message["content"].strip() for message in messages):
+            self.fail("prompt", value, "has no user message that says anything", "add one with the question")
+        return tuple({"role": message["role"], "content": message["content"]} for message in messages)

@@ -1,0 +1,35 @@
+"""What is true of a sample: what its pictures show, as far as that is known, and what was answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from vagen_envs.core import State
+
+
+@dataclass(frozen=True, slots=True)
+class SampleState(State):
+    """The pictures' facts and the answer.
+
+    Attributes:
+        question: what is asked.
+        facts: what is known of the pictures, one sentence each; none where the data set says nothing.
+        truth: the right answer. Never shown.
+        given: the answer that was given; `None` before.
+    """
+
+    kind: ClassVar[str] = "sample"
+
+    question: str
+    facts: tuple[str, ...]
+    truth: str
+    given: str | None = None
+
+    def sentences(self) -> tuple[str, ...]:
+        """The facts, and the answer."""
+        return (*self.facts, "no answer has been given" if self.given is None else f"the answer given is {self.given}")
+
+    def structured(self) -> str:
+        """A dictionary of the facts and the answer."""
+        return f"{{facts: [{'; '.join(self.facts)}], answer: {self.given}}}"

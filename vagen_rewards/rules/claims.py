@@ -1,0 +1,113 @@
+"""Claims about where things are, and how they are written down."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from vagen_rewards.rules.words import Token
+
+MAX_CLAIMS = 128
+"""A text that claims more is read no further: no board has that much to say."""
+
+RANK = {"player": 0, "box": 1, "hole": 1, "target": 2}
+"""A claim is written down of the thing of the higher rank, seen from the other."""
+
+
+class Mention(NamedTuple):
+    """A thing as it is spoken of.
+
+    Attributes:
+        kind: player, box, target or hole.
+        label: `""` for "the box", `"#2"` for a number, `"a:…"` for one newly spoken of, `"all"`, `"some"`.
+    """
+
+    kind: str
+    label: str
+
+
+class Claim(NamedTuple):
+    """`subject` is at this side of `other`. "The player is above the box" is kept as "the box is below the player".
+
+    Attributes:
+        subject, other: the things.
+        vertical: -1 above, 1 below, 0 same row, `None` unsaid.
+        horizontal: -1 left, 1 right, 0 same column, `None` unsaid.
+        negated: it is said not to be so.
+        hedged: it is said with an alternative or a doubt.
+    """
+
+    subject: Mention
+    other: Mention
+    vertical: int | None
+    horizontal: int | None
+    negated: bool = False
+    hedged: bool = False
+
+
+class Absence(NamedTuple):
+    """In "There is no hole …": none of this kind at this side of the player, or at all."""
+
+    kind: str
+    vertical: int | None
+    horizontal: int | None
+
+
+class Reading(NamedTuple):
+    """What a text claims, in its order.
+
+    Attributes:
+        claims, absences: as they are said.
+        unread: sentences that name a direction of things, but in ways not known here.
+        seen_from_player: whether all claims are about the player and something else.
+    """
+
+    claims: tuple[Claim, ...]
+    absences: tuple[Absence, ...]
+    unread: int = 0
+    seen_from_player: bool = True
+
+
+class Notes:
+    """What has been claimed in a sentence so far."""
+
+    def __init__(self) -> None:
+        self.claims: list[Claim] = []
+        self.absences: list[Absence] = []
+        self.negated = self.hedged = False
+        self.new_count = 0
+
+    def emit(self, subjects: tuple[Mention, ...], directions: list[Token], others: tuple[Mention, ...]) -> None:
+        """Claim of each subject that it is at these sides of each of the others."""
+        sides: list[list[int | None]] = [[None, None]]
+        for token in directions:
+            for axis in (0, 1):
+                side = token.value[axis]
+                if side is None or not isinstance(side, int):
+                    continue
+                if sides[-1][axis] not in (None, side):
+                    sides.append([None, None])
+                sides[-1][axis] = side
+        for vertical, horizontal in sides:
+            if vertical is None and horizontal is None:
+                continue
+            for subject in subjects:
+                for other in others:
+                    self._claim(subject, other, vertical, horizontal)
+
+    def _claim(self, subject: Mention, other: Mention, vertical: int | None, horizontal: int | None) -> None:
+        if subject == other or len(self.claims) > MAX_CLAIMS:
+            return
+        if subject.label == "none":
+            if other.kind == "player":
+                self.absences.append(Absence(subject.kind, vertical, horizontal))
+            return
+        if subject.label == "some":
+            self.new_count += 1
+            subject = Mention(subject.kind, f"a:{self.new_count}:")
+        if other.label == "some":
+            self.new_count += 1
+            other = Mention(other.kind, f"a:{self.new_count}:")
+        if (RANK[subject.kind], subject.kind) < (RANK[other.kind], other.kind):
+            subject, other = other, subject
+            vertical, horizontal = (None if side is None else -side for side in (vertical, horizontal))
+        self.claims.append(Claim(subject, other, vertical, horizontal, self.negated, self.hedged))

@@ -1,0 +1,240 @@
+"""MathVerifyVerifier: short answers that rules can compare (V-Triune, section 3.2, equation 1)."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from typing import Any
+
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.sample.answer import boxed
+from vagen_envs.sample.schema import Sample
+from vagen_envs.sample.scoring import Verdict
+from vagen_rewards.errors import VerifierError
+from vagen_rewards.verifiers.base import Verifier, tag_format
+from vagen_rewards.verifiers.math_worker import HAS_LIMITS
+
+SECONDS = 3.0
+"""CPU time for one comparison."""
+MEMORY = 2 << 30
+"""Address space of a worker process, in bytes."""
+LONGEST = 500
+"""Characters of an answer; V-Triune's filter keeps ground truths of at most 20 (appendix A)."""
+
+_START_SECONDS = 120.0
+_PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
+_TRIES = 3
+_TEXT = re.compile(r"\s*\\text\s*\{([^{}\\]*)\}\s*\Z")
+_WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
+
+
+class MathVerifyVerifier(Verifier):
+    r"""For reasoning, counting and OCR: R_acc is 1 if math-verify finds the answer equal to the truth, else 0.
+
+    The answer is what stands in the last `\boxed{…}` of the response; without one it is 0. R_format is
+    equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
+
+    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
+    Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
+    wrong (an answer near the limit may be so on a slow machine only). A truth that math-verify can't read
+    raises VerifierError: it is the data's mistake, not the model's.
+
+    Args:
+        workers: most processes at a time; they are started when needed.
+        seconds: of CPU time, for one comparison.
+    """
+
+    name = "mathverify"
+    modules = ("math_verify",)
+
+    def __init__(self, workers: int = 1, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
+        self._most = workers
+        self._all: weakref.WeakSet[_Worker] = weakref.WeakSet()
+        self._forget()
+        atexit.register(self.close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    def _forget(self) -> None:
+        self._idle: list[_Worker] = []
+        self._slots = threading.BoundedSemaphore(self._most)
+        self._lock = threading.Lock()
+
+    def _after_fork(self) -> None:
+        """The parent's processes aren't the child's."""
+        for worker in tuple(self._all):
+            worker.abandon()
+        self._all.clear()
+        self._forget()
+
+    def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+        format_score = tag_format(response)
+        truth = sample.reward_model.truth
+        gold = boxed(truth) or truth.strip("$ ")
+        answer = boxed(response)
+        if not answer:
+            return Verdict(0.0, format_score, None, "there is no \\boxed{…}")
+        if len(answer) > LONGEST:
+            return Verdict(0.0, format_score, answer[:LONGEST], f"the answer has more than {LONGEST} characters")
+        right = self._compare(gold, answer)
+        if isinstance(right, str):
+            raise VerifierError(
+                f"math-verify can't read the ground truth {gold!r:.80} ({right}); mend it or leave the sample out"
+            )
+        return Verdict(float(right is True), format_score, answer, _REASONS[right])
+
+    def reference(self, sample: Sample) -> str:
+        truth = sample.reward_model.truth
+        return f"\\boxed{{{boxed(truth) or truth.strip('$ ')}}}"
+
+    def _compare(self, gold: str, answer: str) -> bool | str | None:
+        """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
+        words = _plain(gold)
+        if _WORDS.fullmatch(words):
+            gold, answer = f"\\text{{{words}}}", f"\\text{{{_plain(answer)}}}"
+        request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
+        with self._slots:
+            for _ in range(_TRIES):
+                worker = self._take()
+                try:
+                    told: bool | str = worker.ask(request, self.seconds + _PATIENCE)
+                except _DiedError as died:
+                    worker.end()
+                    if died.spent:
+                        self._give(self._start())  # starts up while nobody waits
+                        return None
+                    continue  # it was killed by something else: once more
+                except BaseException:
+                    worker.end()
+                    raise
+                self._give(worker)
+                return told
+        raise VerifierError(
+            f"the process that compares answers died {_TRIES} times; try "
+            f"`{sys.executable} -m vagen_rewards.verifiers.math_worker 3 {MEMORY}`"
+        )
+
+    def _take(self) -> _Worker:
+        with self._lock:
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.process.poll() is None:
+                    return worker
+                worker.end()
+        return self._start()
+
+    def _start(self) -> _Worker:
+        worker = _Worker(self.seconds)
+        self._all.add(worker)
+        return worker
+
+    def _give(self, worker: _Worker) -> None:
+        with self._lock:
+            self._idle.append(worker)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The idle processes."""
+        with self._lock:
+            return tuple(worker.process.pid for worker in self._idle)
+
+    def close(self) -> None:
+        """End the processes. The next comparison starts a new one."""
+        with self._lock:
+            workers, self._idle = self._idle, []
+        for worker in workers:
+            worker.end()
+
+
+def _plain(text: str) -> str:
+    r"""The text without a `\text{…}` around all of it."""
+    match = _TEXT.match(text)
+    return match[1].strip() if match else text.strip()
+
+
+_REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "it takes too long to compare"}
+
+
+class _DiedError(Exception):
+    """The process ended before it answered. `spent`: because the comparison took too much time or memory."""
+
+    def __init__(self, *, spent: bool) -> None:
+        super().__init__(spent)
+        self.spent = spent
+
+
+class _Worker:
+    """One process and its two pipes."""
+
+    def __init__(self, seconds: float) -> None:
+        if importlib.util.find_spec("math_verify") is None:
+            raise MissingExtraError("the verifier 'mathverify'", "verify", "math_verify")
+        self.process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "vagen_rewards.verifiers.math_worker", str(seconds), str(MEMORY)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            bufsize=0,  # a buffer's lock, held by a thread when the process forks, would never be free in the child
+        )
+        self._ready = False
+
+    def ask(self, request: str, patience: float) -> Any:
+        """Raises _DiedError if the process ends, or says nothing for `patience` seconds."""
+        assert self.process.stdin is not None  # noqa: S101 - for the type checker
+        if not self._ready:
+            self._hear(_START_SECONDS)
+            self._ready = True
+        try:
+            self.process.stdin.write(f"{request}\n".encode())  # short of a pipe's 64 KiB, so written at once
+        except OSError:
+            raise _DiedError(spent=False) from None
+        return json.loads(self._hear(patience))
+
+    def _hear(self, patience: float) -> bytes:
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker
+        pipe, line = self.process.stdout.fileno(), b""
+        deadline = time.monotonic() + patience
+        while not line.endswith(b"\n"):
+            if not _readable(pipe, deadline - time.monotonic()):
+                raise _DiedError(spent=self._ready and not HAS_LIMITS)
+            part = os.read(pipe, 65_536)
+            if not part:
+                raise _DiedError(spent=self._ready and -self.process.wait() in _BY_LIMIT)
+            line += part
+        return line
+
+    def end(self) -> None:
+        """Kill the process and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close our ends of the pipes and leave the process to whoever started it."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def _readable(pipe: int, seconds: float) -> bool:
+    if sys.platform == "win32":  # select takes only sockets there
+        return True
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
+_BY_LIMIT = (27, 6, 11)  # SIGPROF, and SIGABRT and SIGSEGV, with which C code answers when memory or its stack ends

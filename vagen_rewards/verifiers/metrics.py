@@ -1,0 +1,116 @@
+"""What a trainer logs of a batch, kept apart by data source (V-Triune, section 3.3)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vagen_envs.sample.boxes import Box, NotBoxesError, read_boxes
+from vagen_envs.sample.schema import Sample
+from vagen_envs.sample.scoring import Verdict
+from vagen_rewards.verifiers.average_precision import mean_average_precision
+from vagen_rewards.verifiers.detection import REPORTED, metric_name, true_boxes
+
+REFLECTIVE_WORDS = (
+    "re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "rethink",
+    "reevaluation", "check again", "think again", "try again", "verify", "wait", "yet",
+)  # fmt: skip
+"""The 15 words and phrases of appendix H."""
+
+_REFLECTIVE = re.compile(
+    r"(?<!\w)(?:" + "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in REFLECTIVE_WORDS) + r")(?!\w)",
+    re.IGNORECASE,
+)
+
+_THOUSAND_SQUARED = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A response with its verdict.
+
+    Attributes:
+        truncated: whether the response was cut short by its limit of tokens.
+        tokens: of the response; `None` where nobody counted.
+    """
+
+    sample: Sample
+    response: str
+    verdict: Verdict
+    truncated: bool = False
+    tokens: int | None = None
+
+
+def is_reflective(response: str) -> bool:
+    """Whether the response has one of the 15 words (appendix H), as a whole word, in upper or lower case."""
+    return _REFLECTIVE.search(response) is not None
+
+
+def source_metrics(scored: Iterable[Scored]) -> dict[str, float]:
+    """The metrics of a batch as `"source/name": value`, ready to be logged.
+
+    Of each data source: `count`; `unscored`, a share; and, of what is scored, the means
+    `reward/total`, `reward/accuracy` and `reward/format` (weighed, so that the last two add up to the first) and
+    `accuracy` and `format` (not weighed); of every response `length/characters`, `length/tokens` where counted,
+    `truncated`, a share, and `reflection/ratio` (equation 4); where anything scored is reflective,
+    `reflection/correct` (equation 5), by an accuracy above 0. For boxes also `iou`, `iou@50`, `iou@75`,
+    `iou@95`, `iou@99`, and `map` and `map@50` over the batch (appendix E; each response counts as a picture).
+    What has no value in a batch is left out.
+
+    Raises:
+        MissingExtraError: there are boxes, and pycocotools isn't installed.
+    """
+    by_source: dict[str, list[Scored]] = {}
+    for each in scored:
+        by_source.setdefault(each.sample.data_source, []).append(each)
+    return {
+        f"{source}/{name}": value for source, batch in sorted(by_source.items()) for name, value in _of(batch).items()
+    }
+
+
+def _of(batch: Sequence[Scored]) -> dict[str, float]:
+    judged = [each for each in batch if each.verdict.scored]
+    found = {"count": float(len(batch)), "unscored": 1 - len(judged) / len(batch)}
+    parts = {
+        "reward/total": [each.verdict.reward(each.sample) for each in judged],
+        "reward/accuracy": [each.sample.reward_model.accuracy_ratio * _accuracy(each) for each in judged],
+        "reward/format": [each.sample.reward_model.format_ratio * each.verdict.format for each in judged],
+        "accuracy": [_accuracy(each) for each in judged],
+        "format": [each.verdict.format for each in judged],
+        "length/characters": [float(len(each.response)) for each in batch],
+        "length/tokens": [float(each.tokens) for each in batch if each.tokens is not None],
+        "truncated": [float(each.truncated) for each in batch],
+        "reflection/ratio": [float(is_reflective(each.response)) for each in batch],
+        "reflection/correct": [float(each.verdict.correct) for each in judged if is_reflective(each.response)],
+    }
+    for name in ("iou", *map(metric_name, REPORTED)):
+        parts[name] = [each.verdict.metrics[name] for each in judged if name in each.verdict.metrics]
+    found.update({name: math.fsum(values) / len(values) for name, values in parts.items() if values})
+    with_boxes = [each for each in judged if "iou" in each.verdict.metrics]
+    if with_boxes:
+        found["map"], found["map@50"] = mean_average_precision(
+            [_predicted(each) for each in with_boxes],
+            [true_boxes(each.sample.reward_model.truth) for each in with_boxes],
+            [_area(each.sample) for each in with_boxes],
+        )
+    return found
+
+
+def _accuracy(each: Scored) -> float:
+    return each.verdict.accuracy or 0.0
+
+
+def _predicted(each: Scored) -> list[Box]:
+    try:
+        return read_boxes(each.verdict.answer or "")
+    except NotBoxesError:
+        return []
+
+
+def _area(sample: Sample) -> float:
+    """Of the picture, in the square of the boxes' unit; 1 where it isn't known."""
+    if sample.reward_model.verifier_parm.get("det_verifier_normalized"):
+        return _THOUSAND_SQUARED
+    return float(sample.images[0].size[0] * sample.images[0].size[1]) if sample.images else 1.0

@@ -1,0 +1,242 @@
+"""Verifiers as a service: rewards are computed beside the training loop (V-Triune, section 3.2, figure 1).
+
+    with VerifierService() as service:
+        verdicts = await VerifierClient(service.address).score_many(samples, responses, iou_threshold=0.95)
+
+or, on a machine of its own, `python -m vagen_rewards.verifiers.service --host 0.0.0.0 --port 8420`. There is no
+password: let only those reach the port who may. It speaks HTTP and JSON: POST /score takes
+`{"items": [{"sample": row without pictures, "response": text}, …], "iou_threshold": 0.85}` and gives
+`{"verdicts": [{accuracy, format, answer, reason, metrics}, …]}`, in order; `accuracy` is null where an item can't
+be scored. A request that isn't of this form is answered by status 400 or 413 and `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import importlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self
+
+from vagen_envs.errors import MissingExtraError, SampleError, VagenError
+from vagen_envs.sample.schema import sample_from_row
+from vagen_envs.sample.scoring import Verdict
+from vagen_rewards.errors import VerifierError, VerifierServiceError
+from vagen_rewards.verifiers.base import register, score_safely, verifier_named, verifier_names
+from vagen_rewards.verifiers.maths import MathVerifyVerifier
+
+MOST_BYTES = 8 << 20
+"""Of a request; the client sends more than that in several."""
+MOST_ITEMS = 4_096
+BODY_SECONDS = 30.0
+"""That a request's body may take to arrive."""
+_CHUNK = 16  # items that one thread scores in one go
+
+
+class BadRequestError(Exception):
+    """A request that can't be read."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def make_app(workers: int) -> Any:
+    """The service as an ASGI application.
+
+    Args:
+        workers: threads that score, each with a process for math-verify when it needs one.
+
+    Raises:
+        MissingExtraError: starlette isn't installed.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.requests import ClientDisconnect, Request
+        from starlette.responses import JSONResponse, Response
+        from starlette.routing import Route
+    except ImportError as error:
+        raise MissingExtraError("the verifier service", "verify", "starlette") from error
+    if type(verifier_named(MathVerifyVerifier.name)) is MathVerifyVerifier:  # a user may have put another there
+        register(MathVerifyVerifier(workers))
+    threads = ThreadPoolExecutor(workers, thread_name_prefix="verifier")
+
+    async def health(_: Request) -> JSONResponse:
+        return JSONResponse({"verifiers": verifier_names(), "workers": workers})
+
+    async def score(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await read_body(request.headers.get("content-length"), request.stream())
+            items, threshold = read_request(body)
+        except BadRequestError as error:
+            return JSONResponse({"error": ascii(str(error))[1:-1]}, error.status)
+        except TimeoutError:
+            return JSONResponse({"error": f"the body took more than {BODY_SECONDS:g} seconds to arrive"}, 408)
+        except ClientDisconnect:
+            return JSONResponse({"error": "the client has gone"}, 400)
+        loop = asyncio.get_running_loop()
+        chunks = [items[i : i + _CHUNK] for i in range(0, len(items), _CHUNK)]
+        told = await asyncio.gather(*(loop.run_in_executor(threads, score_items, each, threshold) for each in chunks))
+        verdicts = [verdict for chunk in told for verdict in chunk]
+        # In ASCII: a reply may hold lone surrogates, which UTF-8 can't say.
+        return Response(json.dumps({"verdicts": verdicts}), media_type="application/json")
+
+    return Starlette(routes=[Route("/health", health), Route("/score", score, methods=["POST"])])
+
+
+async def read_body(declared: str | None, parts: AsyncIterator[bytes]) -> bytes:
+    """The body, unless it is too large. Raises BadRequestError."""
+    too_large = BadRequestError(413, f"the request has more than {MOST_BYTES} bytes; send it in several")
+    if declared is not None and declared.isdigit() and int(declared) > MOST_BYTES:
+        raise too_large
+    body = bytearray()
+    async for part in parts:
+        body += part
+        if len(body) > MOST_BYTES:
+            raise too_large
+    return bytes(body)
+
+
+def read_request(body: bytes) -> tuple[list[Any], float]:
+    """The items and the threshold. Raises BadRequestError for anything else."""
+    try:
+        asked = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(400, f"the request is not JSON ({error!s:.100})") from error
+    items = asked.get("items") if isinstance(asked, dict) else None
+    if not isinstance(items, list):
+        raise BadRequestError(400, 'the request has no list "items"')
+    if len(items) > MOST_ITEMS:
+        raise BadRequestError(413, f"the request has {len(items)} items, more than {MOST_ITEMS}; send it in several")
+    threshold = asked.get("iou_threshold", 0.85)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold <= 1:
+        raise BadRequestError(400, f"iou_threshold={threshold!r:.40} is not above 0 and at most 1")
+    return items, float(threshold)
+
+
+def score_items(items: Sequence[Any], threshold: float) -> list[dict[str, Any]]:
+    """A verdict for each item; one that isn't of the form is unscored."""
+    return [_score_item(item, threshold).to_json() for item in items]
+
+
+def _score_item(item: Any, threshold: float) -> Verdict:
+    if not isinstance(item, dict) or not isinstance(item.get("response"), str):
+        return Verdict.unscored("the item has no string 'response'")
+    try:
+        row = item.get("sample")
+        # A row from the network must not make this machine open its files.
+        sample = sample_from_row({**row, "images": []} if isinstance(row, dict) else row, "sample")
+    except SampleError as error:
+        return Verdict.unscored(str(error))
+    return score_safely(sample, item["response"], threshold)
+
+
+class VerifierService:
+    """Starts the service's process on this machine, and ends it.
+
+    Args:
+        port: 0 for a free one.
+        workers: see `make_app`; as many as there are cores by default.
+        modules: to be imported first, such as one that registers your verifiers.
+
+    Raises:
+        VerifierServiceError: it did not start.
+    """
+
+    def __init__(self, port: int = 0, workers: int | None = None, modules: Sequence[str] = ()) -> None:
+        command = [sys.executable, "-m", __name__, "--port", str(port), "--with-parent"]
+        command += ["--workers", str(workers)] if workers else []
+        command += [word for module in modules for word in ("--import", module)]
+        self.process = subprocess.Popen(  # noqa: S603 - our own module
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            text=True,
+        )
+        assert self.process.stdout is not None  # noqa: S101 - for the type checker
+        line = self.process.stdout.readline().strip()
+        if not line.startswith("http"):
+            self.close()
+            raise VerifierServiceError(line or "the verifier service did not start; see its messages above")
+        self.address = line
+
+    def close(self) -> None:
+        """End the process. May be called twice."""
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self.process.kill()
+        self.process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()  # ends when the process that started us does
+    os._exit(0)
+
+
+def main() -> None:
+    """Serve until stopped. The first line that is printed is the address."""
+    parser = argparse.ArgumentParser(prog="python -m vagen_rewards.verifiers.service")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8420)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--import", dest="modules", action="append", default=[], help="a module with your verifiers")
+    parser.add_argument("--with-parent", action="store_true", help="end when the standard input does")
+    asked = parser.parse_args()
+    try:
+        server, listening = _prepare(asked.host, asked.port, asked.workers, asked.modules)
+    except (VagenError, ImportError) as error:
+        sys.exit(_say(str(error)))
+    except OSError as error:
+        sys.exit(_say(f"{asked.host}:{asked.port} can't be listened on ({error}); choose another --port"))
+    host, port = listening.getsockname()[:2]
+    if asked.with_parent:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+    _say(f"http://{host}:{port}")
+    server.run(sockets=[listening])
+
+
+def _prepare(host: str, port: int, workers: int, modules: Sequence[str]) -> tuple[Any, socket.socket]:
+    """A server that isn't running yet, and its socket; port 0 takes a free one."""
+    if workers < 1:
+        raise VerifierError(f"--workers {workers} is not valid: it must be at least 1")
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("the verifier service", "verify", error.name or "uvicorn") from error
+    for module in modules:
+        importlib.import_module(module)
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind((host, port))
+    listening.listen(2_048)
+    config = uvicorn.Config(make_app(workers), log_level="warning", timeout_keep_alive=30)
+    return uvicorn.Server(config), listening
+
+
+def _say(line: str) -> int:
+    """The one line that whoever started us waits for. Returns the exit code of a failure."""
+    sys.stdout.write(" ".join(line.split()) + "\n")
+    sys.stdout.flush()
+    return 1
+
+
+if __name__ == "__main__":
+    main()
