@@ -69,7 +69,7 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
         self, env: gym.Env[dict[str, Any], str], history: History | None = None, pictures: PictureForm = "data_url"
     ) -> None:
         RecordConstructorArgs.__init__(self, history=history, pictures=pictures)
-        super().__init__(env)
+        super().__init__(cast("gym.Env[Any, str]", env))  # Gymnasium has it observe what its wrapper does
         self.observation_space = ChatSpace()
         self.history = history
         self.pictures = pictures
@@ -79,7 +79,8 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[list[Message], dict[str, Any]]:
         """Begin an episode, and a conversation."""
-        shown, info = self.env.reset(seed=seed, options=options)
+        first, info = self.env.reset(seed=seed, options=options)
+        shown = cast(dict[str, Any], first)
         self._turns = []
         return self._messages(Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)), info
 
