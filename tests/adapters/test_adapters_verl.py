@@ -161,6 +161,15 @@ def test_text_observations_need_no_pictures(processor):
     assert batch.batch["response_mask"].sum() == sum(map(len, server.said))
 
 
+def test_an_empty_reply_fails_its_episode(processor, monkeypatch):
+    async def nothing(self, request_id, **kwargs):
+        return TokenOutput(token_ids=[], stop_reason="aborted")
+
+    monkeypatch.setattr(Server, "generate", nothing)
+    with pytest.raises(TrainingDataError, match="aborted"):
+        play(processor, 1)
+
+
 def test_the_dataset_reads_levels(processor, tmp_path):
     import pandas
 
