@@ -103,7 +103,9 @@ class VagenAgentLoop(AgentLoopBase):
                     mm_processor_kwargs=self._get_mm_processor_kwargs(),
                 )
             if not said.token_ids:  # its turn could not be credited for anything
-                raise TrainingDataError(f"the server gave no tokens for turn {len(turns)} ({said.stop_reason}); try again")
+                raise TrainingDataError(
+                    f"the server gave no tokens for turn {len(turns)} (it stopped: {said.stop_reason}); see its own log"
+                )
             fields = {**said.extra_fields, **{k: v for k, v in fields.items() if k == "min_global_steps"}}
             if said.log_probs and logprobs is None:
                 logprobs = [0.0] * len(mask)
