@@ -1,9 +1,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test lint docs dist perf
+.PHONY: help bench test test-vllm lint docs dist perf
 help:  ## Say what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 bench:  ## Set up and play all environments with oracle, random agent and their own baselines; prints where the report is
 	@$(PYTHON) scripts/setup.py bench
@@ -12,6 +12,10 @@ bench:  ## Set up and play all environments with oracle, random agent and their 
 test:  ## Set up and run the tests
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/python -m pytest -q
+
+test-vllm:  ## Run the tests of generation with vLLM, in an environment of their own
+	@$(PYTHON) scripts/setup.py vllm
+	.venv-vllm/bin/python -m pytest -q tests/adapters/test_ppo_vllm.py
 
 lint:  ## Style, types and the direction of imports
 	@$(PYTHON) scripts/setup.py test

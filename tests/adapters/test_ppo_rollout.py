@@ -1,6 +1,8 @@
 """Many episodes at once, token in and token out."""
 
 import dataclasses
+import math
+import threading
 
 import gymnasium as gym
 import pytest
@@ -13,7 +15,7 @@ from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import score_tokens  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, keep_by_variance, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
@@ -34,7 +36,7 @@ class Scripted:
         ids.append(codec.tokenizer.eos_token_id)
         self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
 
-    def sample(self, prompts, sampling, seed):
+    def sample(self, prompts, sampling, seeds):
         self.prompts.append(prompts)
         return [self.reply for _ in prompts]
 
@@ -108,14 +110,59 @@ def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, window):
     assert all(turn.turn.reply == "<answer>Up</answer>" for turn in episode.turns)
 
 
-def test_neither_the_number_of_lanes_nor_padding_changes_greedy_play(loaded):
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperature, loaded):
     model, codec = loaded
-    greedy = dataclasses.replace(SAMPLING, temperature=0.0)
+    sampling = dataclasses.replace(SAMPLING, temperature=temperature)
     plays = [
-        Rollout(environments(lanes), codec, TransformersSampler(model, codec, batch), greedy).play(LEVELS, 0)
+        Rollout(environments(lanes), codec, TransformersSampler(model, codec, batch), sampling).play(LEVELS, 0)
         for lanes, batch in ((1, 1), (3, 2))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
+
+
+def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
+    """Over many seeds, from a distribution cut at top-p that is worked out here."""
+    model, codec = loaded
+    prompt = Prompt(tuple(codec.tokenizer("Up")["input_ids"]), ())
+    sampling = Sampling(temperature=0.2, top_p=0.5, max_tokens=1)
+    replies = TransformersSampler(model, codec, 1000).sample([prompt] * 2000, sampling, range(2000))
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([prompt.ids])).logits[0, -1] / 0.2
+    logits[list(codec.forbidden_ids)] = -torch.inf
+    chances, order = logits.softmax(0).sort(descending=True)
+    kept = order[: int((chances.cumsum(0) < 0.5).sum()) + 1].tolist()
+    expected = {token: float(logits.softmax(0)[token] / logits.softmax(0)[kept].sum()) for token in kept}
+    assert {reply.ids[0] for reply in replies} <= set(kept)
+    for reply in replies[:100]:
+        assert reply.logprobs[0] == pytest.approx(math.log(expected[reply.ids[0]]), abs=1e-4)
+    likeliest = kept[0]
+    share = sum(reply.ids[0] == likeliest for reply in replies) / len(replies)
+    spread = math.sqrt(expected[likeliest] * (1 - expected[likeliest]) / len(replies))
+    assert abs(share - expected[likeliest]) < 5 * spread
+
+
+def test_episodes_of_one_level_are_drawn_apart(loaded):
+    model, codec = loaded
+    rollout = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING)
+    first, again, other = ids_of(rollout.play([Level(0), Level(0), Level(0, draw=1)], 1))
+    assert first == again
+    assert first != other
+
+
+def test_turns_are_scored_at_the_same_time_when_threads_are_given(loaded):
+    codec = loaded[1]
+    together = threading.Barrier(2, timeout=20)
+
+    def score(turn):  # raises unless two are waiting here at once
+        together.wait()
+        return []
+
+    rollout = Rollout(environments(2), codec, Scripted(codec), SAMPLING, score=score, threads=2)
+    assert [each.failure for each in rollout.play(LEVELS[:2], 0)] == [None, None]
+    alone = Rollout(environments(2), codec, Scripted(codec), SAMPLING).play(LEVELS[:2], 0)
+    assert ids_of(alone) == ids_of(rollout.play(LEVELS[:2], 0))
+    assert rollout.times.keys() == {"generation", "environment", "judge"}
 
 
 def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(loaded):
@@ -218,7 +265,7 @@ def test_groups_with_varied_returns_are_kept(loaded):
     assert keep_by_variance(episodes, 1.0) == episodes
 
 
-@pytest.mark.parametrize("options", [{"window": -1}, {"max_turns": 0}])
+@pytest.mark.parametrize("options", [{"window": -1}, {"max_turns": 0}, {"threads": 0}])
 def test_settings_out_of_range_are_named(loaded, options):
     with pytest.raises(TrainingConfigError, match=next(iter(options))):
         Rollout(environments(1), loaded[1], Scripted(loaded[1]), SAMPLING, **options)

@@ -13,7 +13,7 @@ from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
 ONE_TURN = {"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
@@ -62,7 +62,9 @@ def history(trainer, name):
 
 
 def weights(trainer):
-    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    """Of policy and critic; the reference is none of the trained ones."""
+    state = trainer.model.state_dict()
+    return {name: tensor.clone() for name, tensor in state.items() if not name.startswith("reference.")}
 
 
 def same(first, second, **tolerance):
@@ -169,6 +171,108 @@ def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
     assert not any(".visual." in key for key in moved)
 
 
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warms_up(warmup, tiny_folder, tmp_path):
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, shared_backbone=True)))
+    trainer = trained(tiny_folder, tmp_path, shared_backbone=True, critic_warmup_rollouts=warmup)
+    after = weights(trainer)
+    moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
+    assert moved == ({"value_head"} if warmup else {"policy", "value_head"})
+    trainer.save_model(str(tmp_path / "saved"))
+    same(after, dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), shared=True).state_dict()))
+
+
+def test_values_of_a_shared_backbone_are_read_from_the_policys_last_layer(tiny_folder):
+    model = ActorCritic.from_pretrained(tiny_folder, shared=True).eval()
+    torch.nn.init.normal_(model.value_head.weight, generator=torch.Generator().manual_seed(0))
+    inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
+    with torch.no_grad():
+        values = model(inputs, ("values",), temperature=1.0)["values"]
+        by_hand = model.value_head(model.policy.model(**inputs).last_hidden_state)[..., 0]
+    assert values[0, 0] == 0
+    torch.testing.assert_close(values[:, 1:], by_hand)
+
+
+LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": True}
+
+
+def test_with_lora_only_adapters_and_the_value_head_are_trained(tiny_folder, tmp_path):
+    pytest.importorskip("peft")
+    torch.manual_seed(0)
+    run = {"lora": LORA, "rollouts": 2, "save_strategy": "steps", "save_steps": 2, "learning_rate": 1e-2}
+    before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, lora=LORA)))
+    whole = trained(tiny_folder, tmp_path, **run)
+    moved = {key for key, each in weights(whole).items() if "lora_B" in key or not torch.equal(before[key], each)}
+    assert all("lora_" in key or key.startswith("value_head") for key in moved)
+    assert {key.partition(".")[0] for key in moved} == {"policy", "critic", "value_head"}
+    # The reference costs no weights of its own, and is the policy as it was.
+    assert whole.model.reference is None
+    distances = history(whole, "policy/kl_to_reference")
+    assert distances[0] == pytest.approx(0, abs=1e-6)
+    assert abs(distances[1]) > 1e-5
+
+    resumed = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **run), score=likes_short_words)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
+    same(weights(whole), weights(resumed))
+
+
+def test_the_exact_kl_is_that_of_the_whole_distributions(tiny_folder):
+    model = ActorCritic.from_pretrained(tiny_folder).eval()
+    model.add_reference()
+    with torch.no_grad():
+        model.policy.lm_head.weight.add_(torch.randn(model.policy.lm_head.weight.shape) * 0.1)
+    inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
+    with torch.no_grad():
+        kl = model(inputs, ("kl",), temperature=0.5, forbidden_ids=(3,))["kl"]
+        ours, theirs = (each(**inputs).logits[0, :-1] / 0.5 for each in (model.policy, model.reference))
+    kept = [token for token in range(ours.shape[1]) if token != 3]
+    p, q = (torch.distributions.Categorical(logits=each[:, kept]) for each in (ours, theirs))
+    assert kl[0, 0] == 0
+    torch.testing.assert_close(kl[0, 1:], torch.distributions.kl_divergence(p, q), rtol=1e-4, atol=1e-6)
+    assert (kl[0, 1:] > 0).all()
+
+
+def test_the_exact_kl_can_be_the_penalty(tiny_folder, tmp_path):
+    exact = trained(tiny_folder, tmp_path / "exact", kl_estimator="exact", kl_coef=0.5, rollouts=2)
+    sampled = trained(tiny_folder, tmp_path / "k1", kl_estimator="k1", kl_coef=0.5, rollouts=2)
+    spread = [history(trainer, "advantage/std") for trainer in (exact, sampled)]
+    assert spread[0][0] == spread[1][0]  # nothing has moved, both are 0
+    assert spread[0][1] != spread[1][1]
+
+
+def test_the_log_says_where_the_time_went(tiny_folder, tmp_path):
+    trainer = trained(tiny_folder, tmp_path)
+    shares = [history(trainer, f"share/{part}") for part in ("generation", "environment", "judge", "score", "update")]
+    assert all(0 <= share[0] <= 1 for share in shares)
+    assert 0.5 < sum(share[0] for share in shares) <= 1
+    assert history(trainer, "tokens_per_second")[0] > 0
+    assert history(trainer, "turn/share/1") == [1]
+    both = history(trainer, "turn/reward/0")[0] + history(trainer, "turn/reward/1")[0]
+    assert both == pytest.approx(history(trainer, "rollout/return")[0])
+
+
+def test_samples_are_printed_with_their_rewards(tiny_folder, tmp_path, capsys):
+    pytest.importorskip("rich")
+    trained(tiny_folder, tmp_path, log_samples=3)
+    table = capsys.readouterr().out
+    assert "brevity" in table
+    assert table.count("level ") == 3
+
+
+def test_a_run_that_was_cut_while_writing_resumes_from_the_checkpoint_before(tiny_folder, tmp_path):
+    run = {"rollouts": 2, "save_strategy": "steps", "save_steps": 2}
+    assert last_checkpoint(tmp_path) is None
+    trained(tiny_folder, tmp_path, **run)
+    assert last_checkpoint(tmp_path).name == "checkpoint-4"
+    (tmp_path / "checkpoint-4" / "complete").unlink()
+    assert last_checkpoint(tmp_path).name == "checkpoint-2"
+
+
+def test_a_critic_that_would_not_be_used_is_refused(tiny_folder, tmp_path):
+    with pytest.raises(TrainingConfigError, match="shared_backbone"):
+        MultiTurnPPOTrainer(tiny_folder, config(tmp_path, shared_backbone=True), critic=tiny_folder)
+
+
 def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folder, tmp_path):
     def down(turn):
         raise TimeoutError("the judge is down")
@@ -181,7 +285,7 @@ def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folde
 
 def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path):
     class Says(TransformersSampler):
-        def sample(self, prompts, sampling, seed):
+        def sample(self, prompts, sampling, seeds):
             end = self.codec.tokenizer.eos_token_id
             return [Reply((end,), (0.0,)) for _ in prompts]
 
@@ -221,12 +325,12 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     calls = []
 
     class Counting(TransformersSampler):
-        def sample(self, prompts, sampling, seed):
-            calls.append(seed)
-            return super().sample(prompts, sampling, seed)
+        def sample(self, prompts, sampling, seeds):
+            calls.extend(seeds)
+            return super().sample(prompts, sampling, seeds)
 
     trained(tiny_folder, tmp_path, make_sampler=Counting, rollouts=2)
-    assert len(calls) == len(set(calls)) == 4  # two turns in each of two rollouts, no seed twice
+    assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
 
 
 @pytest.mark.parametrize(

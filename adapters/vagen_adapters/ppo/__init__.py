@@ -4,16 +4,18 @@ In the order of a rollout's way through it:
 
     codec          observations to tokens and picture features, replies to text
     generation     replies from a model: the interface of back-ends, and transformers'
+    vllm_samplers  the same from vLLM, in process or as a server; vllm_worker is what its workers need
     episodes       what was played, and the token sequences that are trained on
     rollout        many episodes at once
-    actor_critic   policy and critic; log-probabilities and values of tokens
+    actor_critic   policy, critic and reference; log-probabilities and values of tokens
     trajectories   a batch of episodes as tensors, and its checks
     packing        their sampled tokens end to end, and estimates back in place
     advantages     how good each token was: token, turn, Bi-Level and dual-discount GAE, GRPO, RLOO
     losses         what is minimised
     metrics        what is logged
     config         the trainer's settings
-    trainer        all of it, on transformers' Trainer
+    trainer        all of it, on transformers' Trainer, in one process or many
+    launch         accelerate's configuration files for 1, 8 and 2 × 8 GPUs
     tiny           a model of a million parameters to try it on
     imitation      its start: imitation of noisy play
 """

@@ -32,12 +32,14 @@ class Shown:
         next_ids: as the continuation of one, beginning with the token that closes the reply before it.
         pixel_values: (patches, features) float32, or None without pictures.
         grids: (pictures, 3) int64, the patches of each picture over time, height and width.
+        pictures: as the environment drew them, for back-ends that make their own features.
     """
 
     first_ids: tuple[int, ...]
     next_ids: tuple[int, ...]
     pixel_values: Tensor | None
     grids: Tensor
+    pictures: tuple[NDArray[np.uint8], ...] = ()
 
 
 class Codec:
@@ -113,7 +115,7 @@ class Codec:
                 "the chat template does not close a reply with the tokenizer's end token "
                 f"{self.tokenizer.eos_token!r}, so that an episode can't be continued token by token; use one that does"
             )
-        return Shown(self._encode(first, grids), next_ids, pixel_values, grids)
+        return Shown(self._encode(first, grids), next_ids, pixel_values, grids, tuple(pictures))
 
     def read(self, reply_ids: Sequence[int]) -> str:
         """The text of a reply, without the token that ends it."""

@@ -31,7 +31,8 @@ class MultiTurnPPOConfig(_BaseConfig):
     Attributes:
         env_id: the environment, as in `gym.make`.
         env_options: its options.
-        num_envs: environments that play at once.
+        num_envs: environments that play at once, in each process.
+        env_threads: turns that are stepped and scored at the same time. See `Rollout`.
         rollouts: how often episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level next to each other, for GRPO and RLOO.
@@ -40,13 +41,18 @@ class MultiTurnPPOConfig(_BaseConfig):
         max_length: tokens in a sequence.
         max_turns: cuts episodes after so many turns; None leaves that to the environment.
         temperature, top_p, max_tokens: how replies are drawn. See `Sampling` and `score_tokens`.
+        generation: where replies come from: transformers in this process, vLLM in this process, or a vLLM server.
+        vllm_options: of `vllm.LLM`, for vLLM in this process.
+        vllm_server: the server's address.
+        vllm_weights_folder: where weights are handed to the server, a folder that both can reach; None sends them
+            through NCCL.
         advantage: one of the estimators of `advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         bootstrap_truncated: whether the observation after a truncated episode has a value (paper 003).
         whiten: whether advantages are brought to mean 0 and variance 1 over a rollout.
         kl_coef: β of the KL penalty in the reward.
         kl_loss_coef: weight of the KL estimate (k3) in the loss.
-        kl_estimator: of the penalty in the reward.
+        kl_estimator: of the penalty in the reward: from the sampled token (k1, k3) or the whole vocabulary (exact).
         critic_learning_rate: 5 to 10 times the policy's (paper 002).
         critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (paper 003).
         value_clip: how far a value may move from its old self before its loss stops falling; None doesn't limit it.
@@ -60,12 +66,17 @@ class MultiTurnPPOConfig(_BaseConfig):
         sequences_per_forward: sequences that go through the model at once; changes memory only.
         keep_variance_share: share of the groups, those whose returns vary most, that is trained on.
         freeze_vision: whether the vision towers stay as they are.
+        shared_backbone: whether the critic is a value head on the policy's own backbone.
+        lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
+            reference is the policy without them.
         eval_episodes: episodes of an evaluation, on the validation split.
+        log_samples: turns of each rollout that are printed as a table.
     """
 
     env_id: str = "vagen/Sokoban-v0"
     env_options: dict[str, Any] = field(default_factory=dict)
     num_envs: int = 32
+    env_threads: int = 1
     rollouts: int = 300
     episodes_per_rollout: int = 128
     group_size: int = 1
@@ -76,13 +87,17 @@ class MultiTurnPPOConfig(_BaseConfig):
     temperature: float = 0.7
     top_p: float = 0.95
     max_tokens: int = 200
+    generation: Literal["transformers", "vllm", "vllm-server"] = "transformers"
+    vllm_options: dict[str, Any] = field(default_factory=dict)
+    vllm_server: str = "http://127.0.0.1:8000"
+    vllm_weights_folder: str | None = None
     advantage: str = "bilevel_gae"
     advantage_settings: dict[str, Any] = field(default_factory=dict)
     bootstrap_truncated: bool = False
     whiten: bool = True
     kl_coef: float = 0.001
     kl_loss_coef: float = 0.0
-    kl_estimator: Literal["k1", "k3"] = "k1"
+    kl_estimator: Literal["k1", "k3", "exact"] = "k1"
     learning_rate: float = 1e-6
     critic_learning_rate: float = 1e-5
     critic_warmup_rollouts: int = 0
@@ -98,7 +113,10 @@ class MultiTurnPPOConfig(_BaseConfig):
     sequences_per_forward: int = 8
     keep_variance_share: float = 1.0
     freeze_vision: bool = False
+    shared_backbone: bool = False
+    lora: dict[str, Any] = field(default_factory=dict)
     eval_episodes: int = 128
+    log_samples: int = 0
     lr_scheduler_type: str = "constant"
 
     @property
@@ -113,7 +131,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._check_advantage()
         positive = (
             "num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
-            "sequences_per_forward", "eval_episodes", "temperature",
+            "sequences_per_forward", "eval_episodes", "temperature", "env_threads",
         )  # fmt: skip
         for name in positive:
             self._require(getattr(self, name) > 0, name, "greater than 0")

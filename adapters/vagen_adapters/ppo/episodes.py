@@ -19,11 +19,19 @@ from vagen_envs import RewardTerm, Turn
 
 @dataclass(frozen=True)
 class Level:
-    """One level to play: its seed and split, and the group of episodes that it is compared with."""
+    """One level to play.
+
+    Attributes:
+        seed: of the level.
+        split: `train`, `val` or `test`.
+        group: of the episodes that it is compared with.
+        draw: tells apart episodes of one level, whose replies would otherwise be drawn alike.
+    """
 
     seed: int
     split: str = "train"
     group: int = 0
+    draw: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,8 +51,15 @@ class Sampling:
 class Sampler(Protocol):
     """A generation back-end."""
 
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seed: int) -> list[Reply]:
-        """A reply to each prompt, in order. The same seed, prompts and weights give the same replies."""
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        """A reply to each prompt, in order.
+
+        A reply depends on the weights, its prompt and its seed, and not on what else is sampled beside it: neither
+        the number of environments nor that of processes changes what is played.
+        """
+
+    def sync(self) -> None:
+        """Take over the policy's weights as they are now. Every process calls it at the same time."""
 
 
 def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Tensor:
@@ -93,44 +100,82 @@ class TransformersSampler:
         self.codec = codec
         self.batch_size = batch_size
 
+    def sync(self) -> None:
+        """Nothing to do: it samples from the policy itself."""
+
     @torch.no_grad()
-    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seed: int) -> list[Reply]:
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
         was_training = self.model.training
         self.model.eval()
-        devices = [self.model.device] if self.model.device.type == "cuda" else []
         replies: list[Reply] = []
-        with torch.random.fork_rng(devices=devices):  # generate() draws from the global generator only
-            torch.manual_seed(seed)
-            for start in range(0, len(prompts), self.batch_size):
-                replies += self._sample(prompts[start : start + self.batch_size], sampling)
+        for start in range(0, len(prompts), self.batch_size):
+            stop = start + self.batch_size
+            replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
         self.model.train(was_training)
         return replies
 
-    def _sample(self, prompts: Sequence[Prompt], sampling: Sampling) -> list[Reply]:
+    def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        from transformers import GenerationConfig, LogitsProcessorList
+
         inputs = model_inputs(prompts, self.codec, self.model.device, left=True)
-        drawn = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": 0}
-        output = self.model.generate(
-            **inputs,
-            **(drawn if sampling.temperature > 0 else {"do_sample": False}),
-            max_new_tokens=sampling.max_tokens,
-            suppress_tokens=list(self.codec.forbidden_ids),
-            eos_token_id=self.codec.tokenizer.eos_token_id,
+        end = self.codec.tokenizer.eos_token_id
+        draw = _Draw(sampling, seeds, self.codec.forbidden_ids)
+        # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
+        settings = GenerationConfig(
+            do_sample=False, temperature=1.0, top_p=1.0, top_k=50, repetition_penalty=1.0, num_beams=1,
+            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=end,
             pad_token_id=self.codec.pad_id,
-            return_dict_in_generate=True,
-            output_scores=True,
-        )
-        sampled = output.sequences[:, inputs["input_ids"].shape[1] :]
-        logprobs = torch.stack(
-            [
-                scores.float().log_softmax(-1).gather(1, sampled[:, step, None]).squeeze(1)
-                for step, scores in enumerate(output.scores)
-            ],
-            dim=1,
-        )
-        ended = (sampled == self.codec.tokenizer.eos_token_id).long()
+        )  # fmt: skip
+        output = self.model.generate(**inputs, generation_config=settings, logits_processor=LogitsProcessorList([draw]))
+        sampled = output[:, inputs["input_ids"].shape[1] :]
+        logprobs = torch.stack(draw.logprobs, dim=1)
+        ended = (sampled == end).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
             Reply(tuple(ids[:length]), tuple(scores[:length]))
             for ids, scores, length in zip(sampled.tolist(), logprobs.tolist(), lengths, strict=True)
         ]
+
+
+class _Draw:
+    """Draws each row's next token with that row's own random numbers, as a logits processor of `generate`.
+
+    `generate` draws from one generator for all rows, so that a reply would depend on those beside it.
+    """
+
+    def __init__(self, sampling: Sampling, seeds: Sequence[int], forbidden_ids: Sequence[int]) -> None:
+        self.sampling = sampling
+        self.forbidden_ids = forbidden_ids
+        self.uniforms = torch.stack(
+            [torch.rand(sampling.max_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
+        )
+        self.logprobs: list[Tensor] = []
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """(B, V) logits in which only the drawn token is possible."""
+        forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
+        logits = scores.float().index_fill(1, forbidden, -torch.inf)
+        if self.sampling.temperature > 0:
+            logits = _keep_top_p(logits / self.sampling.temperature, self.sampling.top_p)
+        logprobs = logits.log_softmax(1)
+        if self.sampling.temperature > 0:
+            below = logprobs.exp().cumsum(1)
+            drawn = self.uniforms[:, len(self.logprobs), None].to(below.device) * below[:, -1:]
+            # Right of the drawn number, so that a token of probability 0 is never met.
+            tokens = torch.searchsorted(below, drawn, right=True).clamp(max=logits.shape[1] - 1)
+            tokens = torch.where(logprobs.gather(1, tokens).isfinite(), tokens, logprobs.argmax(1, keepdim=True))
+        else:
+            tokens = logprobs.argmax(1, keepdim=True)
+        self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))
+        return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
+
+
+def _keep_top_p(logits: Tensor, top_p: float) -> Tensor:
+    """(B, V) -inf outside the smallest set of tokens whose probability reaches `top_p`."""
+    if top_p >= 1:
+        return logits
+    ordered, order = logits.sort(1, descending=True)
+    before = ordered.softmax(1).cumsum(1) - ordered.softmax(1)
+    ordered = ordered.masked_fill(before >= top_p, -torch.inf)
+    return torch.empty_like(logits).scatter_(1, order, ordered)

@@ -6,12 +6,13 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.episodes import Episode
+from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 
 def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[str, float]:
@@ -34,7 +35,53 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
         **terms,
+        **_of_turns(sound),
     }
+
+
+def _of_turns(episodes: Sequence[Episode]) -> dict[str, float]:
+    """`turn/…/n`: means over the n-th turns of the episodes that have one."""
+    found = {}
+    for number in range(max(len(episode.turns) for episode in episodes)):
+        turns = [episode.turns[number] for episode in episodes if number < len(episode.turns)]
+        found[f"turn/reward/{number}"] = mean([turn.reward for turn in turns])
+        found[f"turn/reply_tokens/{number}"] = mean([float(len(turn.reply.ids)) for turn in turns])
+        found[f"turn/share/{number}"] = len(turns) / len(episodes)
+    return found
+
+
+def print_samples(
+    sequences: Sequence[TokenSequence], episodes: Sequence[Episode], advantages: Tensor, step: int, most: int
+) -> None:
+    """Print a table of the first `most` turns: the level, the reply, its reward terms and its mean advantage.
+
+    Args:
+        sequences: B of them.
+        episodes: of each sequence.
+        advantages: (B, L).
+        step: of the training.
+        most: turns.
+    """
+    from trl.trainer.utils import print_prompt_completions_sample
+
+    prompts: list[str] = []
+    replies: list[str] = []
+    gains: list[float] = []
+    rewards: dict[str, list[float]] = {}
+    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
+        turn_ids = torch.tensor(sequence.turn_ids)
+        for number in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
+            if len(prompts) == most:
+                break
+            turn = episode.turns[number]
+            prompts.append(f"level {episode.level.seed}, turn {number}")
+            replies.append(turn.turn.reply)
+            gains.append(float(advantages[row, : len(turn_ids)].cpu()[turn_ids == number].mean()))
+            for name in (term.name for term in turn.rewards):
+                rewards.setdefault(name, [0.0] * (len(prompts) - 1))
+            for name, entries in rewards.items():
+                entries.append(math.fsum(term.value for term in turn.rewards if term.name == name))
+    print_prompt_completions_sample(prompts, replies, rewards, gains, step)
 
 
 def of_scores(

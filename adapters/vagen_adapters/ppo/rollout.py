@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -14,9 +17,23 @@ from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_envs import RewardTerm, Turn
+from vagen_envs.seeding import HashStream
 
 Score = Callable[[Turn], Sequence[RewardTerm]]
 """Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What an environment and a judge said to a reply, and how long each took in seconds."""
+
+    observation: dict[str, Any]
+    terminated: bool
+    truncated: bool
+    turn: Turn
+    rewards: tuple[RewardTerm, ...]
+    environment_time: float
+    judge_time: float
 
 
 class Rollout:
@@ -32,6 +49,12 @@ class Rollout:
             turn after which this still holds, and counts as truncated.
         max_turns: cuts episodes after so many turns (`e_len` of paper 003); None leaves that to the environment.
         score: further reward terms.
+        threads: turns that are stepped and scored at the same time, for environments and judges that wait for a
+            simulator or a server. 1 steps one after the other in the calling thread.
+
+    Attributes:
+        times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
+            threads those of the latter two are shared out as they would be one after the other.
     """
 
     def __init__(
@@ -45,6 +68,7 @@ class Rollout:
         max_length: int = 4096,
         max_turns: int | None = None,
         score: Score | None = None,
+        threads: int = 1,
     ) -> None:
         if not envs:
             raise TrainingConfigError("a rollout needs at least one environment")
@@ -52,68 +76,109 @@ class Rollout:
             raise TrainingConfigError(f"window={window} is not valid: it must be at least 0 turns, or None for all")
         if max_turns is not None and max_turns < 1:
             raise TrainingConfigError(f"max_turns={max_turns} is not valid: it must be at least 1, or None")
+        if threads < 1:
+            raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.envs = list(envs)
         self.codec, self.sampler, self.sampling = codec, sampler, sampling
         self.window, self.max_length, self.max_turns, self.score = window, max_length, max_turns, score
+        self._pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
+        self.times: dict[str, float] = {}
 
     def play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
-        """Play every level once; `seed` is the sampler's.
+        """Play every level once. A reply is drawn from `seed`, its level and its turn.
 
         Failed episodes are among the result, marked by `failure`: the caller counts them and trains on the rest.
         """
+        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
         episodes = [Episode(level) for level in levels]
         waiting = deque(episodes)
         playing: dict[int, Episode] = {}  # by the number of the environment
-        for step in range(1 << 31):
+        while True:
             for number, env in enumerate(self.envs):
                 while number not in playing and waiting:
                     episode = waiting.popleft()
                     if self._begin(env, episode):
                         playing[number] = episode
             if not playing:
-                break
-            prompts = [self._prompt(episode) for episode in playing.values()]
-            replies = self.sampler.sample(prompts, self.sampling, seed + step)
-            for number, reply in zip(list(playing), replies, strict=True):
-                if self._advance(self.envs[number], playing[number], reply):
+                return episodes
+            replies = self._sample(list(playing.values()), seed)
+            steps = self._step_all([(self.envs[number], reply) for number, reply in zip(playing, replies, strict=True)])
+            for number, reply, step in zip(list(playing), replies, steps, strict=True):
+                if self._advance(self.envs[number], playing[number], reply, step):
                     del playing[number]
-        return episodes
+
+    def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
+        started = time.perf_counter()
+        seeds = [_reply_seed(seed, each.level, len(each.turns)) for each in episodes]
+        replies = self.sampler.sample([self._prompt(each) for each in episodes], self.sampling, seeds)
+        self.times["generation"] += time.perf_counter() - started
+        return replies
+
+    def _step_all(self, moves: Sequence[tuple[gym.Env[Any, Any], Reply]]) -> list[_Step | Exception | None]:
+        started = time.perf_counter()
+        texts = [self.codec.read(reply.ids) if reply.ids else None for _, reply in moves]  # tokenizers keep to a thread
+        pairs = [(env, text) for (env, _), text in zip(moves, texts, strict=True)]
+        steps = list(self._pool.map(self._step, pairs)) if self._pool else [self._step(pair) for pair in pairs]
+        took = time.perf_counter() - started
+        done = [step for step in steps if isinstance(step, _Step)]
+        spent = sum(step.environment_time + step.judge_time for step in done)
+        judged = took * sum(step.judge_time for step in done) / spent if spent else 0.0
+        self.times["judge"] += judged
+        self.times["environment"] += took - judged
+        return steps
+
+    def _step(self, move: tuple[gym.Env[Any, Any], str | None]) -> _Step | Exception | None:
+        """Step an environment and score the turn. An exception is returned: it costs its episode only."""
+        env, text = move
+        if text is None:
+            return None
+        try:
+            started = time.perf_counter()
+            observation, _, terminated, truncated, info = env.step(text)
+            stepped = time.perf_counter()
+            turn: Turn = info["turn"]
+            rewards = (*turn.rewards, *(self.score(turn) if self.score else ()))
+        except Exception as error:  # an environment or a judge may raise anything
+            return error
+        judged = time.perf_counter()
+        return _Step(observation, terminated, truncated, turn, rewards, stepped - started, judged - stepped)
 
     def _begin(self, env: gym.Env[Any, Any], episode: Episode) -> bool:
         """Reset to the episode's level. False if it can't be played."""
+        started = time.perf_counter()
         try:
             observation, _ = env.reset(seed=episode.level.seed, options={"split": episode.level.split})
             episode.last_shown = self._show(env, observation)
-        except Exception as error:  # an environment may raise anything: it costs its episode
+        except Exception as error:  # as above
             episode.failure = f"{type(error).__name__} at reset: {error}"
         else:
             if not self._has_room(episode):
                 episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+        self.times["environment"] += time.perf_counter() - started
         return episode.failure is None
 
-    def _advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> bool:
-        """Play a reply. True if the episode is over."""
-        if not reply.ids:
+    def _advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: _Step | Exception | None) -> bool:
+        """Take a step into its episode. True if the episode is over."""
+        if step is None:
             episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
             return True
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         try:
-            observation, _, terminated, truncated, info = env.step(self.codec.read(reply.ids))
-            turn: Turn = info["turn"]
-            rewards = (*turn.rewards, *(self.score(turn) if self.score else ()))
-            last_shown = self._show(env, observation)
-        except Exception as error:  # as above, and a judge too
+            if isinstance(step, Exception):
+                raise step
+            last_shown = self._show(env, step.observation)
+        except Exception as error:  # as above
             episode.failure = f"{type(error).__name__} in turn {len(episode.turns)}: {error}"
             return True
-        for term in rewards:
+        for term in step.rewards:
             if not math.isfinite(term.value):
-                episode.failure = f"reward {term.name!r} of turn {turn.index} is {term.value}"
+                episode.failure = f"reward {term.name!r} of turn {step.turn.index} is {term.value}"
                 return True
-        episode.turns.append(PlayedTurn(shown, reply, turn, rewards))
+        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards))
         episode.last_shown = last_shown
-        episode.terminated = terminated
-        if terminated:
+        episode.terminated = step.terminated
+        if step.terminated:
             return True
         if not self._fits(episode):  # the value of what comes next couldn't be read: go back one turn
             episode.last_shown = episode.turns.pop().shown
@@ -121,7 +186,7 @@ class Rollout:
             if not episode.turns:
                 episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
             return True
-        episode.truncated = truncated or len(episode.turns) == self.max_turns or not self._has_room(episode)
+        episode.truncated = step.truncated or len(episode.turns) == self.max_turns or not self._has_room(episode)
         return episode.truncated
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
@@ -139,3 +204,7 @@ class Rollout:
         """Whether the last turn with its history and the observation after it can be read."""
         history = remembered(episode.turns, len(episode.turns) - 1, self.window)
         return len(lay_out(history, episode.turns[-1:], episode.last_shown).prompt.ids) <= self.max_length
+
+
+def _reply_seed(seed: int, level: Level, turn: int) -> int:
+    return HashStream("reply", seed, level.split, level.seed, level.draw, turn).bits(48)

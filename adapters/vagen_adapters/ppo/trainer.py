@@ -6,7 +6,7 @@ and checkpoints. TRL itself has had no PPO since 1.16.
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import math
 import time
 from collections import defaultdict
@@ -17,12 +17,14 @@ from typing import Any
 
 import gymnasium as gym
 import torch
+from accelerate.utils import gather_object
 from torch import Tensor
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl.trainer.base_trainer import _BaseTrainer
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
-from vagen_adapters.ppo.actor_critic import ActorCritic, score_tokens
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, keep_by_variance, training_sequences
@@ -31,6 +33,9 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+
+COMPLETE = "complete"
+"""The file that a checkpoint holds once all of it is written."""
 
 MakeSampler = Callable[[Any, Codec], Sampler]
 
@@ -55,11 +60,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
         score: reward terms of a turn beside the environment's.
-        make_sampler: builds the generation back-end from the policy and its codec; transformers' by default.
+        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its codec.
         callbacks: of transformers' Trainer.
 
+    With several processes each plays and scores its share of the episodes. Then all of them hold all episodes, and each
+    takes its share of every mini-batch, so that an update is the same however many there are.
+
     Raises:
-        TrainingConfigError: the model's family isn't known here, or more than one process runs.
+        TrainingConfigError: the model's family isn't known here, or settings don't go together.
         TrainingDataError: in training, when log-probabilities or values are NaN.
     """
 
@@ -78,39 +86,65 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         *,
         critic: str | None = None,
         score: Score | None = None,
-        make_sampler: MakeSampler = TransformersSampler,
+        make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
         self.codec = Codec.from_pretrained(model)
-        actor_critic = ActorCritic.from_pretrained(model, critic)
+        if args.shared_backbone and critic is not None:
+            raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
+        actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone)
+        if args.lora:
+            actor_critic.add_adapters(args.lora)
         if args.freeze_vision:
             actor_critic.freeze_vision()
+        if args.kl_coef or args.kl_loss_coef:
+            actor_critic.add_reference()
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
             data_collator=lambda steps: steps[0],
-            train_dataset=[{"step": step} for step in range(args.max_steps)],
+            train_dataset=[{"step": step} for step in range(args.max_steps * args.world_size)],
             processing_class=self.codec.tokenizer,
             callbacks=callbacks,
         )
-        if self.accelerator.num_processes > 1:
-            raise TrainingConfigError(f"{self.accelerator.num_processes} processes: this trainer runs in one so far")
-        self.reference: Any = None
-        if args.kl_coef or args.kl_loss_coef:
-            self.reference = copy.deepcopy(actor_critic.policy).eval().requires_grad_(False)
-        sampling = Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens)
+        self._check_processes(make_sampler)
         self.rollout = Rollout(
             [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
             self.codec,
-            make_sampler(actor_critic.policy, self.codec),
-            sampling,
+            make_sampler(actor_critic.policy, self.codec) if make_sampler else self._make_sampler(model),
+            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
             window=args.window,
             max_length=args.max_length,
             max_turns=args.max_turns,
             score=score,
+            threads=args.env_threads,
         )
         self._scored: ScoredRollout | None = None
         self._metrics: dict[str, list[float]] = defaultdict(list)
+        self._clock = _Clock()
+
+    def _check_processes(self, make_sampler: MakeSampler | None) -> None:
+        plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
+        sharded = self.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3)
+        if self.is_fsdp_enabled and not self.accelerator.is_fsdp2:
+            raise TrainingConfigError("FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2")
+        if sharded and make_sampler is None and self.args.generation == "transformers":
+            raise TrainingConfigError(
+                "generation='transformers' samples from weights that are whole in each process, and here they are "
+                "spread over all; set generation to vllm or vllm-server, or use DDP or ZeRO 2"
+            )
+
+    def _make_sampler(self, path: str) -> Sampler:
+        args, policy = self.args, self.model.policy
+        if args.generation == "transformers":
+            return TransformersSampler(policy, self.codec)
+        from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
+
+        if args.generation == "vllm-server":
+            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder)
+        dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
+        options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
+        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
 
     # -- one step ----------------------------------------------------------------------------------
 
@@ -119,63 +153,107 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         step = self.state.global_step
         number, update = divmod(step, self.args.steps_per_rollout)
         if update == 0:
-            self._scored = self._collect(number)
+            self._scored = self._collect(model, number)
         if self._scored is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         model.train()
-        return self._backward(self._scored, self._minibatch(len(self._scored.sequences), number, update), number)
+        with self._clock("update"):
+            loss = self._backward(model, self._scored, number, update)
+        if update == self.args.steps_per_rollout - 1:
+            self._record(self._clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
+        return loss
 
-    def _collect(self, number: int) -> ScoredRollout | None:
+    def _collect(self, model: Any, number: int) -> ScoredRollout | None:
         """Play, score and estimate: everything that is constant during the updates of a rollout."""
-        started = time.perf_counter()
-        with self.accelerator.autocast():
-            episodes = self.rollout.play(self._levels(number), seed=self._seed(number, 0))
-        played = time.perf_counter()
+        self._clock = _Clock()
+        episodes = self._play(self._levels(number), self._seed(number, 0))
         kept = keep_by_variance([each for each in episodes if each.failure is None], self.args.keep_variance_share)
         self._record(metrics.of_episodes(episodes, kept))
-        scored = self._score(kept) if kept else None
-        self._record({"time/rollout": played - started, "time/score": time.perf_counter() - played})
-        return scored
+        sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
+        self._record({"generation/tokens_per_second": sampled / max(self._clock.spent("generation"), 1e-9)})
+        if not kept:
+            return None
+        with self._clock("score"):
+            return self._score(model, kept)
+
+    def _play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
+        """The episodes of all levels in their order, of which each process plays its share."""
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        with self._clock("sync"):
+            self.rollout.sampler.sync()
+        with self.accelerator.autocast():
+            mine = self.rollout.play(levels[rank::world], seed)
+        for name, seconds in self.rollout.times.items():
+            self._clock.add(name, seconds)
+        if world == 1:
+            return mine
+        with self._clock("exchange"):
+            numbered = gather_object(list(zip(range(rank, len(levels), world), mine, strict=True)))
+        return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     def _levels(self, number: int) -> list[Level]:
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         pool = self.args.num_levels or math.inf
-        seeds = [int((number * per_rollout + each) % pool) for each in range(per_rollout)]
-        return [Level(seed, "train", group) for group, seed in enumerate(seeds) for _ in range(self.args.group_size)]
+        numbers = range(number * per_rollout, (number + 1) * per_rollout)
+        return [
+            Level(int(each % pool), "train", group, draw=each * self.args.group_size + member)
+            for group, each in enumerate(numbers)
+            for member in range(self.args.group_size)
+        ]
 
     @torch.no_grad()
-    def _score(self, episodes: Sequence[Episode]) -> ScoredRollout:
+    def _score(self, model: Any, episodes: Sequence[Episode]) -> ScoredRollout:
         args, device = self.args, self.args.device
         laid_out = [training_sequences(each, args.window, with_end=args.bootstrap_truncated) for each in episodes]
         sequences = [sequence for each in laid_out for sequence in each]
         episode_ids = torch.tensor([number for number, each in enumerate(laid_out) for _ in each], device=device)
         turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(device)
-        rows, length = turn_ids.shape
-        logprobs, values = torch.zeros(rows, length, device=device), torch.zeros(rows, length + 1, device=device)
-        reference = torch.zeros_like(logprobs) if self.reference is not None else None
-        self.model.eval()
-        for part in _parts(torch.arange(rows), args.sequences_per_forward):
-            inputs = self._inputs(sequences, part)
-            width = inputs["input_ids"].shape[1]
-            with self.accelerator.autocast():
-                logprobs[part, :width] = self._policy_scores(self.model.policy, inputs)[0]
-                if args.advantage not in WITHOUT_CRITIC:
-                    values[part, : width + 1] = self.model.values(inputs)
-                if reference is not None:
-                    reference[part, :width] = self._policy_scores(self.reference, inputs)[0]
+        scores = self._scores(model, sequences, turn_ids.shape[1])
+        logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
         if broken.any():
             raise TrainingDataError(
-                f"{int(broken.sum())} of {rows} sequences have log-probabilities that are no numbers, so the weights "
-                "must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
+                f"{int(broken.sum())} of {len(broken)} sequences have log-probabilities that are no numbers, so the "
+                "weights must be broken; go back to a checkpoint and lower learning_rate or max_grad_norm"
             )
-        batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, values, logprobs, reference)
+        kl_rewards = None
+        if reference is not None and args.kl_coef:
+            if args.kl_estimator == "exact":
+                kl_rewards = -args.kl_coef * scores["kl"]
+            else:
+                kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, args.kl_estimator)
+        batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards)
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
         sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
         self._record(metrics.of_scores(batch, advantages, logprobs, sampled, reference))
+        if args.log_samples and self.accelerator.is_main_process:
+            metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
+                                  self.state.global_step, args.log_samples)  # fmt: skip
         if args.whiten and args.advantage not in WITHOUT_CRITIC:
             advantages = advantages.whitened()
-        return ScoredRollout(sequences, turn_ids, logprobs, reference, values, advantages)
+        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages)
+
+    def _scores(self, model: Any, sequences: Sequence[TokenSequence], length: int) -> dict[str, Tensor]:
+        """What the models say of all sequences, (B, L) or, of values, (B, L + 1); each process scores its share."""
+        args, device, rows = self.args, self.args.device, len(sequences)
+        want = ["logprobs"]
+        if args.advantage not in WITHOUT_CRITIC:
+            want.append("values")
+        if args.kl_coef or args.kl_loss_coef:
+            want.append("reference_logprobs")
+            if args.kl_estimator == "exact":
+                want.append("kl")
+        found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
+        model.eval()
+        for part, own in self._parts(torch.arange(rows)):
+            inputs = self._inputs(sequences, part)
+            with self.accelerator.autocast():
+                scores = self._forward(model, inputs, want)
+            for name in want if own else ():
+                found[name][part, : scores[name].shape[1]] = scores[name]
+        if self.accelerator.num_processes > 1:
+            found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
+        return {"values": torch.zeros(rows, length + 1, device=device), **found}
 
     def _trajectories(
         self,
@@ -184,17 +262,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         episode_ids: Tensor,
         turn_ids: Tensor,
         values: Tensor,
-        logprobs: Tensor,
-        reference: Tensor | None,
+        kl_rewards: Tensor | None,
     ) -> Trajectories:
         device = self.args.device
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
                 rewards[row, turn] = episodes[episode].turns[turn].reward
-        kl_rewards = None
-        if reference is not None and self.args.kl_coef:
-            kl_rewards = -self.args.kl_coef * losses.kl_estimates(logprobs, reference, self.args.kl_estimator)
         ends = torch.tensor([len(each.prompt.ids) for each in sequences], device=device)
         with_end = torch.tensor([each.ends_with_observation for each in sequences], device=device)
         of_rows = [episodes[number] for number in episode_ids.tolist()]
@@ -216,64 +290,90 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         generator = torch.Generator().manual_seed(self._seed(number, 1 + epoch))
         return torch.randperm(rows, generator=generator).tensor_split(self.args.minibatches)[position]
 
-    def _backward(self, scored: ScoredRollout, rows: Tensor, number: int) -> Tensor:
+    def _backward(self, model: Any, scored: ScoredRollout, number: int, update: int) -> Tensor:
         """Add up the gradients of a mini-batch, a few sequences at a time; means are over the mini-batch."""
-        started = time.perf_counter()
+        rows = self._minibatch(len(scored.sequences), number, update)
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
         weights = losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level)
         value_weights = self._value_weights(scored.turn_ids[rows], value_mask)
-        units = {"policy": weights.sum().clamp(min=1), "value": value_weights.sum().clamp(min=1)}
-        total = torch.zeros((), device=self.args.device)
-        sums: dict[str, float] = defaultdict(float)
-        for part in _parts(torch.arange(len(rows)), self.args.sequences_per_forward):
-            with self.accelerator.autocast():
-                loss, parts = self._loss(
-                    scored, rows[part], weights[part] / units["policy"], value_weights[part] / units["value"], number
-                )
-            self.accelerator.backward(loss)
-            total += loss.detach()
-            for name, entry in parts.items():
-                sums[name] += float(entry)
-        self._record({**sums, "time/update": time.perf_counter() - started})
-        return total
+        weights = weights / weights.sum().clamp(min=1)
+        value_weights = value_weights / value_weights.sum().clamp(min=1)
+        sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
+        world = self.accelerator.num_processes
+        parts = list(self._parts(torch.arange(len(rows))))
+        for position, (part, own) in enumerate(parts):
+            last = position == len(parts) - 1
+            self.accelerator.gradient_state._set_sync_gradients(last)
+            with self._gathering(model, last):
+                with self.accelerator.autocast():
+                    loss, terms = self._loss(
+                        model, scored, rows[part], weights[part] * own, value_weights[part] * own, number
+                    )
+                self.accelerator.backward(loss * world)  # gradients are averaged over processes, and parts are shares
+            for name, entry in {"loss": loss.detach(), **terms}.items():
+                sums[name] += entry
+        total = sums.pop("loss")
+        shares = torch.stack(list(sums.values()))
+        if world > 1:
+            shares = self.accelerator.reduce(shares, "sum")
+        self._record(dict(zip(sums, shares.tolist(), strict=True)))
+        return total * world  # Trainer logs the mean over processes
+
+    def _gathering(self, model: Any, last: bool) -> contextlib.AbstractContextManager[Any]:
+        """DDP sums gradients over processes once, with the last part; where they are sharded, with each."""
+        if last or self.is_fsdp_enabled or self.is_deepspeed_enabled:
+            return contextlib.nullcontext()
+        return self.accelerator.no_sync(model)
 
     def _loss(
-        self, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int
+        self, model: Any, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
+        warming_up = number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC
         inputs = self._inputs(scored.sequences, rows)
+        want = [] if warming_up else ["logprobs", "entropies"]
+        found = self._forward(
+            model, inputs, want if args.advantage in WITHOUT_CRITIC else [*want, "values"], detach_backbone=warming_up
+        )
         width = inputs["input_ids"].shape[1]
-        turn_ids, weights = scored.turn_ids[rows, :width], weights[:, :width]
         loss = torch.zeros((), device=args.device)
-        parts: dict[str, Tensor] = {}
-        if number >= args.critic_warmup_rollouts:
-            logprobs, entropies = self._policy_scores(self.model.policy, inputs)
-            sampled = scored.advantages.mask[rows, :width]
-            old = scored.old_logprobs[rows, :width]
-            trained = turn_ids if self._masks_observations else torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
-            ratios = losses.probability_ratios(logprobs, old, trained, args.ratio_level)
-            advantages = scored.advantages.advantages[rows, :width]
-            policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high)
-            clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
-            parts["policy/loss"] = (policy * weights).sum()
-            parts["policy/entropy"] = (entropies * weights).sum()
-            parts["policy/clip_fraction"] = (clipped * weights).sum()
-            parts["policy/kl_to_old"] = (torch.where(sampled, old - logprobs, 0) * weights).sum()
-            loss = loss + parts["policy/loss"] - args.entropy_coef * parts["policy/entropy"]
-            if args.kl_loss_coef and scored.reference_logprobs is not None:
-                kl = losses.kl_estimates(logprobs, scored.reference_logprobs[rows, :width], "k3")
-                parts["policy/kl_loss"] = (torch.where(sampled, kl, 0) * weights).sum()
-                loss = loss + args.kl_loss_coef * parts["policy/kl_loss"]
-        if args.advantage not in WITHOUT_CRITIC:
+        terms: dict[str, Tensor] = {}
+        if not warming_up:
+            loss, terms = self._policy_loss(scored, rows, weights[:, :width], found["logprobs"], found["entropies"])
+        if "values" in found:
             errors = losses.value_losses(
-                self.model.values(inputs),
+                found["values"],
                 scored.old_values[rows, : width + 1],
                 scored.advantages.returns[rows, : width + 1],
                 args.value_clip,
             )
-            parts["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
-            loss = loss + parts["critic/loss"]
-        return loss, {name: entry.detach() for name, entry in parts.items()}
+            terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
+            loss = loss + terms["critic/loss"]
+        return loss, {name: entry.detach() for name, entry in terms.items()}
+
+    def _policy_loss(
+        self, scored: ScoredRollout, rows: Tensor, weights: Tensor, logprobs: Tensor, entropies: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        args, width = self.args, logprobs.shape[1]
+        turn_ids = scored.turn_ids[rows, :width]
+        sampled = scored.advantages.mask[rows, :width]
+        old = scored.old_logprobs[rows, :width]
+        trained = turn_ids if self._masks_observations else torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
+        ratios = losses.probability_ratios(logprobs, old, trained, args.ratio_level)
+        policy = losses.policy_losses(ratios, scored.advantages.advantages[rows, :width], args.clip_low, args.clip_high)
+        clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
+        terms = {
+            "policy/loss": (policy * weights).sum(),
+            "policy/entropy": (entropies * weights).sum(),
+            "policy/clip_fraction": (clipped * weights).sum(),
+            "policy/kl_to_old": (torch.where(sampled, old - logprobs, 0) * weights).sum(),
+        }
+        loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
+        if args.kl_loss_coef and scored.reference_logprobs is not None:
+            kl = losses.kl_estimates(logprobs, scored.reference_logprobs[rows, :width], "k3")
+            terms["policy/kl_loss"] = (torch.where(sampled, kl, 0) * weights).sum()
+            loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
+        return loss, terms
 
     # -- smaller parts -----------------------------------------------------------------------------
 
@@ -287,10 +387,26 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         first = torch.nn.functional.pad((turn_ids != NOT_SAMPLED) & (turn_ids != before), (0, 1))
         return torch.where(first, self.args.first_token_value_weight, 1.0) * value_mask
 
-    def _policy_scores(self, policy: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def _forward(
+        self, model: Any, inputs: dict[str, Tensor], want: Sequence[str], detach_backbone: bool = False
+    ) -> dict[str, Tensor]:
         # Vanilla PPO takes observations for the policy's own words, image tokens and all.
         forbidden = self.codec.forbidden_ids if self._masks_observations else ()
-        return score_tokens(policy, inputs, temperature=self.args.temperature, forbidden_ids=forbidden)
+        found: dict[str, Tensor] = model(inputs, want, temperature=self.args.temperature, forbidden_ids=forbidden,
+                                         detach_backbone=detach_backbone)  # fmt: skip
+        return found
+
+    def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
+        """This process's share of `rows`, a few at a time.
+
+        Every process gets equally many parts, because sharded weights are gathered in all at once: one that has
+        no rows left gets the first ones, and False for not its own.
+        """
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        mine, size = rows[rank::world], self.args.sequences_per_forward
+        for start in range(0, math.ceil(len(rows) / world), size):
+            part = mine[start : start + size]
+            yield (part, True) if len(part) else (rows[:1], False)
 
     def _inputs(self, sequences: Sequence[TokenSequence], rows: Tensor) -> dict[str, Tensor]:
         return model_inputs([sequences[row].prompt for row in rows.tolist()], self.codec, self.args.device)
@@ -309,7 +425,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """AdamW, or what `optim` says, with the critic's own learning rate."""
         if self.optimizer is None:
             cls, options = self.get_optimizer_cls_and_kwargs(self.args)
-            policy, critic = _trainable(self.model.policy), _trainable(self.model.critic, self.model.value_head)
+            policy, critic = self.model.trainable(critic=False), self.model.trainable(critic=True)
             groups = [
                 {"params": policy, "lr": self.args.learning_rate, "weight_decay": self.args.weight_decay},
                 {"params": critic, "lr": self.args.critic_learning_rate, "weight_decay": self.args.weight_decay},
@@ -318,11 +434,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return self.optimizer
 
     def _clip_grad_norm(self, model: Any) -> Any:
-        """Policy and critic each to `max_grad_norm`: together, a critic's large errors would still the policy."""
+        """Policy and critic each to `max_grad_norm`: together, a critic's large errors would still the policy.
+
+        DeepSpeed has clipped already, both together.
+        """
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
-        critic = clip(_trainable(self.model.critic, self.model.value_head), most)
-        self._record({"critic/grad_norm": float(critic)})
-        return clip(_trainable(self.model.policy), most)
+        if not self.is_deepspeed_enabled:
+            self._record({"critic/grad_norm": float(clip(self.model.trainable(critic=True), most))})
+        return clip(self.model.trainable(critic=False), most)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means since the last log."""
@@ -333,8 +452,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the validation split's first levels and log the success rate and return."""
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        with self.accelerator.autocast():
-            episodes = self.rollout.play(levels, seed=self._seed(0, 99))
+        episodes = self._play(levels, self._seed(0, 99))
         sound = [each for each in episodes if each.failure is None]
         found = {
             f"{metric_key_prefix}_success": mean([float(each.success) for each in sound]),
@@ -346,15 +464,30 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return found
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        if not self.args.should_save:
+            return
         folder = Path(output_dir or str(self.args.output_dir))
         folder.mkdir(parents=True, exist_ok=True)
-        self.model.save_pretrained(folder)
+        self.model.save_pretrained(folder, state_dict)
         self.codec.save_pretrained(folder)
         torch.save(self.args, folder / "training_args.bin")
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            (Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}" / COMPLETE).touch()
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
+        """As `Trainer.train`; True resumes from the last checkpoint that was written to its end, if there is one."""
+        if resume_from_checkpoint is True:
+            last = last_checkpoint(str(self.args.output_dir))
+            resume_from_checkpoint = None if last is None else str(last)
+        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
+
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        stored = ActorCritic.from_pretrained(resume_from_checkpoint)
-        self.model.load_state_dict(stored.state_dict())
+        if self.is_fsdp_enabled:
+            raise TrainingConfigError("a run with FSDP can't be resumed yet; train on from the checkpoint as a model")
+        self.model.load_trained(resume_from_checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
@@ -365,9 +498,37 @@ def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
 
 
-def _parts(rows: Tensor, size: int) -> Iterator[Tensor]:
-    yield from torch.split(rows, size)
+def last_checkpoint(output_dir: str | Path) -> Path | None:
+    """The newest checkpoint that was written to its end: a process may have been killed while it wrote one."""
+    complete = [marker.parent for marker in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE}")]
+    return max(complete, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
 
 
-def _trainable(*modules: Any) -> list[Any]:
-    return [parameter for module in modules for parameter in module.parameters() if parameter.requires_grad]
+class _Clock:
+    """What a rollout and its updates spend their time on, in this process."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._spent: dict[str, float] = defaultdict(float)
+
+    def add(self, name: str, seconds: float) -> None:
+        self._spent[name] += seconds
+
+    def spent(self, name: str) -> float:
+        return self._spent[name]
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.add(name, time.perf_counter() - started)
+
+    def shares(self, tokens: int) -> dict[str, float]:
+        """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that makes a second."""
+        whole = time.perf_counter() - self._started
+        return {
+            "time/whole": whole,
+            "tokens_per_second": tokens / whole,
+            **{f"time/{name}": seconds for name, seconds in self._spent.items()},
+            **{f"share/{name}": seconds / whole for name, seconds in self._spent.items()},
+        }

@@ -1,0 +1,259 @@
+"""vLLM as a generation back-end: in the trainer's process, or as a server beside it.
+
+TRL's classes bring the weights together (from DDP, FSDP, DeepSpeed and PEFT) and speak with the server. What
+they leave out is here: all three caches are emptied when weights change, and every reply has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from PIL import Image
+from trl.generation.vllm_client import VLLMClient
+from trl.generation.vllm_generation import VLLMGeneration
+
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
+
+WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
+
+_FORBIDDEN = -100.0  # the lowest bias that vLLM takes
+_SLOWEST_START = 600.0  # seconds that a server may take to load its model
+
+
+class VLLMSampler:
+    """vLLM in this process, with an engine of its own in each process.
+
+    Args:
+        model: the policy, whose weights `sync` takes over.
+        codec: of the policy.
+        accelerator: of the trainer.
+        path: the folder or name that vLLM loads the model from.
+        options: of `vllm.LLM`.
+    """
+
+    def __init__(self, model: Any, codec: Codec, accelerator: Any, path: str, **options: Any) -> None:
+        self.codec = codec
+        self._engine = _Engine(model, accelerator, codec, path, options)
+        self.llm = self._engine.llm
+
+    def sync(self) -> None:
+        """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
+        # TRL's own sync loads one parameter at a time, for which vLLM's CPU engine no longer has loaders.
+        self.llm.collective_rpc("reload_policy", kwargs={"weights_iterator": self._engine.named_params()})
+        if not self.llm.reset_prefix_cache():
+            raise TrainingDataError("vLLM could not empty its prefix cache: a request is still running")
+        self.llm.reset_mm_cache()
+        self.llm.llm_engine.reset_encoder_cache()
+
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        """See `Sampler.sample`."""
+        from vllm import SamplingParams
+
+        _check(prompts, self.codec)
+        settings = [
+            SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
+            for seed in seeds
+        ]
+        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
+        for prompt, output in zip(prompts, outputs, strict=True):
+            if tuple(output.prompt_token_ids) != prompt.ids:
+                raise TrainingDataError(
+                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
+                    "picture processor is set up in another way; check the model's preprocessor_config.json"
+                )
+        return [_reply(output.outputs[0]) for output in outputs]
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        # vLLM repeats a picture's single token itself.
+        ids = _with_single_image_tokens(prompt.ids, self.codec.image_token_id)
+        pictures = _pictures(prompt)
+        return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
+
+
+class VLLMServerSampler:
+    """A vLLM server, which `vllm serve` starts beside the trainer.
+
+    Args:
+        model: the policy, whose weights `sync` hands to the server.
+        codec: of the policy.
+        accelerator: of the trainer.
+        url: of the server.
+        weights_folder: where the weights are written for it; None sends them through NCCL.
+
+    Raises:
+        ConnectionError: no server answers.
+        TrainingConfigError: there is neither a folder nor a GPU to hand over weights.
+    """
+
+    def __init__(
+        self, model: Any, codec: Codec, accelerator: Any, url: str, weights_folder: str | Path | None = None
+    ) -> None:
+        self.codec, self.accelerator = codec, accelerator
+        self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
+        self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
+        self._source = _Weights(model, accelerator, codec)
+        if self._weights_folder is not None:
+            self._weights_folder.mkdir(parents=True, exist_ok=True)
+        elif accelerator.device.type != "cuda":
+            raise TrainingConfigError("weights reach a server through NCCL, which needs a GPU; set vllm_weights_folder")
+        elif accelerator.is_main_process:
+            self.client.init_communicator(device=accelerator.device)
+
+    def sync(self) -> None:
+        """See `Sampler.sync`. The main process hands the weights over, the others help to bring them together."""
+        if self._weights_folder is None:
+            self._send()
+        else:
+            self._write(self._weights_folder)
+        if self.accelerator.is_main_process:
+            for cache in ("prefix", "mm", "encoder"):
+                self._post(f"reset_{cache}_cache")
+        self.accelerator.wait_for_everyone()
+
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        """See `Sampler.sample`."""
+        _check(prompts, self.codec)
+        features = self.client.image_features([_pictures(prompt) for prompt in prompts])
+        settings = _sampling_settings(sampling, self.codec.forbidden_ids)
+
+        def send(prompt: Prompt, shown: dict[str, Any] | None, seed: int) -> Reply:
+            # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
+            # name of its token, which vLLM 0.32 has stopped sending.
+            request = {
+                "request_id": uuid.uuid4().hex,
+                "model": self.client.model,
+                "token_ids": list(prompt.ids),
+                "features": None if shown is None else self._placed(shown, prompt),
+                "sampling_params": {**settings, "seed": seed, "logprobs": 0},
+            }
+            (choice,) = self._post("inference/v1/generate", request)["choices"]
+            logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
+            return Reply(tuple(choice["token_ids"]), logprobs)
+
+        with ThreadPoolExecutor(min(64, len(prompts))) as pool:
+            return list(pool.map(send, prompts, features, seeds))
+
+    def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
+        """The features with the places of their pictures in the prompt; the server saw them without it."""
+        places = list(_image_runs(prompt.ids, self.codec.image_token_id))
+        ours = [place["length"] for place in places]
+        theirs = [place["length"] for place in features["mm_placeholders"]["image"]]
+        if ours != theirs:
+            raise TrainingDataError(
+                f"the prompt's pictures take {ours} tokens, but the server's {theirs}: its picture processor is set up "
+                "in another way; serve the model that is trained"
+            )
+        return {**features, "mm_placeholders": {**features["mm_placeholders"], "image": places}}
+
+    def _send(self) -> None:
+        # Every process walks over the weights as often as the main one, for it takes all to bring one together.
+        layout = [
+            (name, str(each.dtype).removeprefix("torch."), list(each.shape))
+            for name, each in self._source.named_params()
+        ]
+        if self.accelerator.is_main_process:
+            self.client.update_named_params(layout, self._source.named_params())
+        else:
+            for _ in self._source.named_params():
+                pass
+
+    def _write(self, folder: Path) -> None:
+        state = {name: tensor.detach().cpu().contiguous() for name, tensor in self._source.named_params()}
+        if not self.accelerator.is_main_process:
+            return
+        file = folder / f"{uuid.uuid4().hex}.safetensors"
+        safetensors.torch.save_file(state, file)
+        self._post("collective_rpc", {"method": "reload_policy", "kwargs": {"weights_path": str(folder)}})
+        file.unlink()
+
+    def _post(self, route: str, body: dict[str, Any] | None = None) -> Any:
+        answer = self.client.session.post(f"{self.client.base_url}/{route}", json=body or {})
+        if answer.status_code != 200:
+            raise TrainingDataError(
+                f"the vLLM server refused /{route} ({answer.status_code}: {answer.text[:300]}); was it started with "
+                f"VLLM_SERVER_DEV_MODE=1, --enable-scale-out and --worker-extension-cls {WORKER_EXTENSION}?"
+            )
+        return answer.json() if answer.content else None
+
+
+class _Weights(VLLMGeneration):
+    """TRL's walk over a model's whole parameters, without an engine."""
+
+    def __init__(self, model: Any, accelerator: Any, codec: Codec) -> None:
+        super().__init__(model, accelerator, codec.tokenizer)
+
+    def _init_vllm(self) -> None:
+        pass
+
+    def named_params(self) -> Iterator[tuple[str, Any]]:
+        yield from self._iter_named_params()
+
+
+class _Engine(_Weights):
+    """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such as its dtype."""
+
+    def __init__(self, model: Any, accelerator: Any, codec: Codec, path: str, options: dict[str, Any]) -> None:
+        self._path, self._options = path, options
+        super().__init__(model, accelerator, codec)
+
+    def _init_vllm(self) -> None:
+        import os
+
+        from trl.trainer.utils import ensure_master_addr_port
+        from vllm import LLM
+
+        os.environ.setdefault("RANK", str(self.accelerator.process_index))
+        os.environ.setdefault("LOCAL_RANK", str(self.accelerator.local_process_index))
+        os.environ.setdefault("WORLD_SIZE", str(self.accelerator.num_processes))
+        ensure_master_addr_port()
+        fixed = {
+            "distributed_executor_backend": "external_launcher",
+            "logprobs_mode": "processed_logprobs",
+            "worker_extension_cls": WORKER_EXTENSION,
+        }
+        self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
+        self.accelerator.wait_for_everyone()
+
+
+def _check(prompts: Sequence[Prompt], codec: Codec) -> None:
+    for number, prompt in enumerate(prompts):
+        codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+
+
+def _sampling_settings(sampling: Sampling, forbidden_ids: Sequence[int]) -> dict[str, Any]:
+    return {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        "logit_bias": dict.fromkeys(forbidden_ids, _FORBIDDEN),
+    }
+
+
+def _reply(completion: Any) -> Reply:
+    ids = tuple(completion.token_ids)
+    return Reply(ids, tuple(entry[token].logprob for token, entry in zip(ids, completion.logprobs, strict=True)))
+
+
+def _pictures(prompt: Prompt) -> list[Image.Image]:
+    return [Image.fromarray(picture) for shown in prompt.shown for picture in shown.pictures]
+
+
+def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, int]]:
+    start = None
+    for position, token in enumerate([*ids, -1]):
+        if token == image_token_id:
+            start = position if start is None else start
+        elif start is not None:
+            yield {"offset": start, "length": position - start}
+            start = None
+
+
+def _with_single_image_tokens(ids: Sequence[int], image_token_id: int) -> list[int]:
+    return [token for before, token in zip([None, *ids], ids, strict=False) if not before == token == image_token_id]

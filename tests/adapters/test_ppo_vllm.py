@@ -1,0 +1,212 @@
+"""Generation with vLLM, in this process and as a server, against transformers on the same weights.
+
+vLLM asks for an environment of its own: `make test-vllm` sets one up and runs these.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM has an environment of its own: make test-vllm")
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+CPU = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "TORCHDYNAMO_DISABLE": "1",  # compiling takes a minute, and a tiny model is no faster for it
+}
+os.environ.update(CPU)
+
+import gymnasium as gym  # noqa: E402
+from accelerate import Accelerator  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.actor_critic import score_tokens  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
+from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
+OPTIONS = {"max_model_len": 1024, "max_num_seqs": 16, "enforce_eager": True}
+ENVIRONMENTS = {
+    "vagen/FrozenLake-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
+    "vagen/Sokoban-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
+}
+
+
+@pytest.fixture(scope="module")
+def server(tiny_folder, tmp_path_factory):
+    """The address of a server of the tiny model."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    flags = [
+        "--model", tiny_folder, "--port", str(port), "--host", "127.0.0.1", "--dtype", "float32", "--enforce-eager",
+        "--max-model-len", "1024", "--max-num-seqs", "16", "--logprobs-mode", "processed_logprobs",
+        "--enable-scale-out", "--worker-extension-cls", WORKER_EXTENSION,
+    ]  # fmt: skip
+    log = tmp_path_factory.mktemp("server") / "log"
+    # `vllm serve` asks for the distribution `vllm`, which vllm-cpu is not.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", *flags]
+    environment = {**os.environ, "VLLM_SERVER_DEV_MODE": "1", "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
+    with log.open("w") as sink:
+        process = subprocess.Popen(command, env=environment, stdout=sink, stderr=sink)
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(20)
+    process.kill()
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_folder):
+    model, codec = tiny.load(tiny_folder)
+    return VLLMSampler(model, codec, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS)
+
+
+def change(model, seed):
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.05)
+
+
+def likes_short_words(turn):
+    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+
+def history(trainer, name):
+    return [entry[name] for entry in trainer.state.log_history if name in entry]
+
+
+def weights(trainer):
+    return {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+
+
+def largest_gap(sampler, model):
+    """Between the log-probabilities that came with replies and the model's own, over episodes of two levels."""
+    env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
+    episodes = Rollout([env], sampler.codec, sampler, SAMPLING).play([Level(0), Level(1)], 5)
+    assert [episode.failure for episode in episodes] == [None, None]
+    sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=True)]
+    inputs = model_inputs([each.prompt for each in sequences], sampler.codec, "cpu")
+    with torch.no_grad():
+        ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.codec.forbidden_ids)
+    turn_ids = [torch.tensor(each.turn_ids) >= 0 for each in sequences]
+    theirs = [torch.tensor(each.logprobs) for each in sequences]
+    return max(float((ours[row, : len(mask)] - theirs[row])[mask].abs().max()) for row, mask in enumerate(turn_ids))
+
+
+def test_log_probabilities_are_the_trainers_after_a_sync(engine):
+    model = engine._engine.model
+    assert largest_gap(engine, model) < 1e-4
+    change(model, 1)
+    assert largest_gap(engine, model) > 0.1  # so that the next line says something
+    engine.sync()
+    assert largest_gap(engine, model) < 1e-4
+
+
+def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch):
+    model, codec = engine._engine.model, engine.codec
+    ids = tuple(codec.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]  # > a block
+
+    def gap():
+        (reply,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
+        inputs = model_inputs([Prompt((*ids, *reply.ids), ())], codec, "cpu")
+        with torch.no_grad():
+            ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=codec.forbidden_ids)
+        return float((ours[0, len(ids) :] - torch.tensor(reply.logprobs)).abs().max())
+
+    assert gap() < 1e-4
+    change(model, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.llm, "reset_prefix_cache", lambda: True)
+        engine.sync()
+        assert gap() > 1e-2
+    engine.sync()
+    assert gap() < 1e-4
+
+
+def test_a_sync_empties_all_caches(engine, monkeypatch):
+    """Without the engine's encoder cache emptied vLLM 0.32 stops, and its multi-modal one holds no work of weights."""
+    emptied = []
+    for owner, name in ((engine.llm, "prefix"), (engine.llm, "mm"), (engine.llm.llm_engine, "encoder")):
+        method = getattr(owner, f"reset_{name}_cache")
+        monkeypatch.setattr(
+            owner, f"reset_{name}_cache", lambda method=method, name=name: (emptied.append(name), method())[1]
+        )
+    engine.sync()
+    assert {"prefix", "mm", "encoder"} <= set(emptied)
+    assert largest_gap(engine, engine._engine.model) < 1e-4
+
+
+def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path):
+    model, codec = tiny.load(tiny_folder)
+    sampler = VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path)
+    change(model, 3)
+    sampler.sync()
+    assert largest_gap(sampler, model) < 1e-4
+    assert not list(tmp_path.iterdir())
+
+
+def test_replies_depend_on_their_seed_alone_and_hold_no_image_tokens(engine):
+    codec = engine.codec
+    prompts = [Prompt(tuple(codec.tokenizer(text)["input_ids"]), ()) for text in ("Up", "Down")]
+    together = engine.sample([*prompts, prompts[0]], SAMPLING, [1, 2, 3])
+    assert engine.sample(prompts[1:], SAMPLING, [2]) == together[1:2]
+    assert together[0] != together[2]
+    many = engine.sample(prompts[:1] * 50, SAMPLING, range(50))
+    assert not {token for reply in many for token in reply.ids} & set(codec.forbidden_ids)
+
+
+def test_a_picture_laid_out_in_another_way_is_refused(engine):
+    env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
+    observation, _ = env.reset(seed=0)
+    shown = engine.codec.show("", observation)
+    ids = (*shown.first_ids[:-1], engine.codec.image_token_id, shown.first_ids[-1])
+    with pytest.raises(TrainingDataError, match="image tokens"):
+        engine.sample([Prompt(ids, (shown,))], SAMPLING, [0])
+
+
+def test_without_a_gpu_a_server_needs_a_folder(server, tiny_folder):
+    model, codec = tiny.load(tiny_folder)
+    with pytest.raises(TrainingConfigError, match="vllm_weights_folder"):
+        VLLMServerSampler(model, codec, Accelerator(cpu=True), server)
+
+
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folder, tmp_path):
+    """Replies are drawn from the likeliest token alone, so that all back-ends must say the same, from the same weights."""
+    runs = {}
+    for generation in ("transformers", "vllm", "vllm-server"):
+        settings = MultiTurnPPOConfig(
+            str(tmp_path / generation), env_id=env_id, env_options=ENVIRONMENTS[env_id], num_envs=4, rollouts=5,
+            episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1e-6,
+            learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=OPTIONS,
+            vllm_server=server, vllm_weights_folder=str(tmp_path / "weights"), logging_steps=1, save_strategy="no",
+            report_to="none", use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
+        )  # fmt: skip
+        trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
+        start = weights(trainer)
+        trainer.train()
+        assert trainer.state.global_step == 10
+        runs[generation] = trainer, start
+    expected, start = runs.pop("transformers")
+    assert any(not torch.equal(start[name], each) for name, each in weights(expected).items())
+    for trainer, _ in runs.values():
+        for name in ("loss", "rollout/return", "advantage/std", "policy/kl_to_reference", "critic/loss"):
+            assert history(trainer, name) == pytest.approx(history(expected, name), rel=1e-3, abs=1e-5), name
+        for name, tensor in weights(expected).items():
+            torch.testing.assert_close(weights(trainer)[name], tensor, rtol=1e-4, atol=1e-5, msg=name)
