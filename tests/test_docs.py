@@ -18,7 +18,8 @@ PAGES = [
 # Blocks marked `py` instead of `python` need what can't be had everywhere, such as AI2-THOR, and are only shown.
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers", "adapters/pettingzoo.md": "pettingzoo"}
+NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers", "adapters/pettingzoo.md": "pettingzoo",
+         "adapters/skyrl.md": "skyrl_gym", "adapters/trl.md": "trl", "adapters/verl.md": "verl"}  # fmt: skip
 
 
 def blocks_of(page: Path) -> list[str]:

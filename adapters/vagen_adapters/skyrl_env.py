@@ -1,0 +1,106 @@
+"""Environments of this package for SkyRL-Gym, and levels as rows of its dataset.
+
+>>> import skyrl_gym
+>>> from vagen_adapters.skyrl_env import levels
+>>> (row,) = levels("vagen/Sokoban-v0", num_levels=1)
+>>> env = skyrl_gym.make("vagen", extras=row)
+>>> messages, info = env.init(row["prompt"])
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_envs.chat import Message, observation_parts
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import ConfigError, MissingExtraError
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import Split
+
+try:
+    import skyrl_gym
+    from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.skyrl_env", "skyrl", "skyrl_gym") from error
+
+NAME = "vagen"
+"""The `env_class` under which all ids are registered with SkyRL-Gym; a row says which id it is."""
+
+
+class VagenText(BaseTextEnv):
+    """An episode for SkyRL-Gym: replies in, user messages with pictures (PNG in a `data:` URL) out.
+
+    Args:
+        env_config: SkyRL's configuration of the environment class; not used.
+        extras: a row of `levels`: `env_id`, `split`, `seed` and `options`.
+    """
+
+    def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self.extras = dict(extras or {})
+        missing = [name for name in ("env_id", "seed") if name not in self.extras]
+        if missing:
+            raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
+        self._env = cast(VagenEnv, gym.make(self.extras["env_id"], **(self.extras.get("options") or {})).unwrapped)
+        self.max_turns = self._env.config.max_turns
+        self.played: list[Turn] = []
+
+    def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
+        """Begin the row's level: the prompt, and after it the first observation."""
+        split = self.extras.get("split")
+        shown, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
+        self.played, self.turns = [], 0
+        now = Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
+        return [*prompt, {"role": "user", "content": observation_parts(now)}], {"level": info["level"]}
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        """Play one turn. `metadata` has `terminated` and `truncated` apart, and the turn in JSON form."""
+        *_, reward, terminated, truncated, info = self._env.step(action)
+        turn: Turn = info["turn"]
+        self.played.append(turn)
+        self.turns += 1
+        return BaseTextEnvStepOutput(
+            observations=[{"role": "user", "content": observation_parts(turn.result)}],
+            reward=float(reward),
+            done=terminated or truncated,
+            metadata={"terminated": terminated, "truncated": truncated, "turn": turn.to_json()},
+        )
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Success and, for each true-or-false metric or number of the turns, the mean over the episode."""
+        found: dict[str, list[float]] = {}
+        for turn in self.played:
+            for name, value in turn.metrics.items():
+                if not isinstance(value, str):
+                    found.setdefault(name, []).append(float(value))
+        means = {name: sum(values) / len(values) for name, values in found.items()}
+        return {**means, "success": float(bool(self.played) and self.played[-1].success), "turns": len(self.played)}
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def levels(
+    env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
+) -> Iterator[dict[str, Any]]:
+    """Rows of a SkyRL dataset: row `i` is the level of seed `first_seed + i`, its prompt the system prompt.
+
+    Args:
+        env_id: such as `"vagen/Sokoban-v0"`.
+        split: splits share no level, whatever the seeds.
+        first_seed: at least 0.
+        num_levels: how many rows.
+        options: for `gym.make`.
+    """
+    with contextlib.closing(gym.make(env_id, **options)) as env:
+        prompt = [{"role": "system", "content": cast(VagenEnv, env.unwrapped).system_prompt}]
+    for seed in range(first_seed, first_seed + num_levels):
+        yield {"prompt": prompt, "env_class": NAME, "env_id": env_id, "split": split, "seed": seed, "options": options}
+
+
+skyrl_gym.register(id=NAME, entry_point="vagen_adapters.skyrl_env:VagenText")

@@ -1,0 +1,273 @@
+"""Environments of this package for verl: an agent loop with pictures and turn rewards, levels, Bi-Level GAE.
+
+The loop is `agent_name: vagen` once this module is imported, or through a file for
+`actor_rollout_ref.rollout.agent.agent_loop_config_path`, see docs/adapters/verl.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+from uuid import uuid4
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_envs.chat import Message, observation_parts
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.pictures import Picture
+from vagen_envs.seeding import Split
+
+try:
+    import torch
+    from torch import Tensor
+    from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput, register
+    from verl.trainer.ppo import ray_trainer
+    from verl.trainer.ppo.core_algos import register_adv_est
+    from verl.utils.profiler import simple_timer
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.verl_env", "verl", "verl") from error
+
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo.advantages import bilevel_gae_released
+from vagen_adapters.ppo.trajectories import Trajectories
+
+NAME = "vagen"
+"""The `agent_name` of a dataset's rows."""
+ESTIMATOR = "bilevel_gae_released"
+"""The `algorithm.adv_estimator`. Algorithm 2 as printed needs the value after the last token, which verl has not."""
+
+
+class Played(AgentLoopOutput):
+    """An episode whose reward stands turn by turn, each at the last token of its reply."""
+
+    turn_ends: list[int]
+    """For each turn, one past its last token in `response_ids`."""
+    turn_rewards: list[float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that verl's trainer stores; `rm_scores` has the turn rewards."""
+        output = super().as_dict()
+        ends, rewards = output.pop("turn_ends"), output.pop("turn_rewards")
+        scores = torch.zeros_like(output["response_mask"], dtype=torch.float32)
+        scores.index_add_(0, torch.tensor(ends) - 1, torch.tensor(rewards, dtype=torch.float32))
+        output["rm_scores"] = scores
+        return output
+
+
+@register(NAME)
+class VagenAgentLoop(AgentLoopBase):
+    """Plays the level of a row: tokens in, tokens out. verl's builder encodes only what is new in each turn."""
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        """Play the level in `extra_info` to its end, or until `rollout.response_length` leaves no room."""
+        level = kwargs["extra_info"]
+        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in the thread that made them
+
+            def call(function: Any, *args: Any) -> Any:
+                return asyncio.get_running_loop().run_in_executor(pool, function, *args)
+
+            env: VagenEnv = await call(make, level)
+            try:
+                now: Observation = await call(reset, env, level)
+                return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
+            finally:
+                await call(env.close)
+
+    async def _play(
+        self, env: VagenEnv, call: Any, messages: list[Message], sampling_params: dict[str, Any]
+    ) -> AgentLoopOutput:
+        room = self.rollout_config.response_length
+        images = _pictures(messages)
+        self._assert_mm_supported(bool(images))
+        ids: list[int] = await self.ct_build_initial_tokens(messages, images=images or None)
+        prompt_length, request = len(ids), uuid4().hex
+        mask: list[int] = []
+        logprobs: list[float] | None = None
+        turns: list[Turn] = []
+        ends: list[int] = []
+        timing: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
+        while True:
+            with simple_timer("generate_sequences", timing):
+                said = await self.server_manager.generate(
+                    request_id=request,
+                    prompt_ids=ids,
+                    sampling_params=sampling_params,
+                    image_data=images or None,
+                    mm_processor_kwargs=self._get_mm_processor_kwargs(),
+                )
+            if not said.token_ids:  # its turn could not be credited for anything
+                raise TrainingDataError(
+                    f"the server gave no tokens for turn {len(turns)} (it stopped: {said.stop_reason}); see its own log"
+                )
+            fields = {**said.extra_fields, **{k: v for k, v in fields.items() if k == "min_global_steps"}}
+            if said.log_probs and logprobs is None:
+                logprobs = [0.0] * len(mask)
+            merged, mask, logprobs = await self.ct_merge_assistant_token(
+                ids, said.token_ids, mask, logprobs, said.log_probs or None
+            )
+            ids = merged.token_ids
+            ends.append(min(len(mask), room))
+            reply = self.tokenizer.decode(said.token_ids, skip_special_tokens=True)
+            with simple_timer("tool_calls", timing):
+                *_, terminated, truncated, info = await call(env.step, reply)
+            turns.append(info["turn"])
+            if terminated or truncated or len(mask) >= room:
+                break
+            answered = [*messages, {"role": "assistant", "content": reply}]
+            messages = [*answered, _user(turns[-1].result)]
+            merged, longer, longer_logprobs = await self.ct_merge_context_msg(answered, messages, ids, mask, logprobs)
+            if len(longer) >= room:  # a picture must not be cut
+                break
+            ids, mask, logprobs, images = merged.token_ids, longer, longer_logprobs, _pictures(messages)
+        success = float(turns[-1].success)
+        return Played(
+            prompt_ids=ids[:prompt_length],
+            response_ids=ids[prompt_length:][:room],
+            response_mask=mask[:room],
+            response_logprobs=logprobs[:room] if logprobs is not None else None,
+            multi_modal_data={"images": images} if images else {},
+            mm_processor_kwargs=self._get_mm_processor_kwargs(),
+            reward_score=sum(turn.reward for turn in turns),
+            num_turns=2 * len(turns),
+            metrics=timing,
+            turn_ends=ends,
+            turn_rewards=[turn.reward for turn in turns],
+            extra_fields={
+                **fields,
+                "turn_scores": [turn.reward for turn in turns],
+                "tool_rewards": [],
+                "reward_extra_info": {"success": success},
+            },
+        )
+
+
+def make(level: dict[str, Any]) -> VagenEnv:
+    """The environment of a row, without Gymnasium's wrappers."""
+    options = {name: value for name, value in (level.get("options") or {}).items() if value is not None}  # of parquet
+    return cast(VagenEnv, gym.make(level["env_id"], **options).unwrapped)
+
+
+def reset(env: VagenEnv, level: dict[str, Any]) -> Observation:
+    """The first observation of a row's level."""
+    shown, _ = env.reset(seed=int(level["seed"]), options={"split": level["split"]})
+    return Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
+
+
+def levels(
+    env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
+) -> Iterator[dict[str, Any]]:
+    """Rows for verl's dataset (write them to a parquet file): row `i` is the level of seed `first_seed + i`.
+
+    Args:
+        env_id: such as `"vagen/Sokoban-v0"`.
+        split: splits share no level, whatever the seeds.
+        first_seed: at least 0.
+        num_levels: how many rows.
+        options: for `gym.make`.
+    """
+    with contextlib.closing(gym.make(env_id, **options)) as env:
+        prompt = [{"role": "system", "content": cast(VagenEnv, env.unwrapped).system_prompt}]
+    for index, seed in enumerate(range(first_seed, first_seed + num_levels)):
+        level = {"index": index, "env_id": env_id, "split": split, "seed": seed, "options": options or None}
+        yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}
+
+
+@register_adv_est(ESTIMATOR)
+def bilevel_advantages(
+    token_level_rewards: Tensor,
+    response_mask: Tensor,
+    config: Any = None,
+    values: Tensor | None = None,
+    token_level_scores: Tensor | None = None,
+    **_: Any,
+) -> tuple[Tensor, Tensor]:
+    """Bi-Level GAE as in VAGEN's released code (`ppo.advantages.bilevel_gae_released`), whitened as verl's GAE is.
+
+    A turn is an unbroken run of sampled tokens. γ and λ are `algorithm.gamma` (between tokens) and `algorithm.lam`
+    (both levels); `+algorithm.gamma_turn` is between turns, 1 by default.
+
+    Args:
+        token_level_rewards: (B, L), the turn rewards, with KL penalties if verl puts them into the reward.
+        response_mask: (B, L), 1 for sampled tokens.
+        config: verl's `algorithm`.
+        values: (B, L), V before each token. verl 0.9.1 gives registered estimators none: `install` does.
+        token_level_scores: (B, L), the turn rewards alone; without them all of the reward is a turn's.
+
+    Returns:
+        Advantages and the critic's targets, (B, L).
+    """
+    if values is None:
+        raise TrainingDataError(
+            f"{ESTIMATOR} got no values, for verl gives a registered estimator none; call "
+            "vagen_adapters.verl_env.install() in the trainer's process and set critic.enable=True"
+        )
+    settings = config if config is not None else {}
+    sampled = response_mask.bool()
+    begins = sampled & ~torch.nn.functional.pad(sampled, (1, 0))[:, :-1]
+    turns = begins.long().cumsum(1) - 1
+    turn_ids = turns.where(sampled, -1)
+    scores = token_level_rewards if token_level_scores is None else token_level_scores
+    scores = scores.masked_fill(~sampled, 0).float()
+    turn_rewards = scores.new_zeros(len(scores), int(turn_ids.max().clamp(min=0)) + 1)
+    turn_rewards.scatter_add_(1, turns.clamp(min=0), scores)
+    ended = torch.ones(len(scores), dtype=torch.bool, device=scores.device)
+    batch = Trajectories(
+        turn_ids=turn_ids,
+        turn_rewards=turn_rewards,
+        terminated=ended,
+        truncated=~ended,
+        values=torch.nn.functional.pad(values.float(), (0, 1)),
+        kl_rewards=token_level_rewards.float() - scores,
+    )
+    found = bilevel_gae_released(
+        batch,
+        gamma_turn=settings.get("gamma_turn", 1.0),
+        gamma_token=settings.get("gamma", 1.0),
+        lam=settings.get("lam", 1.0),
+    )
+    return found.whitened().advantages, found.returns[:, :-1]
+
+
+_verls_own = ray_trainer.compute_advantage
+
+
+def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) -> Any:
+    """The trainer's function of this name, but our estimator gets the critic's values."""
+    if adv_estimator != ESTIMATOR:
+        return _verls_own(data, adv_estimator, *args, **kwargs)
+    batch = data.batch
+    data.batch["advantages"], data.batch["returns"] = bilevel_advantages(
+        batch["token_level_rewards"],
+        batch["response_mask"],
+        config=kwargs.get("config"),
+        values=batch.get("values", None),
+        token_level_scores=batch.get("token_level_scores", None),
+    )
+    return data
+
+
+def install() -> None:
+    """Let verl's trainers of this process give `ESTIMATOR` the values, by their `compute_advantage`. May be repeated.
+
+    For Ray's workers: `+ray_kwargs.ray_init.runtime_env.worker_process_setup_hook=vagen_adapters.verl_env.install`.
+    """
+    for name in ("verl.trainer.ppo.ray_trainer", "verl.trainer.ppo.v1.utils"):
+        module = sys.modules.get(name)  # imported later, it takes ray_trainer's
+        if module is not None:
+            module.compute_advantage = compute_advantage  # type: ignore[attr-defined]
+
+
+def _user(now: Observation) -> Message:
+    return {"role": "user", "content": observation_parts(now, "pil")}
+
+
+def _pictures(messages: Sequence[Message]) -> list[Any]:
+    parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+    return [part["image"] for part in parts if part["type"] == "image"]

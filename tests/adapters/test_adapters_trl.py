@@ -1,0 +1,191 @@
+"""TRL's own GRPOTrainer on our environments, with a tiny model that sees pictures."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra ppo")
+
+import torch
+from transformers import AutoModelForImageTextToText, AutoTokenizer, Qwen2VLImageProcessorPil, Qwen3VLProcessor
+from transformers.models.qwen3_vl.video_processing_qwen3_vl import Qwen3VLVideoProcessor
+from trl import GRPOConfig, GRPOTrainer
+from trl.chat_template_utils import qwen3_vl_chat_template
+
+from vagen_adapters.trl_env import EACH_REPLY_PLAYS, Episode, levels
+from vagen_envs.errors import ConfigError, SimulatorError
+
+ID = "vagen/FrozenLake-v0"
+OPTIONS = {"strategy": "no_think", "max_turns": 3, "prompt_pack": "terse", "is_slippery": False}
+
+
+class PictureProcessor(Qwen3VLProcessor):
+    """Qwen3-VL's processor, whose check of its parts needs torchvision."""
+
+    def check_argument_for_proper_class(self, argument_name, argument):
+        return type(argument)
+
+
+def processor(folder):
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    parts = Qwen2VLImageProcessorPil.from_pretrained(folder), tokenizer, Qwen3VLVideoProcessor()
+    return PictureProcessor(*parts, chat_template=qwen3_vl_chat_template)
+
+
+def trainer_of(kind, folder, out, processing_class, arguments=None, **kwargs):
+    config = GRPOConfig(
+        output_dir=str(out), max_steps=1, per_device_train_batch_size=4, num_generations=4, max_completion_length=1500,
+        report_to="none", use_cpu=True, bf16=False, activation_checkpointing=False, logging_steps=1, save_strategy="no",
+        learning_rate=1e-3, seed=3, disable_tqdm=True, **(arguments or {}),
+    )  # fmt: skip
+    return kind(
+        AutoModelForImageTextToText.from_pretrained(folder),
+        args=config,
+        train_dataset=levels(ID, split="val", first_seed=5, num_levels=1, **OPTIONS),
+        processing_class=processing_class,
+        environment_factory=partial(Episode, ID, **OPTIONS),
+        **kwargs,
+    )
+
+
+def call(reply):
+    return f"<tool_call>\n{json.dumps({'name': 'play', 'arguments': {'reply': reply}})}\n</tool_call><|im_end|>"
+
+
+class Scripted(GRPOTrainer):
+    """The tokens are written for it: `scripts` has the replies of each member of the group."""
+
+    scripts: list[list[str]]
+    active = range(4)
+
+    def _generate_single_turn(self, prompt_ids, images, *args, **kwargs):
+        assert len(prompt_ids) == len(self.active)
+        self.last_prompt, self.last_images = self._tokenizer.decode(prompt_ids[0]), images[0]
+        replies = [self.scripts[i].pop(0) for i in self.active]
+        self.active = [i for i, reply in zip(self.active, replies, strict=True) if "<tool_call>" in reply]
+        return [self._tokenizer(reply, add_special_tokens=False)["input_ids"] for reply in replies], None
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    env = gym.make(ID, **OPTIONS)
+    env.reset(seed=5, options={"split": "val"})
+    replies, turns, over = [], [], False
+    while not over:
+        replies.append(env.unwrapped.oracle_reply())
+        *_, terminated, truncated, info = env.step(replies[-1])
+        turns.append(info["turn"])
+        over = terminated or truncated
+    return replies, turns
+
+
+def parameters_of(trainer):
+    return [parameter.detach().clone() for parameter in trainer.model.parameters()]
+
+
+def changed(trainer, before):
+    return any(not torch.equal(old, new) for old, new in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_grpo_learns_from_tool_calls_with_pictures(tiny_folder, tmp_path, oracle):
+    replies, turns = oracle
+    good = [*map(call, replies), "Done.<|im_end|>"]
+    bad = [call("Fly"), call("Fly"), call("Fly"), call("Fly"), "Done.<|im_end|>"]  # one more than there are turns
+    trainer = trainer_of(Scripted, tiny_folder, tmp_path, processor(tiny_folder))
+    trainer.scripts = [list(good), list(bad), list(good), ["I won't.<|im_end|>"]]
+    before = parameters_of(trainer)
+    trainer.train()
+
+    played = [episode.turns for episode in trainer.environments]
+    assert played[0] == turns == played[2]  # the same level for the whole group, and the level of the row
+    assert [len(each) for each in played] == [len(turns), 3, len(turns), 0]
+    total = sum(turn.reward for turn in turns)
+    rewards = [episode.get_reward() for episode in trainer.environments]
+    assert rewards == pytest.approx([total, sum(turn.reward for turn in played[1]), total, 0.0])
+    logged = trainer.state.log_history[0]
+    assert logged["rewards/Episode/mean"] == pytest.approx(sum(rewards) / 4)
+    calls = 2 * len(turns) + 4
+    assert logged["tools/call_frequency"] == pytest.approx(calls / 4)
+    assert logged["tools/failure_frequency"] == pytest.approx(1 / calls)  # the turn after the end, and nothing else
+    assert logged["grad_norm"] > 0
+    assert changed(trainer, before)
+
+    longest = played[1]  # generated last: its prompt, and its pictures, are those of the whole episode
+    assert longest[-1].result.text.replace("<image>", "").split("\n")[0] in trainer.last_prompt
+    assert "The episode is over." in trainer.last_prompt
+    assert "don't play again" in trainer.last_prompt
+    pictures = [longest[0].observed.picture, *(turn.result.picture for turn in longest)]
+    assert [image.tobytes() for image in trainer.last_images] == [each.pil.tobytes() for each in pictures]
+
+
+def different_tokens(completion_ids, **_):
+    return [float(len(set(ids))) for ids in completion_ids]
+
+
+def test_a_model_that_calls_no_tools_plays_too(tiny_folder, tmp_path):
+    seen = processor(tiny_folder)
+    seen.tokenizer.response_template = EACH_REPLY_PLAYS
+    length = {"min_new_tokens": 16, "max_new_tokens": 16}  # an empty reply would be no turn
+    arguments = {"max_tool_calling_iterations": OPTIONS["max_turns"], "generation_kwargs": length}
+    trainer = trainer_of(GRPOTrainer, tiny_folder, tmp_path, seen, arguments, reward_funcs=[different_tokens])
+    before = parameters_of(trainer)
+    trainer.train()  # the tiny model's own words, sampled
+    for episode in trainer.environments:
+        assert len(episode.turns) == OPTIONS["max_turns"]
+        assert episode.turns[-1].truncated
+        assert not any(turn.parsed.format_correct for turn in episode.turns)
+    assert len({episode.turns[0].reply for episode in trainer.environments}) > 1
+    assert trainer.state.log_history[0]["tools/failure_frequency"] == 0
+    assert changed(trainer, before)
+
+
+def test_a_broken_simulator_has_no_reward(monkeypatch):
+    episode = Episode(ID, **OPTIONS)
+    episode.reset(seed=1)
+
+    def fails(action):
+        raise OSError("pipe")
+
+    monkeypatch.setattr(episode._env.unwrapped, "_execute", fails)
+    with pytest.raises(SimulatorError, match="pipe"):
+        episode.play("<answer>Up</answer>")
+    with pytest.raises(SimulatorError, match="pipe"):
+        episode.get_reward()
+    monkeypatch.undo()
+    episode.reset(seed=1)
+    episode.play("<answer>Up</answer>")
+    assert episode.get_reward() == sum(turn.reward for turn in episode.turns)
+
+
+def test_wrapped_environments_and_text_observations():
+    from vagen_rewards import RuleJudge, VisualReasoningReward
+
+    env = gym.make(ID, observation="text", is_slippery=False)
+    episode = Episode(VisualReasoningReward(env, RuleJudge()))
+    first = episode.reset(seed=3, split="val", prompt=[], environment=ID)
+    assert isinstance(first, str)
+    assert "<image>" not in first
+    assert isinstance(episode.play(env.unwrapped.oracle_reply()), str)
+    names = {term.name for term in episode.turns[0].rewards}
+    assert {"grounding", "world_modeling"} <= names
+    assert episode.get_reward() == pytest.approx(episode.turns[0].reward)
+    with pytest.raises(TypeError, match="int"):
+        episode.play(7)
+    with pytest.raises(ConfigError, match="no seed"):
+        episode.reset()
+
+
+def test_rows_of_levels_reset_their_episode():
+    rows = levels("vagen/Sokoban-v0", split="test", first_seed=4, num_levels=3)
+    assert rows["seed"] == [4, 5, 6]
+    env = gym.make("vagen/Sokoban-v0")
+    assert rows[0]["prompt"][0] == {"role": "system", "content": env.unwrapped.system_prompt}
+    episode = Episode("vagen/Sokoban-v0")
+    first = episode.reset(**rows[1])
+    shown, _ = env.reset(seed=5, options={"split": "test"})
+    (image,) = [part["image"] for part in first if part["type"] == "image"]
+    assert image.tobytes() == shown["image"].tobytes()

@@ -1,0 +1,153 @@
+"""Chat observations, and every id in Gymnasium's vector environments."""
+
+from __future__ import annotations
+
+import base64
+import functools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from vagen_envs import ENV_IDS, Picture
+from vagen_envs.chat import History, chat_messages
+from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.wrappers import ChatObservation, ChatSpace
+
+ID = "vagen/Sokoban-v0"
+
+
+def oracle_episode(env, seed):
+    """Messages at each point, replies, turns."""
+    messages, _ = env.reset(seed=seed)
+    shown, replies, turns, over = [messages], [], [], False
+    while not over:
+        replies.append(env.unwrapped.oracle_reply())
+        messages, _, terminated, truncated, info = env.step(replies[-1])
+        shown.append(messages)
+        turns.append(info["turn"])
+        over = terminated or truncated
+    return shown, replies, turns
+
+
+def pictures_of(messages, kind):
+    return [part[kind] for message in messages if isinstance(message["content"], list) for part in message["content"]
+            if part["type"] == kind]  # fmt: skip
+
+
+def test_the_conversation_grows_by_reply_and_observation():
+    env = ChatObservation(gym.make(ID, max_actions_per_turn=1))
+    shown, replies, turns = oracle_episode(env, 3)
+    assert len(turns) > 2
+    for played, messages in enumerate(shown):
+        assert messages in env.observation_space
+        assert [message["role"] for message in messages] == ["system", "user", *["assistant", "user"] * played]
+        assert [message["content"] for message in messages[2::2]] == replies[:played]
+    assert shown[0][0]["content"] == env.unwrapped.system_prompt
+    urls = [part["url"] for part in pictures_of(shown[-1], "image_url")]
+    seen = [turns[0].observed.picture, *(turn.result.picture for turn in turns)]
+    decoded = [Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,"))) for url in urls]
+    assert [each.sha256 for each in decoded] == [each.sha256 for each in seen]
+    again, *_ = oracle_episode(env, 3)
+    assert again == shown  # an episode leaves nothing behind
+
+
+def test_history_and_pil_pictures():
+    history = History(turns=1, reasoning=False)
+    env = ChatObservation(gym.make(ID, max_actions_per_turn=1), history=history, pictures="pil")
+    shown, _, turns = oracle_episode(env, 3)
+    prompt = env.unwrapped.system_prompt
+    assert shown[-1] == chat_messages(prompt, turns[-1:], turns[-1].result, history=history, pictures="pil")
+    (before, now) = pictures_of(shown[-1], "image")
+    assert now.tobytes() == turns[-1].result.picture.pixels.tobytes()
+    assert before.size == now.size
+
+
+def test_text_observations_have_no_pictures():
+    env = ChatObservation(gym.make(ID, observation="text"))
+    messages, _ = env.reset(seed=1)
+    assert {part["type"] for part in messages[-1]["content"]} == {"text"}
+
+
+@pytest.mark.parametrize("pictures", ["data_url", "pil"])
+def test_gymnasiums_checks_pass(pictures):
+    check_env(ChatObservation(gym.make(ID).unwrapped, pictures=pictures), skip_render_check=True)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [[], "text", [{"role": "user"}], [{"role": "king", "content": "x"}], [{"role": "user", "content": [{"text": "x"}]}],
+     [{"role": "user", "content": None}], ({"role": "user", "content": "x"},)],
+)  # fmt: skip
+def test_the_space_knows_a_conversation(broken):
+    space = ChatSpace(seed=1)
+    sample = space.sample()
+    assert sample in space
+    assert [*sample, {"role": "assistant", "content": "x"}] in space
+    assert broken not in space
+    again = ChatSpace(seed=1)
+    assert again.sample() == sample
+    assert again == space
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_conversations_in_vector_environments(mode):
+    options = {"shared_memory": False} if mode == "async" else {}
+    wrappers = [functools.partial(ChatObservation, history=History(turns=1))]
+    vector = gym.make_vec(ID, 2, vectorization_mode=mode, wrappers=wrappers, vector_kwargs=options)
+    try:
+        first, _ = vector.reset(seed=[4, 5])
+        for seed, messages in zip((4, 5), first, strict=True):
+            assert messages == ChatObservation(gym.make(ID)).reset(seed=seed)[0]
+        second, *_ = vector.step(["<answer>Up</answer>", "nothing"])
+        assert [messages[2]["content"] for messages in second] == ["<answer>Up</answer>", "nothing"]
+        assert [len(messages) for messages in second] == [4, 4]
+    finally:
+        vector.close()
+
+
+def make(env_id, **options):
+    try:
+        env = gym.make(env_id, **options)
+        env.reset(seed=0)
+    except (MissingExtraError, SimulatorError) as error:  # without the extra, or without a driver
+        pytest.skip(str(error))
+    return env
+
+
+OPTIONS = {"vagen/SVGReconstruction-v0": {"scorer": "classical"}}
+
+
+def marks(env_id):
+    if "PrimitiveSkill" in env_id:  # three simulators each
+        return [pytest.mark.sim, pytest.mark.slow]
+    return [] if "Sokoban" in env_id or "FrozenLake" in env_id else [pytest.mark.sim]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("env_id", [pytest.param(env_id, marks=marks(env_id)) for env_id in ENV_IDS])
+def test_every_id_steps_in_vectors_as_alone(env_id, mode):
+    options = OPTIONS.get(env_id, {})
+    alone = make(env_id, **options)
+    vector = gym.make_vec(env_id, 2, vectorization_mode=mode, **options)
+    try:
+        first, _ = vector.reset(seed=[1, 2])
+        replies, results = [], []
+        for i, seed in enumerate((1, 2)):
+            shown, _ = alone.reset(seed=seed)
+            assert first["text"][i] == shown["text"]
+            assert np.array_equal(first["image"][i], shown["image"])
+            replies.append(alone.unwrapped.oracle_reply())
+            results.append(alone.step(replies[-1]))
+        second, rewards, terminated, truncated, infos = vector.step(replies)
+        assert list(second["text"]) == [each[0]["text"] for each in results]
+        assert rewards.tolist() == pytest.approx([each[1] for each in results])
+        assert [terminated.tolist(), truncated.tolist()] == [
+            [each[2] for each in results],
+            [each[3] for each in results],
+        ]
+        assert [turn.after for turn in infos["turn"]] == [each[4]["turn"].after for each in results]
+    finally:
+        vector.close()
+        alone.close()
