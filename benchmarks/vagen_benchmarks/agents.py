@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,9 @@ class Agent(ABC):
     @abstractmethod
     def reply(self, game: Game) -> Reply:
         """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
+
+    def check(self, env_id: str, config: Mapping[str, Any]) -> None:  # noqa: B027  (most play anything)
+        """Raise ProtocolError for an environment, with all its options, that the agent can't play."""
 
     def describe(self) -> dict[str, Any]:
         """What of the agent belongs to the protocol. Never a key."""

@@ -60,7 +60,7 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tracer` (SVG), a model, or PROVIDER:MODEL.")
+        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, a baseline, a model, or PROVIDER:MODEL.")
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -116,6 +116,9 @@ def bench(
     )  # fmt: skip
     own = _baselines(tasks)
     agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
+    for player in agents:
+        for task in tasks:
+            player.check(task.env_id, task.config)
     named = {"name": plan.name, **plan.data} if plan else None
     said = plan.data.get("scoring") if plan else {"judge": judge} if judge else None
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")

@@ -1,4 +1,4 @@
-"""Agents by name: `oracle`, `random`, an environment's own baseline, a model of the registry, or `provider:id`."""
+"""Agents by name: `oracle`, `random`, `tiny`, an environment's own baseline, a model of the registry, `provider:id`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ def make_agents(
 def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str]) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
+    if name == "tiny":
+        from vagen_benchmarks.tiny_agent import Tiny
+
+        return Tiny()
     if name in baselines:
         return Baseline(name)
     if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:

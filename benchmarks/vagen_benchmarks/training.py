@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,11 @@ import typer
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks.protocol import resolve_id
+from vagen_benchmarks.proving import Start, imitate_play, load_proof, report
+from vagen_benchmarks.proving import prove as prove_it
 from vagen_envs.errors import MissingExtraError
 
 OptionParser = Callable[[Sequence[str]], dict[str, Any]]
-FIRST_DEMONSTRATION = 1_000_000
-"""The first seed of `vagen warmstart`, so that training levels are new to the model."""
 
 Options = Annotated[
     list[str] | None,
@@ -32,16 +32,36 @@ def register(app: typer.Typer, parse_options: OptionParser) -> None:
     def warmstart(
         env: Annotated[str, typer.Option("--env", "-e", help="The environment.")],
         out: Annotated[Path, typer.Option(help="The folder of the new model.")],
-        episodes: Annotated[int, typer.Option(min=1, help="Episodes of noisy play to imitate.")] = 3000,
-        oracle_share: Annotated[float, typer.Option(min=0, max=1, help="Share of turns that the oracle plays.")] = 0.5,
-        passes: Annotated[int, typer.Option(min=1, help="Over all episodes.")] = 4,
+        episodes: Annotated[int, typer.Option(min=1, help="Episodes of noisy play to imitate.")] = 14_000,
+        oracle_share: Annotated[float, typer.Option(min=0, max=1, help="Share of turns that the oracle plays.")] = 0.7,
         vocabulary: Annotated[int, typer.Option(min=300, help="Most tokens of its tokenizer.")] = 1024,
-        seed: Annotated[int, typer.Option(help="Of weights and shuffling.")] = 0,
+        seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
         option: Options = None,
     ) -> None:
         """Make a tiny model and teach it the format and some skill, by imitation."""
         _require_extra("vagen warmstart")
-        _warmstart(resolve_id(env), out, episodes, oracle_share, passes, vocabulary, seed, parse_options(option or []))
+        start = Start(
+            episodes=episodes,
+            critic_episodes=episodes // 4,
+            oracle_share=oracle_share,
+            vocabulary=vocabulary,
+            seed=seed,
+        )
+        imitate_play(resolve_id(env), out, start, parse_options(option or []), typer.echo)
+        typer.echo(f"{out} holds the model")
+
+    @app.command()
+    def prove(
+        proof: Annotated[str, typer.Argument(metavar="PROOF", help="`frozenlake`, `sokoban` or a file.")],
+        out: Annotated[Path, typer.Option(help="The folder of results; what is there already isn't done again.")],
+        recipe: Annotated[list[str] | None, typer.Option(help="Only this recipe; may be repeated.")] = None,
+        seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
+    ) -> None:
+        """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
+        _require_extra("vagen prove")
+        asked = load_proof(proof)
+        prove_it(asked, out, typer.echo, recipes=recipe or [], seeds=seed or [])
+        typer.echo(report(asked, out).read_text(encoding="utf-8"))
 
     @app.command()
     def train(
@@ -55,53 +75,31 @@ def register(app: typer.Typer, parse_options: OptionParser) -> None:
         ] = None,
         resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
         without_reasoning_reward: Annotated[
-            bool, typer.Option("--without-reasoning-reward", help="Leave out the judge that a recipe asks for.")
+            bool,
+            typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has."),
         ] = False,
     ) -> None:
         """Train a vision-language model on an environment, by multi-turn PPO."""
         _require_extra("vagen train")
         chosen = load_recipe(recipe)
-        if chosen.reasoning_reward and not without_reasoning_reward:
-            raise TrainingConfigError(
-                f"{recipe} rewards reasoning, and this command has no judge for it; use MultiTurnPPOTrainer with a "
-                "score, or train without that reward: --without-reasoning-reward"
-            )
         start = model or chosen.model
         if start is None:
             raise TrainingConfigError(
                 f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model"
             )
-        settings = {"env_options": parse_options(option or []), **parse_options(setting or [])}
-        _train(chosen.config(resolve_id(env), str(out), **settings), start, resume)
+        options = parse_options(option or [])
+        weights = {} if without_reasoning_reward else chosen.reasoning_reward
+        config = chosen.config(resolve_id(env), str(out), env_options=options, **parse_options(setting or []))
+        _train(config, start, resume, weights)
 
 
-def _warmstart(
-    env_id: str, out: Path, episodes: int, oracle_share: float, passes: int, vocabulary: int, seed: int,
-    options: dict[str, Any],
-) -> None:  # fmt: skip
-    from vagen_adapters.ppo import imitation, tiny
-    from vagen_adapters.ppo.episodes import Level
-
-    tiny.save_tiny(out, tiny.texts_of([env_id], **options), seed=seed, vocabulary=vocabulary)
-    model, codec = tiny.load(out)
-    levels = [Level(FIRST_DEMONSTRATION + number) for number in range(episodes)]
-    env = gym.make(env_id, **options)
-    sequences = list(imitation.demonstrations(env, codec, levels, oracle_share=oracle_share))
-    typer.echo(f"{sum(each.numel() for each in model.parameters()):,} parameters, {episodes} episodes to imitate")
-    imitation.imitate(model, codec, sequences, passes=passes, seed=seed, report=_tell)
-    model.save_pretrained(out)
-    typer.echo(f"{out} holds the model")
-
-
-def _tell(update: int, loss: float) -> None:
-    if update % 50 == 0:
-        typer.echo(f"update {update}: loss {loss:.3f}")
-
-
-def _train(config: Any, model: str, resume: Path | None) -> None:
+def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, float]) -> None:
+    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
-    trainer = MultiTurnPPOTrainer(model, config)
+    check_fields(gym.make(config.env_id, **config.env_options), reasoning_reward)
+    score = reasoning_score(reasoning_reward) if reasoning_reward else None
+    trainer = MultiTurnPPOTrainer(model, config, score=score)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)
     typer.echo(f"{config.output_dir} holds the trained model")

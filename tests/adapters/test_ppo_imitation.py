@@ -1,5 +1,7 @@
 """Imitation of noisy play: what the tiny model starts from."""
 
+import itertools
+
 import gymnasium as gym
 import pytest
 
@@ -8,9 +10,16 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.episodes import Level  # noqa: E402
-from vagen_adapters.ppo.generation import Sampling, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.imitation import demonstrate, demonstrations, imitate, imitation_loss  # noqa: E402
+from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
+from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.imitation import (  # noqa: E402
+    demonstrate,
+    demonstrations,
+    imitate,
+    imitation_loss,
+    teach_critic,
+)
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
@@ -45,7 +54,10 @@ def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     with torch.no_grad():
         before = float(imitation_loss(model, codec, sequences[:8]))
     told = []
-    imitate(model, codec, sequences, passes=5, batch_size=4, learning_rate=3e-3, report=lambda *each: told.append(each))
+    imitate(
+        model, codec, itertools.cycle(sequences), 30, batch_size=4, learning_rate=3e-3,
+        report=lambda *each: told.append(each),
+    )  # fmt: skip
     with torch.no_grad():
         after = float(imitation_loss(model, codec, sequences[:8]))
     assert [number for number, _ in told] == list(range(30))
@@ -53,3 +65,34 @@ def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     rollout = Rollout([env], codec, TransformersSampler(model, codec), Sampling(temperature=0.0, max_tokens=12))
     (episode,) = rollout.play([Level(0, "val")], 0)
     assert all(turn.turn.parsed.format_correct for turn in episode.turns)
+
+
+def test_a_taught_critic_knows_what_a_turn_is_worth(tiny_folder):
+    """Levels that the oracle solves in its one turn are worth the same: the critic learns that worth."""
+    codec = tiny.load(tiny_folder)[1]
+    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=9, prompt_pack=tiny.PROMPTS, **SHORT)
+    played = [demonstrate(env, codec, level, oracle_share=1.0) for level in LEVELS]
+    assert all(len(episode.turns) == 1 for episode in played)
+    worth = 0.1 * sum(episode.rewards for episode in played) / len(played)
+    model = ActorCritic.from_pretrained(tiny_folder)
+    policy = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
+    teach_critic(model, codec, itertools.cycle(played), 60, reward_scale=0.1, batch_size=4, learning_rate=1e-3)
+    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in played[:4]]
+    with torch.no_grad():
+        inputs = model_inputs([each.prompt for each in sequences], codec, "cpu")
+        values = model(inputs, ["values"], temperature=1.0)["values"]
+    for row, sequence in enumerate(sequences):
+        said = [position for position, turn in enumerate(sequence.turn_ids) if turn == 0]
+        assert float((values[row, said] - worth).abs().max()) < 0.3 * worth
+    assert all(torch.equal(tensor, policy[name]) for name, tensor in model.policy.state_dict().items())
+
+
+def test_a_sentence_is_one_token_and_any_text_comes_back(tmp_path):
+    tiny.save_tiny(
+        tmp_path, tiny.texts_of(["vagen/FrozenLake-v0"], levels=40, prompt_pack=tiny.PROMPTS), vocabulary=1024
+    )
+    tokenizer = tiny.load(tmp_path)[1].tokenizer
+    sentence = "The target is above and on the left side of the player. "
+    assert len(tokenizer(sentence)["input_ids"]) == 1
+    for text in (sentence + "Hole0 is below.", "Ünseen, words…\nand 3.14 lines", "a,b , c.. d"):
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text

@@ -17,6 +17,9 @@ QUICK = [
 ]  # fmt: skip
 
 
+CPU = ["-s", "use_cpu=true", "-s", "report_to=none", "-s", "bf16=false"]
+
+
 def vagen(*words):
     result = CliRunner().invoke(app, list(words))
     if result.exception is not None:
@@ -28,7 +31,7 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
     start, out = tmp_path / "start", tmp_path / "out"
-    said = vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "8", "--passes", "1", "--vocabulary", "300")
+    said = vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "8", "--vocabulary", "300")
     assert str(start) in said
     settings = [word for setting in QUICK for word in ("-s", setting)]
     train = ["train", "--recipe", "tiny-vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
@@ -43,7 +46,7 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--recipe", "vagen-full"], "--without-reasoning-reward"),
+        (["--recipe", "vagen-full", "-o", "strategy=no_think", *CPU], "--without-reasoning-reward"),
         (["--recipe", "tiny-vagen-base"], "vagen warmstart"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
     ],

@@ -6,6 +6,7 @@ around it is encoded on its own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,7 @@ class Codec:
         self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         self._special = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
         self._merged = image_processor.merge_size**2
+        self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
     def from_pretrained(cls, path: str) -> Self:
@@ -101,7 +103,15 @@ class Codec:
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
         pixel_values, grids = self._features(pictures)
-        opening = [{"role": "system", "content": self._without_special(system)}] if system else []
+        sizes = tuple((grids.prod(1) // self._merged).tolist())
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, sizes)
+        return Shown(first_ids, next_ids, pixel_values, grids, tuple(pictures))
+
+    def _lay_out(
+        self, system: str | None, text: str, sizes: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
+        opening = [{"role": "system", "content": system}] if system is not None else []
         user = {"role": "user", "content": _content(text)}
         first = self._render([*opening, user])
         earlier: list[dict[str, Any]] = [
@@ -109,13 +119,13 @@ class Codec:
             {"role": "assistant", "content": _REPLY},
         ]
         _, found, following = self._render([*opening, *earlier, user]).partition(_REPLY)
-        next_ids = self._encode(following, grids)
+        next_ids = self._encode(following, sizes)
         if not found or next_ids[:1] != (self.tokenizer.eos_token_id,):
             raise TrainingDataError(
                 "the chat template does not close a reply with the tokenizer's end token "
                 f"{self.tokenizer.eos_token!r}, so that an episode can't be continued token by token; use one that does"
             )
-        return Shown(self._encode(first, grids), next_ids, pixel_values, grids, tuple(pictures))
+        return self._encode(first, sizes), next_ids
 
     def read(self, reply_ids: Sequence[int]) -> str:
         """The text of a reply, without the token that ends it."""
@@ -142,12 +152,12 @@ class Codec:
         text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         return text
 
-    def _encode(self, text: str, grids: Tensor) -> tuple[int, ...]:
-        """Tokens of rendered text, each picture's single image token repeated as its grid says."""
-        sizes = iter((grids.prod(1) // self._merged).tolist())
+    def _encode(self, text: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        """Tokens of rendered text, each picture's single image token repeated as often as it has merged patches."""
+        left = iter(sizes)
         ids: list[int] = []
         for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]:
-            ids += [token] * next(sizes) if token == self.image_token_id else [token]
+            ids += [token] * next(left) if token == self.image_token_id else [token]
         return tuple(ids)
 
     def _without_special(self, text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -11,9 +13,11 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, TokenSequence, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.actions import Names
@@ -54,32 +58,35 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
 def imitate(
     model: Any,
     codec: Codec,
-    sequences: Sequence[TokenSequence],
+    sequences: Iterable[TokenSequence],
+    updates: int,
     *,
-    passes: int = 3,
-    batch_size: int = 32,
+    batch_size: int = 16,
     learning_rate: float = 2e-3,
-    seed: int = 0,
     report: Callable[[int, float], None] | None = None,
 ) -> None:
     """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
 
+    Sequences are taken as they come, each once: play by rule costs a tenth of learning from it, and a model that
+    sees the same few thousand episodes again learns them by heart.
+
     Args:
         model: the policy, trained in place.
         codec: its codec.
-        sequences: `training_sequences` of demonstrations.
-        passes: over all sequences, each newly shuffled.
+        sequences: `training_sequences` of demonstrations, at least `updates * batch_size`.
+        updates: how many.
         batch_size: sequences in an update.
-        learning_rate: at the beginning.
-        seed: of the shuffling.
+        learning_rate: at its highest, after a twentieth of the updates.
         report: is told the number of each update and its loss.
     """
-    batches = list(_shuffled(len(sequences), batch_size, passes, seed))
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, len(batches))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
+    )
+    source = iter(sequences)
     model.train()
-    for number, rows in enumerate(batches):
-        loss = imitation_loss(model, codec, [sequences[row] for row in rows.tolist()])
+    for number in range(updates):
+        loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -101,8 +108,74 @@ def imitation_loss(model: Any, codec: Codec, sequences: Sequence[TokenSequence])
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
 
 
+def teach_critic(
+    model: ActorCritic,
+    codec: Codec,
+    episodes: Iterable[Episode],
+    updates: int,
+    *,
+    reward_scale: float = 1.0,
+    batch_size: int = 16,
+    learning_rate: float = 1e-3,
+    report: Callable[[int, float], None] | None = None,
+) -> None:
+    """Teach a critic what demonstrations came to, so that PPO's first advantages are no noise.
+
+    Every value of a turn learns the sum of the rewards from that turn on. A policy that imitates the same play is
+    worth just that. The vision tower stays as it is.
+
+    Args:
+        model: its critic is trained in place, its policy is not touched.
+        codec: of both.
+        episodes: of `demonstrate`, at least `updates * batch_size`; each is used once.
+        updates: how many.
+        reward_scale: as in `MultiTurnPPOConfig`.
+        batch_size: episodes in an update.
+        learning_rate: at its highest, after a twentieth of the updates.
+        report: is told the number of each update and how much of the returns' variance the critic explained before it.
+
+    Raises:
+        TrainingConfigError: the critic shares the policy's backbone.
+    """
+    critic = model.critic
+    if critic is None:
+        raise TrainingConfigError("a critic on the policy's backbone can't be taught alone; load one of its own")
+    trained = [
+        parameter
+        for name, parameter in [*critic.named_parameters(), *model.value_head.named_parameters()]
+        if "visual." not in name
+    ]
+    optimizer = torch.optim.AdamW(trained, lr=learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
+    )
+    source = iter(episodes)
+    critic.train()
+    for number in range(updates):
+        batch = list(itertools.islice(source, batch_size))
+        sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
+        inputs = model_inputs([each.prompt for each in sequences], codec, model.value_head.weight.device)
+        values = model(inputs, ["values"], temperature=1.0)["values"]
+        targets = torch.full_like(values, math.nan)
+        for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
+            to_go = _rewards_to_go(episode)
+            for position, turn in enumerate(sequence.turn_ids):
+                if turn != NOT_SAMPLED:  # before the token, and after it
+                    targets[row, position : position + 2] = reward_scale * to_go[turn]
+        known = ~targets.isnan()
+        loss = (values[known] - targets[known]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+        schedule.step()
+        if report is not None:
+            report(number, explained_variance(values[known].detach(), targets[known]))
+    critic.eval()
+
+
 def demonstrations(
-    env: gym.Env[Any, Any], codec: Codec, levels: Sequence[Level], *, oracle_share: float = 0.35
+    env: gym.Env[Any, Any], codec: Codec, levels: Iterable[Level], *, oracle_share: float = 0.35
 ) -> Iterator[TokenSequence]:
     """The training sequences of `demonstrate` on each level, whole episodes."""
     for level in levels:
@@ -121,7 +194,6 @@ def _truthful(core: Any, actions: Sequence[str]) -> str:
     return reply
 
 
-def _shuffled(rows: int, batch_size: int, passes: int, seed: int) -> Iterator[Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(passes):
-        yield from torch.split(torch.randperm(rows, generator=generator), batch_size)
+def _rewards_to_go(episode: Episode) -> list[float]:
+    rewards = [turn.reward for turn in episode.turns]
+    return [math.fsum(rewards[turn:]) for turn in range(len(rewards))]

@@ -268,7 +268,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
-                rewards[row, turn] = episodes[episode].turns[turn].reward
+                rewards[row, turn] = episodes[episode].turns[turn].reward * self.args.reward_scale
         ends = torch.tensor([len(each.prompt.ids) for each in sequences], device=device)
         with_end = torch.tensor([each.ends_with_observation for each in sequences], device=device)
         of_rows = [episodes[number] for number in episode_ids.tolist()]

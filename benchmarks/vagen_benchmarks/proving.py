@@ -1,0 +1,274 @@
+"""`vagen prove`: train a tiny model by several recipes and seeds on one budget, and measure it on levels held out.
+
+A proof file (TOML; those of this package are in `proofs/`):
+
+    about, env                  what it is, and the environment
+    recipes, seeds              each recipe is trained with each seed, from one start
+    [options]                   of the environment
+    [start]                     of the imitation: see `Start`
+    [settings]                  of the trainer, over those of every tiny recipe
+    [evaluation]                split, episodes: the levels held out
+
+Every training writes one file of results when it ends, so that a proof that stopped goes on where it was, and
+several processes may share the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from vagen_benchmarks import proof_report
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.errors import did_you_mean
+
+HERE = Path(__file__).parent / "proofs"
+FIRST_DEMONSTRATION = 1_000_000
+"""The first seed of demonstrations, so that training levels are new to the model."""
+FIRST_RETURN = 2_000_000
+"""The first seed of the play that the critic learns from."""
+FIRST_BRIEF = 3_000_000
+"""The first seed of the play without words, where there was some with words before."""
+CURVES = (
+    "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
+    "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
+    "policy/clip_fraction", "advantage/std",
+)  # fmt: skip
+"""What of the trainer's log is kept."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """The imitation that every training begins from.
+
+    Attributes:
+        sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
+            see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
+        sight_oracle_share: as `oracle_share`, of that play.
+        episodes: of noisy play, each seen once.
+        oracle_share: share of turns that the oracle plays; the others are random.
+        learning_rate: of the policy, at its highest.
+        critic_episodes: of further play, whose returns the critic learns.
+        reward_scale: of those returns; that of the tiny recipes.
+        vocabulary: most tokens.
+        layers, hidden: size of the text model.
+        seed: of the weights.
+    """
+
+    sight_episodes: int = 0
+    sight_oracle_share: float = 0.7
+    episodes: int = 14_000
+    oracle_share: float = 0.7
+    learning_rate: float = 2e-3
+    critic_episodes: int = 3200
+    reward_scale: float = 0.1
+    vocabulary: int = 1024
+    layers: int = 3
+    hidden: int = 128
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """A proof file."""
+
+    name: str
+    env: str
+    recipes: Sequence[str]
+    seeds: Sequence[int]
+    about: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    start: Start = field(default_factory=Start)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=lambda: {"split": "test", "episodes": 256})
+
+
+def load_proof(name_or_path: str) -> Proof:
+    """A proof of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
+    path = HERE / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        known = sorted(each.stem for each in HERE.glob("*.toml"))
+        raise ProtocolError(f"there is no proof {name_or_path!r}.{did_you_mean(name_or_path, known)}")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Proof(name=path.stem, **{**data, "start": Start(**data.get("start", {}))})
+    except (ValueError, TypeError) as error:
+        raise ProtocolError(f"{path} is not a proof: {error}") from error
+
+
+def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), seeds: Sequence[int] = ()) -> None:
+    """Train and measure what isn't in `out` yet.
+
+    Args:
+        proof: what to do.
+        out: the folder of the start and the results.
+        tell: is told what is being done.
+        recipes: only these of the proof's.
+        seeds: only these.
+    """
+    start = out / "start"
+    if not start.is_dir():
+        tell("imitating noisy play")
+        imitate_play(proof.env, out / "start.part", proof.start, proof.options, tell)
+        (out / "start.part").rename(start)
+    if not (start / "result.json").is_file():
+        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **measure(start, proof)})
+    tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
+    for seed in proof.seeds:
+        for recipe in proof.recipes:
+            if (recipes and recipe not in recipes) or (seeds and seed not in seeds):
+                continue
+            if not (out / f"{recipe}-{seed}.json").is_file():
+                tell(f"{recipe}, seed {seed}")
+                write(out / f"{recipe}-{seed}.json", _train_and_measure(proof, recipe, seed, start, out))
+
+
+def read_results(out: Path) -> list[dict[str, Any]]:
+    """The results in a folder, in the order of their names."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("*-*.json"))]
+
+
+def report(proof: Proof, out: Path) -> Path:
+    """Write `results.json`, `table.md` and `curves.png` beside the results, and give the table's path."""
+    results = read_results(out)
+    start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
+    summary = proof_report.summarise(start, results)
+    write(out / "results.json", {"proof": proof.name, **summary, "start": start, "runs": results})
+    (out / "table.md").write_text(proof_report.table(summary) + "\n", encoding="utf-8")
+    proof_report.draw(f"{proof.env}: {proof.name}", results, out / "curves.png")
+    return out / "table.md"
+
+
+def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Make a tiny model and teach it the format and some skill, by imitation."""
+    from vagen_adapters.ppo import imitation, tiny
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo.episodes import Level
+
+    with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
+    texts = tiny.texts_of([env_id], levels=200, **with_words)
+    size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
+    tiny.save_tiny(out, texts, seed=start.seed, **size)
+    model, codec = tiny.load(out)
+    tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
+
+    def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
+        env = gym.make(env_id, **options)
+        levels = (Level(first + number) for number in range(episodes))
+        played = imitation.demonstrations(env, codec, levels, oracle_share=share)
+        updates = max(1, episodes // size)
+        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
+        env.close()
+
+    def progress(update: int, loss: float) -> None:
+        if update % 50 == 0:
+            tell(f"update {update}: loss {loss:.3f}")
+
+    if start.sight_episodes:
+        teach(FIRST_DEMONSTRATION, start.sight_episodes, start.sight_oracle_share, with_words, 16, start.learning_rate)
+        teach(FIRST_BRIEF, start.episodes, start.oracle_share, options, 32, start.learning_rate / 2)
+    else:
+        teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
+    model.save_pretrained(out)
+    env = gym.make(env_id, **options)
+    both = ActorCritic.from_pretrained(str(out))
+    episodes = (
+        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.oracle_share)
+        for number in range(start.critic_episodes)
+    )
+    imitation.teach_critic(
+        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale, learning_rate=3e-4
+    )
+    both.save_pretrained(out)
+    env.close()
+
+
+def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
+    """Play the held-out levels, each reply once sampled at temperature 1 and once the most likely one."""
+    from vagen_adapters.ppo import tiny
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+    from vagen_adapters.ppo.rollout import Rollout
+
+    own, codec = tiny.load(folder)
+    sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
+    levels = [Level(seed, proof.evaluation["split"]) for seed in range(proof.evaluation["episodes"])]
+    envs = [gym.make(proof.env, **proof.options) for _ in range(min(128, len(levels)))]
+    found = {}
+    for name, temperature in (("sampled", 1.0), ("greedy", 0.0)):
+        sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
+        found[name] = _summary(Rollout(envs, codec, sampler, sampling).play(levels, seed=0))
+    for env in envs:
+        env.close()
+    return found
+
+
+def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
+    from vagen_rewards.rules import RuleJudge
+    from vagen_rewards.scores import score_turn
+
+    judge = RuleJudge()
+    sound = [each for each in episodes if each.failure is None]
+    turns = [turn.turn for each in sound for turn in each.turns]
+    scores: dict[str, list[float]] = {}
+    for turn in turns:
+        for part, score in score_turn(turn, judge).by_part():
+            if score.value is not None:
+                scores.setdefault(part, []).append(score.value)
+    return {
+        "episodes": len(episodes),
+        "failed": len(episodes) - len(sound),
+        "successes": sum(each.success for each in sound),
+        "success": sum(each.success for each in sound) / len(episodes),
+        "return": sum(each.rewards for each in sound) / len(sound),
+        "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
+        **{part: sum(each) / len(each) for part, each in sorted(scores.items())},
+        "solved": "".join("01"[each.success] for each in episodes),
+    }
+
+
+def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
+    from vagen_adapters.ppo.reasoning import reasoning_score
+    from vagen_adapters.ppo.recipes import TINY, load_recipe
+    from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+
+    recipe = load_recipe(TINY + name)
+    config = recipe.config(
+        proof.env, str(out / "models" / f"{name}-{seed}"), env_options=dict(proof.options), seed=seed,
+        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
+    )  # fmt: skip
+    config.logging_steps = config.steps_per_rollout
+    score = reasoning_score(recipe.reasoning_reward) if recipe.reasoning_reward else None
+    begun = time.perf_counter()
+    trainer = MultiTurnPPOTrainer(str(start), config, score=score)
+    trainer.train()
+    seconds = time.perf_counter() - begun
+    trainer.save_model(config.output_dir)
+    logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
+    return {
+        "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
+        "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
+        **measure(start, proof, trainer.model.policy),
+        "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES
+                   if any(key in entry for entry in logs)},
+    }  # fmt: skip
+
+
+def write(path: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON in one go, so that a reader never finds half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part")
+    half.write_text(json.dumps(data) + "\n", encoding="utf-8")
+    half.replace(path)

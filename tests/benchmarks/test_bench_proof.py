@@ -1,0 +1,78 @@
+"""`vagen prove`: the figures it makes of results, and a whole proof of two recipes in small."""
+
+import json
+import math
+
+import pytest
+
+pytest.importorskip("typer")
+from vagen_benchmarks import proof_report
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.proving import load_proof, prove, report
+from vagen_envs import RewardTerm
+
+SMALL = """
+env = "vagen/FrozenLake-v0"
+recipes = ["vagen-full", "grpo-mask"]
+seeds = [0]
+[options]
+prompt_pack = "terse"
+max_turns = 1
+[start]
+episodes = 32
+[settings]
+rollouts = 2
+episodes_per_rollout = 8
+num_envs = 8
+minibatches = 1
+max_tokens = 16
+critic_warmup_rollouts = 1
+[evaluation]
+split = "test"
+episodes = 4
+"""
+
+
+def test_the_interval_over_seeds_is_students():
+    low, high = proof_report.interval([0.5, 0.6, 0.7])
+    assert math.isclose(low, 0.6 - 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-9)
+    assert math.isclose(high, 0.6 + 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-9)
+    assert proof_report.interval([0.5]) is None
+    assert proof_report.interval([0.0, 1.0]) == (0.0, 1.0)
+
+
+def test_a_smoothed_curve_is_the_mean_of_what_was_seen_and_passes_over_gaps():
+    assert proof_report.smooth([1.0, 3.0, math.nan, 5.0]) == [1.0, 2.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize(("text", "message"), [("env = 1 2", "not a proof"), ("recipe = []", "not a proof")])
+def test_what_is_no_proof_is_refused(text, message, tmp_path):
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ProtocolError, match=message):
+        load_proof(str(tmp_path / "bad.toml"))
+    with pytest.raises(ProtocolError, match="frozenlake"):
+        load_proof("frozenlak")
+
+
+def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
+    pytest.importorskip("trl")
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    # the model has learned nothing, so that a real judge would find no words to score
+    paid = RewardTerm("grounding", 0.25)
+    monkeypatch.setattr("vagen_adapters.ppo.reasoning.reasoning_score", lambda weights: lambda turn: [paid])
+    (tmp_path / "small.toml").write_text(SMALL)
+    proof, out, told = load_proof(str(tmp_path / "small.toml")), tmp_path / "out", []
+    prove(proof, out, told.append, recipes=["vagen-full"])
+    full = (out / "vagen-full-0.json").read_bytes()
+    prove(proof, out, told.append)
+    assert (out / "vagen-full-0.json").read_bytes() == full
+    assert sum("vagen-full" in line for line in told) == 1
+    written = report(proof, out).read_text()
+    assert "`vagen-full`" in written
+    assert "`grpo-mask`" in written
+    found = json.loads((out / "results.json").read_text())
+    assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
+    assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]
+    assert "reward/grounding" not in found["runs"][0]["curves"]
+    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
