@@ -14,7 +14,6 @@ from gymnasium.utils import RecordConstructorArgs
 
 from vagen_envs.chat import History, Message, PictureForm, chat_messages
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.pictures import Picture
 from vagen_envs.spaces import UnicodeText
 
 ROLES = ("system", "user", "assistant")
@@ -79,10 +78,9 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[list[Message], dict[str, Any]]:
         """Begin an episode, and a conversation."""
-        first, info = self.env.reset(seed=seed, options=options)
-        shown = cast(dict[str, Any], first)
+        _, info = self.env.reset(seed=seed, options=options)
         self._turns = []
-        return self._messages(Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)), info
+        return self._messages(cast(VagenEnv, self.unwrapped).observed), info
 
     def step(self, action: str) -> tuple[list[Message], SupportsFloat, bool, bool, dict[str, Any]]:
         """Play one turn; the reply and what came of it are added to the conversation."""

@@ -17,9 +17,8 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.chat import Message, observation_parts
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError
-from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
@@ -53,10 +52,9 @@ class VagenText(BaseTextEnv):
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Begin the row's level: the prompt, and after it the first observation."""
         split = self.extras.get("split")
-        shown, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
+        _, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
         self.played, self.turns = [], 0
-        now = Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
-        return [*prompt, {"role": "user", "content": observation_parts(now)}], {"level": info["level"]}
+        return [*prompt, {"role": "user", "content": observation_parts(self._env.observed)}], {"level": info["level"]}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play one turn. `metadata` has `terminated` and `truncated` apart, and the turn in JSON form."""

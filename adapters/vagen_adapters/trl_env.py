@@ -22,7 +22,6 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError
-from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
@@ -78,8 +77,8 @@ class Episode:
                 "pass train_dataset=levels(…), or a dataset with a column 'seed'"
             )
         self.turns, self._rewards, self._broken = [], [], None
-        shown, _info = self._env.reset(seed=seed, options={"split": split} if split else None)
-        return content(Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None))
+        self._env.reset(seed=seed, options={"split": split} if split else None)
+        return content(cast(VagenEnv, self._env.unwrapped).observed)
 
     def play(self, reply: str) -> Content:
         """Play one turn and see what comes of it.

@@ -23,7 +23,6 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
-from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
@@ -190,8 +189,8 @@ def make(env_id: str, options: Mapping[str, Any]) -> VagenEnv:
 
 def reset(env: VagenEnv, seed: int, split: Split) -> Observation:
     """The first observation of a level, with its picture."""
-    shown, _ = env.reset(seed=seed, options={"split": split})
-    return Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
+    env.reset(seed=seed, options={"split": split})
+    return env.observed
 
 
 def load_environment(

@@ -20,7 +20,6 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.chat import Message, observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
-from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
 try:
@@ -156,8 +155,8 @@ def make(level: dict[str, Any]) -> VagenEnv:
 
 def reset(env: VagenEnv, level: dict[str, Any]) -> Observation:
     """The first observation of a row's level."""
-    shown, _ = env.reset(seed=int(level["seed"]), options={"split": level["split"]})
-    return Observation(shown["text"], Picture(shown["image"]) if "image" in shown else None)
+    env.reset(seed=int(level["seed"]), options={"split": level["split"]})
+    return env.observed
 
 
 def levels(

@@ -21,7 +21,7 @@ from vagen_benchmarks.protocol import Skipped, Task
 from vagen_benchmarks.run_folder import Episode, Failure, RunWriter
 from vagen_benchmarks.scoring import Scoring
 from vagen_benchmarks.spending import Spending
-from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import SimulatorError
 from vagen_envs.pictures import Picture
 
@@ -251,11 +251,10 @@ def _play_turns(
     env: gym.Env[dict[str, Any], str], agent: Agent, job: Job, turns: list[Turn], calls: list[Call | None]
 ) -> None:
     _, task, seed, repeat = job
-    shown, _ = env.reset(seed=seed)
+    env.reset(seed=seed)
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
-    picture = Picture(shown["image"]) if "image" in shown else None
-    game = Game(inner, task.label, task.split, seed, repeat, Observation(shown["text"], picture), turns)
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, turns)
     over = False
     while not over:
         try:
