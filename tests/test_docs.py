@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-TESTED_ELSEWHERE = ("judges.md", "verifiers.md")  # with what they print
+TESTED_ELSEWHERE = ("judges.md", "service.md", "verifiers.md")  # with what they print, and with a server
 PAGES = [
     ROOT / "README.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in TESTED_ELSEWHERE),

@@ -70,7 +70,7 @@ def test_the_tiny_recipe_trains_on_the_sixth_environment(tmp_path):
     few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
            "critic_warmup_rollouts=0", "report_to=none")  # fmt: skip
     settings = [word for setting in few for word in ("-s", setting)]
-    made = ("--out", "start", "--episodes", "8", "--passes", "1", "--vocabulary", "300")
+    made = ("--out", "start", "--episodes", "8", "--vocabulary", "300")
     run("-m", "vagen_benchmarks", "warmstart", *play, *made, cwd=tmp_path)
     run("-m", "vagen_benchmarks", "train", "--recipe", "tiny-vagen-base", *play, "--model", "start", "--out", "lights",
         *settings, cwd=tmp_path)  # fmt: skip

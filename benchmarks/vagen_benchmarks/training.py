@@ -102,6 +102,7 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     trainer = MultiTurnPPOTrainer(model, config, score=score)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)
+    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")
 
 

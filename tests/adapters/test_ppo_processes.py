@@ -60,6 +60,7 @@ if __name__ == "__main__":
         torch.save(trainer.state.log_history, out + "/history")
         with open(out + "/processes", "w") as file:
             file.write(f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}")
+    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
 """
 
 

@@ -17,6 +17,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs import conformance
 from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_envs.navigation.env import NavigationConfig
 
 pytest.importorskip("ai2thor")
 pytest.importorskip("mujoco")
@@ -99,7 +100,16 @@ def no_thread_is_left():
 def test_conformance_through_the_controller(made):
     one = made(episode=None)
     one.close()
-    conformance.check(lambda: made(episode=None), seeds=range(2))
+    conformance.check(lambda: made(episode=None), seeds=range(3))
+
+
+def test_a_level_does_not_depend_on_where_the_file_lies(episodes, tmp_path):
+    elsewhere = tmp_path / "copy.json"
+    elsewhere.write_bytes(episodes.read_bytes())
+    here, there = (NavigationConfig(backend="thor", episodes=str(path)).level_key() for path in (episodes, elsewhere))
+    assert here == there
+    elsewhere.write_text(json.dumps({"tasks": json.loads(episodes.read_text())["tasks"][1:]}))
+    assert NavigationConfig(backend="thor", episodes=str(elsewhere)).level_key() != here
 
 
 def test_it_agrees_with_the_rooms_behind_it(made, player, episodes):

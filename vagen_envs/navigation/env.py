@@ -14,6 +14,7 @@ from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import HouseLevels
@@ -102,6 +103,14 @@ class NavigationConfig(EnvConfig):
         self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
         self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
+
+    def level_key(self) -> dict[str, Any]:
+        """Levels depend on what the episodes are, not on the path where they lie."""
+        key = EnvConfig.level_key(self)
+        if self.episodes is None:
+            return key
+        content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))
+        return {**key, "episodes": content_hash(content)}
 
     @property
     def shown_pixels(self) -> int:
