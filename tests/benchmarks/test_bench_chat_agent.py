@@ -65,8 +65,14 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
         (500, "server_error"),
         ((429, {"retry-after-ms": "5"}), "rate_limited"),
         (504, "timeout"),
-        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\n<html", "nonsense"),
-        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{", "nonsense"),
+        (
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\n<html",
+            "nonsense",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{",
+            "nonsense",
+        ),
         (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{", "unreachable"),
         (b"\x00\x01 this is not HTTP\r\n\r\n", "unreachable"),
         (b"", "unreachable"),
@@ -233,7 +239,11 @@ def test_other_providers_are_played(tmp_path, endpoint, provider):
         ((429, {"retry-after": "0"}), "rate_limited", 3),
         (401, "rejected", 1),
         (b"", "unreachable", 3),
-        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{", "nonsense", 3),
+        (
+            b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: 4\r\n\r\n{{{{",
+            "nonsense",
+            3,
+        ),
         ({"oops": 1}, "nonsense", 3),
     ],
 )
