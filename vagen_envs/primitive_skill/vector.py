@@ -9,16 +9,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
-
 from vagen_envs.errors import EpisodeOverError, SimulatorError
 from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.env import PrimitiveSkillEnv
+from vagen_envs.vectors import TurnVectorEnv
 
 
-class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+class PrimitiveSkillVectorEnv(TurnVectorEnv):
     """`num_envs` environments over one pool of worker processes, or in one batch on a GPU.
 
     An environment whose simulator breaks (its worker was killed, say) ends its episode: `truncated`,
@@ -32,17 +29,10 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         options: of each environment, see `PrimitiveSkillConfig`.
     """
 
-    metadata: dict[str, Any] = {**PrimitiveSkillEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
-
     def __init__(self, num_envs: int = 1, workers: int | None = None, **options: Any) -> None:
         workers = min(num_envs, 4) if workers is None else workers
-        self.envs = [PrimitiveSkillEnv(workers=workers, **options) for _ in range(num_envs)]
-        self.num_envs = num_envs
+        self._take_over([PrimitiveSkillEnv(workers=workers, **options) for _ in range(num_envs)])
         self.render_mode = self.envs[0].render_mode
-        self.single_action_space = self.envs[0].action_space
-        self.single_observation_space = self.envs[0].observation_space
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._lockstep: Batch | None = None
         if self.envs[0].config.device == "gpu":
             self._lockstep = Batch(num_envs, self.envs[0].rendered_size)
@@ -50,23 +40,19 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
                 env.use(seat)
         # With workers or a batch threads only wait; without, one simulator at a time is all a process can do.
         self._threads = ThreadPoolExecutor(num_envs if workers or self._lockstep else 1, "primitive-skill")
-        self._ended = np.ones(num_envs, bool)
         self._last: list[dict[str, Any]] = []
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
-        if seed is None or isinstance(seed, int):
-            seeds: Sequence[int | None] = [None if seed is None else seed + i for i in range(self.num_envs)]
-        else:
-            seeds = seed
+        seeds = self._seeds(seed)
         for env in self.envs:
             env.spec = self.spec  # turns name the id that was made
         results = self._together(lambda i: self.envs[i].reset(seed=seeds[i], options=options))
         self._last = [observation for observation, _ in results]
         self._ended[:] = False
-        return self._batch(), self._infos([info for _, info in results])
+        return self._batch(self._last), self._infos([info for _, info in results])
 
     def step(self, actions: Sequence[str]) -> tuple[dict[str, Any], Any, Any, Any, dict[str, Any]]:
         """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread."""
@@ -74,11 +60,7 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             raise EpisodeOverError(f"{PrimitiveSkillEnv.id} has no running episodes; call reset() first")
         results = self._together(lambda i: self._one(i, actions[i]))
         self._last = [result[0] for result in results]
-        rewards = np.array([result[1] for result in results], np.float64)
-        terminated = np.array([result[2] for result in results], bool)
-        truncated = np.array([result[3] for result in results], bool)
-        self._ended = terminated | truncated
-        return self._batch(), rewards, terminated, truncated, self._infos([result[4] for result in results])
+        return self._together_stepped(results)
 
     def render(self) -> tuple[Any, ...] | None:
         """What each environment's `render` gives."""
@@ -112,14 +94,3 @@ class PrimitiveSkillVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             return self.envs[i].step(str(action))
         except SimulatorError as error:
             return self._last[i], 0.0, False, True, {"simulator_error": error.cause}
-
-    def _batch(self) -> dict[str, Any]:
-        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
-        batch: Any = concatenate(self.single_observation_space, self._last, empty)
-        return dict(batch)
-
-    def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        batched: dict[str, Any] = {}
-        for i, info in enumerate(infos):
-            batched = self._add_info(batched, info, i)
-        return batched

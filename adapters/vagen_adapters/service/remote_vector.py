@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
-
 from vagen_adapters.service.places import Place, Reply
-from vagen_adapters.service.remote_env import Observed, RemoteEnv, Stepped
-from vagen_envs.core import VagenEnv
+from vagen_adapters.service.remote_env import RemoteEnv, Stepped
 from vagen_envs.errors import EpisodeOverError, SimulatorError
+from vagen_envs.vectors import TurnVectorEnv
 
 
-class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
+class RemoteVectorEnv(TurnVectorEnv):
     """`num_envs` environments elsewhere; a step of all of them is one request.
 
     An environment whose simulator or session breaks ends its episode: `truncated`, reward 0, its last
@@ -29,28 +25,17 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         options: for `gym.make` there.
     """
 
-    metadata: dict[str, Any] = {**VagenEnv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
-
     def __init__(self, place: Place, env_id: str, num_envs: int = 1, **options: Any) -> None:
         self._place = place
-        self.envs = [RemoteEnv(place, env_id, **options) for _ in range(num_envs)]
-        self.num_envs = num_envs
+        self._take_over([RemoteEnv(place, env_id, **options) for _ in range(num_envs)])
         self.render_mode = None
-        self.single_action_space = self.envs[0].action_space
-        self.single_observation_space = self.envs[0].observation_space
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._ended = np.ones(num_envs, bool)
         self._begun = False
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
-        if seed is None or isinstance(seed, int):
-            seeds: Sequence[int | None] = [None if seed is None else seed + i for i in range(self.num_envs)]
-        else:
-            seeds = seed
+        seeds = self._seeds(seed)
         items = [env.reset_item(each, options) for env, each in zip(self.envs, seeds, strict=True)]
         everyone = range(self.num_envs)
         results = [
@@ -71,13 +56,7 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         results: dict[int, Stepped] = {}
         for i, reply in zip([*on, *over], [*stepped, *begun], strict=True):
             results[i] = self._result(i, reply, self._ended[i])
-        ordered = [results[i] for i in range(self.num_envs)]
-        rewards = np.array([result[1] for result in ordered], np.float64)
-        terminated = np.array([result[2] for result in ordered], bool)
-        truncated = np.array([result[3] for result in ordered], bool)
-        self._ended = terminated | truncated
-        infos = self._infos([result[4] for result in ordered])
-        return self._batch([result[0] for result in ordered]), rewards, terminated, truncated, infos
+        return self._together_stepped([results[i] for i in range(self.num_envs)])
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the sessions."""
@@ -100,14 +79,3 @@ class RemoteVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
             return shown, 0.0, False, False, info
         except SimulatorError as error:
             return env.shown_last(), 0.0, False, True, {"simulator_error": error.cause}
-
-    def _batch(self, observations: Sequence[Observed]) -> dict[str, Any]:
-        empty: Any = create_empty_array(self.single_observation_space, self.num_envs)
-        batch: Any = concatenate(self.single_observation_space, observations, empty)
-        return dict(batch)
-
-    def _infos(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        batched: dict[str, Any] = {}
-        for i, info in enumerate(infos):
-            batched = self._add_info(batched, info, i)
-        return batched
