@@ -321,6 +321,15 @@ def test_evaluation_plays_the_validation_split(tiny_folder, tmp_path):
     assert metrics["eval_failed"] == 0
 
 
+@pytest.mark.parametrize(("num_levels", "alike"), [(0, False), (8, True)])
+def test_seeds_train_on_levels_of_their_own_unless_these_are_a_pool(num_levels, alike, tiny_folder, tmp_path):
+    seen = ([], [])
+    for seed, boards in enumerate(seen):
+        score = lambda turn, boards=boards: boards.append(turn.level["content"]) or []  # noqa: E731
+        trained(tiny_folder, tmp_path, score=score, seed=seed, num_levels=num_levels)
+    assert (set(seen[0]) == set(seen[1])) is alike
+
+
 def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     calls = []
 
@@ -342,6 +351,7 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
         ({"minibatches": 9}, "at most episodes_per_rollout=8"),
         ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
+        ({"max_steps": 7}, "max_steps=7 is not valid: it must be left out: rollouts=1 makes it 2"),
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"keep_variance_share": 0.5}, "group_size=1"),
         ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},

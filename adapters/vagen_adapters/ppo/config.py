@@ -36,7 +36,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         rollouts: how often episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level next to each other, for GRPO and RLOO.
-        num_levels: size of the pool of training levels, seeds 0 to num_levels - 1; 0 never repeats one.
+        num_levels: size of the pool of training levels, seeds 0 to num_levels - 1; 0 never repeats one, and gives each
+            `seed` levels of its own.
         window: turns of history in a prompt, each turn a sequence of its own; None trains on whole episodes.
         max_length: tokens in a sequence.
         max_turns: cuts episodes after so many turns; None leaves that to the environment.
@@ -128,7 +129,11 @@ class MultiTurnPPOConfig(_BaseConfig):
         return self.epochs_per_rollout * self.minibatches
 
     def __post_init__(self) -> None:
-        self.max_steps = self.rollouts * self.steps_per_rollout
+        steps = self.rollouts * self.steps_per_rollout
+        self._require(
+            self.max_steps in (-1, steps), "max_steps", f"left out: rollouts={self.rollouts} makes it {steps}"
+        )
+        self.max_steps = steps
         self.per_device_train_batch_size = 1  # Trainer's data are the numbers of the steps
         self.remove_unused_columns = False
         self._check_advantage()

@@ -193,10 +193,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _levels(self, number: int) -> list[Level]:
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
-        pool = self.args.num_levels or math.inf
+        pool = self.args.num_levels
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
         return [
-            Level(int(each % pool), "train", group, draw=each * self.args.group_size + member)
+            Level(
+                each % pool if pool else (self.args.seed << 32) + each,
+                "train",
+                group,
+                draw=each * self.args.group_size + member,
+            )  # fmt: skip
             for group, each in enumerate(numbers)
             for member in range(self.args.group_size)
         ]
