@@ -193,17 +193,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _levels(self, number: int) -> list[Level]:
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
-        pool = self.args.num_levels
+        pool, size = self.args.num_levels, self.args.group_size
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
+        seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
         return [
-            Level(
-                each % pool if pool else (self.args.seed << 32) + each,
-                "train",
-                group,
-                draw=each * self.args.group_size + member,
-            )  # fmt: skip
-            for group, each in enumerate(numbers)
-            for member in range(self.args.group_size)
+            Level(seed, "train", group, draw=each * size + member)
+            for group, (each, seed) in enumerate(zip(numbers, seeds, strict=True))
+            for member in range(size)
         ]
 
     @torch.no_grad()
