@@ -122,6 +122,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     eval_episodes: int = 128
     log_samples: int = 0
     lr_scheduler_type: str = "constant"
+    max_steps: int = -1
 
     @property
     def steps_per_rollout(self) -> int:
