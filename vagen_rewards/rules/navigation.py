@@ -11,7 +11,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import DENIALS, DOUBTS, plain
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
@@ -133,8 +133,7 @@ Said = tuple[str, list[frozenset[str]], list[frozenset[str]]]
 @functools.lru_cache(maxsize=8192)
 def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
     """For each type that is spoken of, where things of it are, and where not."""
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = plain(text)
     found: dict[str, Said] = {}
     spoken = ""
     for sentence in _DISTANCE.sub("", text).translate(_ENDS).split(".")[:100]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import DENIALS, DOUBTS, plain
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
@@ -51,9 +51,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     truth: Any = state
     names = tuple(truth.positions)
     marks = Marks(wanted=len(names))
-    lowered = text.lower()
-    if "'" in lowered or "’" in lowered:
-        lowered = lowered.replace("’", "'").replace("n't", " not")
+    lowered = plain(text)
     said = _points(lowered, names)
     for name, points in said.items():
         place = truth.positions[name]

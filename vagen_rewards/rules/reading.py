@@ -11,6 +11,7 @@ import functools
 import re
 
 from vagen_rewards.rules.claims import MAX_CLAIMS, Absence, Claim, Mention, Reading
+from vagen_rewards.rules.modality import plain
 from vagen_rewards.rules.sentence import NOTHING, Reader
 from vagen_rewards.rules.words import Token, tokens
 
@@ -32,9 +33,7 @@ def read(board: str, text: str) -> Reading:
 
 
 def _read(board: str, text: str) -> Reading:
-    text = text.lower()
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = plain(text)
     if "(" in text:
         text = _PARENTHESIS.sub(" ", text)
     claims: list[Claim] = []

@@ -7,6 +7,9 @@ from vagen_rewards.rules.words import Cursor, Token
 
 NOTHING: tuple[Mention, ...] = ()
 
+_TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")
+"""Denials of which two make none."""
+
 
 class Reader(Notes, Cursor):
     """Reads one sentence. Each `on_…` method handles a kind of token."""
@@ -32,6 +35,9 @@ class Reader(Notes, Cursor):
         self.count = 0
         self.everyone = self.determiner = self.strange = self.none_of = self.onto = False
         self.owner: tuple[Mention, ...] = ()
+        self.between: tuple[Mention, ...] = ()
+        self.swallow = self.inverted = False
+        self.denial = ""
         self.existing = self.attribute = False
 
     def run(self) -> None:
@@ -80,6 +86,11 @@ class Reader(Notes, Cursor):
 
     def on_ordinal(self, token: Token) -> None:
         self.label = str(token.value[0])
+        following = self._next_but("a", "the")
+        if following.kind in ("is", "has", "direction", "onto", "which", "comma", "end") and self._next().kind != "word":
+            kind = next((mention.kind for mention in reversed(self.recent) if mention.kind != "player"), "")
+            if kind and self._previous().kind != "not":  # "one is above the player and the other to its right"
+                self._thing(self._mentions(Token("thing", (kind, "", False))))
 
     def on_number(self, token: Token) -> None:
         value = token.value[0]
@@ -141,6 +152,10 @@ class Reader(Notes, Cursor):
     def _thing(self, mentions: tuple[Mention, ...]) -> None:
         if not mentions:
             return
+        if self.swallow:
+            self.swallow = False
+            self.recent += mentions
+            return
         if self.none_of and mentions[0].kind == "hole":
             self.absent = mentions[0].kind
             self.none_of = False
@@ -162,14 +177,17 @@ class Reader(Notes, Cursor):
             self.onto = False
             self.pending = [Token("direction", (0, 0), True)]
             self._relate(mentions)
-        elif self._binds():
+        elif self._binds() and not (self.frame and self._previous_but("the", "a", "ordinal").kind == "and"):
             if self.subjects and not self.existing:
                 self._relate(mentions)
             else:
                 self.front, self.pending = (self.pending, mentions), []
                 self.objects = mentions
         elif self._previous().kind == "and" and self.related and self._ends_list():
-            self.emit(self.subjects, self.last_pending, mentions)
+            if self.inverted:  # "above the player are the box and the target"
+                self.emit(mentions, self.last_pending, self.objects)
+            else:
+                self.emit(self.subjects, self.last_pending, mentions)
         else:
             self._start_subject(mentions)
         self.recent += mentions
@@ -187,7 +205,7 @@ class Reader(Notes, Cursor):
             self.subjects = mentions
             self.last_pending = directions
             self.emit(mentions, directions, others)
-            self.objects, self.related = others, True
+            self.objects, self.related, self.inverted = others, True, True
             return
         joined = (
             self._previous_but("the", "a", "ordinal", "all", "number").kind == "and"
@@ -211,14 +229,31 @@ class Reader(Notes, Cursor):
     def on_direction(self, token: Token) -> None:
         if self.moving and not token.relational and self._next().kind != "and":
             return
+        if not token.relational and self._next().kind == "thing" and not self.owner:
+            self.label = f"side:{token.value}"  # "the lower target"
+            return
         if self.owner:  # "the player's left"
-            self.pending.append(token)
-            owner, self.owner = self.owner, ()
-            self._relate(owner)
+            self._of_owner(token)
+            return
+        if self.between and not token.relational and self._previous_but("onto").kind == "thing":
+            self.emit(self.recent[-1:], [token], self.between)  # "between the target on the left and …"
             return
         if token.value == (None, None) and self.pending:
             return  # "right next to"
         self.pending.append(token)
+
+    def _of_owner(self, token: Token) -> None:
+        owner, self.owner = self.owner, ()
+        if self._next().kind in ("is", "there") or not self.subjects:  # "to the player's left is the box"
+            self._elide()
+            self.front, self.objects = ([token], owner), owner
+            return
+        self.pending.append(token)
+        self._relate(owner)
+
+    def on_between(self, token: Token) -> None:
+        self.between = self.subjects
+        self.pending.append(Token("direction", (None, None), True))
 
     def on_loose(self, token: Token) -> None:
         """In "left to the target": a place after "is", a way after "push"."""
@@ -233,9 +268,24 @@ class Reader(Notes, Cursor):
             self.on_is(token)
 
     def on_onto(self, token: Token) -> None:
+        if self._of_side():
+            return
         self.onto = self._next_but("the", "a", "ordinal").kind in ("thing", "it") and bool(
             self.subjects and (not self.pending or self.pending[-1].value == (None, None) or self.moving)
         )
+
+    def _of_side(self) -> bool:
+        """Whether "on the player's left" follows, or "on its left"."""
+        kinds = [token.kind for token in self.words[self.index + 1 :][:5] if token.kind not in ("the", "word")]
+        return kinds[:2] in (["it", "direction"], ["owner_of", "direction"]) or kinds[:3] == ["thing", "owner", "direction"]
+
+    def on_purpose(self, token: Token) -> None:
+        """In "moves to reach the goal" the goal isn't reached."""
+        self.swallow = self._next_but("the", "a", "ordinal").kind in ("thing", "it")
+
+    def on_almost(self, token: Token) -> None:
+        if self._next().kind == "onto" or self._next().value == (0, 0):
+            self.on_hedge(token)
 
     def on_frame(self, token: Token) -> None:
         self.wants_frame = True
@@ -266,8 +316,9 @@ class Reader(Notes, Cursor):
         if self.everyone:
             self.everyone = False
             self.on_they(token)
-        if self.moving:
-            self.pending = []  # "moves up and is …": that was the way it went
+        bare = self.subjects and self.front is None and not self.related and not any(t.relational for t in self.pending)
+        if self.moving or (bare and self._previous().kind != "has"):
+            self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
         self.moving = False
         if self.front is None and not self.subjects and self.words[self.index - 1].kind == "there":
             self.existing = False
@@ -283,8 +334,10 @@ class Reader(Notes, Cursor):
     def on_not(self, token: Token) -> None:
         if self._next_but("a", "ordinal", "the").kind == "thing" and not self.pending:
             self.none_of = True
+        elif self.negated and self.denial in _TOGGLES and str(token.value[0]) in _TOGGLES and not self.related:
+            self.negated = False  # "it is not false that …"
         else:
-            self.negated = True
+            self.negated, self.denial = True, str(token.value[0])
 
     def on_hedge(self, token: Token) -> None:
         self.hedged = True
@@ -309,6 +362,8 @@ class Reader(Notes, Cursor):
         self.attribute = token.value == ("with",)
 
     def on_comma(self, token: Token) -> None:
+        if len(self.subjects) == 2 and self.pending and all(0 in each.value for each in self.pending):
+            self._elide()
         if self.negated and self._next().kind != "direction" and not self._binds():
             self.negated = False
         if self._next().kind not in ("and", "direction", "comma", "not", "onto"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import DENIALS, DOUBTS, plain
 from vagen_rewards.scores import Part
 
 TOLERANCE = 15
@@ -44,7 +44,6 @@ _ENTRY = re.compile(
 _POINT = re.compile(r"\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
 _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
 _HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
-_DOUBTFUL = frozenset(["or", *DOUBTS.split("|")])
 _WORD = re.compile(r"[a-z]+")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,30}}$")
 
@@ -81,9 +80,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 def _read(text: str, aim: str) -> list[tuple[str, tuple[_Claim, ...]]]:
     """The claims about the target and about the drawing; words that name neither are about `aim`."""
-    text = text.lower().replace("\n", ".")
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = plain(text).replace("\n", ".")
     said: dict[str, tuple[_Claim, ...]] = {"target": (), "drawing": ()}
     topic = aim
     for sentence in text.split("."):
@@ -128,7 +125,7 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
 def _clause(part: str) -> tuple[_Claim, ...]:
     """The claims of a part between semicolons."""
     found: list[_Claim] = []
-    doubtful = not _DOUBTFUL.isdisjoint(_WORD.findall(part))
+    doubtful = _HEDGE.search(part) is not None
     matches = list(_CLAIM.finditer(part))[: 2 * MAX_CLAIMS]
     end = 0
     for i, match in enumerate(matches):

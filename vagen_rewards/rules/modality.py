@@ -1,0 +1,77 @@
+"""What every environment's reader asks of English first: plain spelling, doubts and denials."""
+
+from __future__ import annotations
+
+import re
+
+_PLACE_WORDS = (
+    "above|below|under|underneath|beneath|over|left|right|ahead|behind|to|on|at|in|north|south|east|west|up|down|anywhere"
+)
+
+DOUBTS = (
+    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
+    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
+    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
+    "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
+    "|tends?|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
+    "|most of the time|at times|in (?:some|most|many) cases|let us say|hard to (?:say|tell)|can'?t decide"
+    f"|can be(?= (?:{_PLACE_WORDS})\\b)|(?:say|tell|know|see|decide|sure|matter|check|ask) if"
+    "|not (?:know|sure|certain|clear|obvious|decided)"
+    "|if(?= (?:the|a|an|there|it|he|she|they|both|one|another|box|player|target|goal)\\b)"
+    "(?! [a-z' ]{1,40} (?:taken|used|seen|viewed|considered|chosen|treated|regarded|the origin|the reference|the cent))"
+)
+"""Words that hedge, in every environment, conditions among them; "if I move" is none."""
+
+DENIALS = (
+    r"not|never|no longer|no more|neither|nor|cannot|nowhere|nothing|none|nobody|no one|hardly|barely|scarcely"
+    r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|unlike"
+    r"|(?:rather|other) than|instead of|as opposed to|except|ceas(?:es?|ed|ing)|stop(?:s|ped)? being"
+    r"|fail(?:s|ed|ing)?|lack(?:s|ed|ing)?|refus(?:es?|ed)|disagrees?|reject(?:s|ed)?|disput(?:es?|ed)|rul(?:es?|ed) out"
+    r"|contradict(?:s|ed)?|myth|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)"
+    r"|den(?:y|ies|ied)|doubts?"
+)
+"""Words that deny what follows, in every environment."""
+
+_ENDS = re.compile(r"[.;!?\n]")
+_QUESTION = re.compile(r"[^.!?;\n]{0,300}\?")
+_DENIED_AFTERWARDS = re.compile(
+    r"\b(?:is|are|would be|will be|seems|sounds|remains) (?:simply |just |plainly |clearly |quite |actually )?"
+    r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present)|false|wrong|untrue|incorrect|nonsense"
+    r"|mistaken|missing|absent|gone|a (?:lie|myth|mistake))\s*(?=[.;!?\n]|$)"
+)
+"""What is said first and then denied: "that the box is above the player is not true"."""
+
+_NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
+_IS = re.compile(
+    r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
+    r"|situated|positioned|placed|standing|sitting|lying|going|being|left of|right of|ahead|behind)\b)"
+    r"|(?<=\bit)'s|(?<=\bthat)'s|(?<=\bthere)'s|(?<=\bhere)'s|(?<=\bhe)'s|(?<=\bshe)'s|(?<=\bwhich)'s"
+)
+_SHORT = re.compile(r"(?<=\w)'(?:re|ll|ve|m|d)\b")
+_LONG = {"'re": " are", "'ll": " will", "'ve": " have", "'m": " am", "'d": " would"}
+
+
+def plain(text: str) -> str:
+    """Lower case without contractions and questions; denials stand before what they deny. Linear in the length."""
+    text = text.lower().replace("’", "'").replace("\u2212", "-")
+    if "'" in text:
+        text = _SHORT.sub(lambda match: _LONG[match[0]], text.replace("n't", " not"))
+        text = _IS.sub(" is", text)
+    if "?" in text:
+        text = _QUESTION.sub(" ", text)
+    if " or " in text:
+        text = _NOR.sub(r"\1\2 nor", text)
+    denied = _DENIED_AFTERWARDS.search(text)
+    return _turned(text) if denied is not None else text
+
+
+def _turned(text: str) -> str:
+    """With "it is false that" before what is denied afterwards."""
+    kept: list[str] = []
+    end = 0
+    for match in _DENIED_AFTERWARDS.finditer(text):
+        before = text[end : match.start()]
+        start = max((stop.end() for stop in _ENDS.finditer(before)), default=0)
+        kept += [before[:start], " it is false that ", before[start:]]
+        end = match.end()
+    return "".join([*kept, text[end:]])
