@@ -27,7 +27,7 @@ DENIALS = (
     r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|unlike"
     r"|(?:rather|other) than|instead of|as opposed to|except|ceas(?:es?|ed|ing)|stop(?:s|ped)? being"
     r"|fail(?:s|ed|ing)?|lack(?:s|ed|ing)?|refus(?:es?|ed)|disagrees?|reject(?:s|ed)?|disput(?:es?|ed)|rul(?:es?|ed) out"
-    r"|contradict(?:s|ed)?|myth|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)"
+    r"|contradict(?:s|ed)?|myth|missing|absent|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)"
     r"|den(?:y|ies|ied)|doubts?"
 )
 """Words that deny what follows, in every environment."""
