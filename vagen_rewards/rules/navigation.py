@@ -11,7 +11,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import DENIALS, DOUBTS, plain
+from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
@@ -66,13 +66,14 @@ _CLAUSE = re.compile(
     r"(?:left|right|ahead|forward)\b(?!,? (?:i|there|we|is|are|stands|lies)\b))"
     r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
 )
-_DIRECTION = re.compile(
-    rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?"
+_DIRECTION = (
     r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front|before(?= me\b)|(?:cent(?:er|re)|middle)(?= of {_IMAGE}\b))"
     r"|(?P<left>left(?:ward|wards)?)|(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|rear|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
+_DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
+_DENIED_TOO = re.compile(rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?{_DIRECTION}")
 _OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|player|camera|viewer)\b)")
 """After "behind": what is no direction from the agent."""
 
@@ -84,7 +85,6 @@ _ADJECTIVE = re.compile(
 _FACING = re.compile(rf"\b{_AGENT} (?:am|is|will be|face)(?: (?:now|currently|directly|already))*(?: facing)?\b")
 _ON_IT = re.compile(r"\bon (?:it|top|which)\b")
 _SIDE_OF_ME = re.compile(rf"\b{_AGENT} (?:am|is|will be) (?:now )?(?:to|on|at) the (?:left|right)")
-_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
 _WORD = re.compile(r"[^\W_]+")
 _IT = re.compile(r"\s*(?:it|which)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")
@@ -246,7 +246,7 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
         candidates, moving = tuple(_candidates(clause)), _MOVE.search(clause) is not None
         where = _directions(clause, bool(candidates))
         clauses.append((candidates, where, moving, alone, _ON_IT.search(clause) is not None))
-    return _IT.match(sentence) is not None, _HEDGE.search(sentence) is not None, tuple(clauses)
+    return _IT.match(sentence) is not None, hedges(sentence), tuple(clauses)
 
 
 def _candidates(clause: str) -> Iterator[tuple[str, bool]]:
@@ -269,9 +269,10 @@ def _directions(clause: str, named: bool) -> Where:
     no: set[str] = set()
     facing = _FACING.search(clause) if named and "fac" in clause else None
     in_front = facing is not None and "fac" in facing[0]
-    if "the " in clause:
+    if "the left" in clause or "the right" in clause:
         clause = _ADJECTIVE.sub("the", clause)
-    for match in () if _SIDE_OF_ME.search(clause) else _DIRECTION.finditer(clause):
+    pattern = _DENIED_TOO if denies(clause) else _DIRECTIONS
+    for match in () if _SIDE_OF_ME.search(clause) else pattern.finditer(clause):
         way = match.lastgroup if match.lastgroup != "of" else next(name for name in _WAYS if match[name])
         if match["back"] == "behind" and _OF_ANOTHER.match(clause, match.end()):
             continue

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from vagen_rewards.rules.modality import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import denies, hedges
 
 Point = tuple[float, ...]
 """Two or three coordinates in millimetres."""
@@ -24,8 +24,7 @@ _NUMBER = re.compile(r"([-+]?\d{1,6}(?:\.\d{1,6})?)\s?(mm|cm|m|(?:milli|centi)?m
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
 _NOUNS = {"cube": "cube|block|box|brick|one", "target": "target|goal|marker|disc|disk|destination|one"}
-HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
-NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
+_PLANNED = re.compile(r"\b(?:needs?|wants?|try|tries|trying|attempts?|have|has|plans?|hopes?|intends?|aims?|like) to\b")
 _CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")
 _STOP = re.compile(r"[.;](?!\d)|\n")
 _IT = re.compile(r"[.;\n]\s*(?:now |then |currently )?it(?:s)?\b")
@@ -154,12 +153,13 @@ class _Reader:
             return
         self.close()
         self.group, self.inverted = [name], False
-        self.denied = bool(lead) and NOT.search(lead) is not None  # "I don't see the cube at …"
-        self.doubtful = bool(lead) and HEDGE.search(lead) is not None
+        # "I don't see the cube at …", "I want the cube at …"
+        self.denied = bool(lead) and (denies(lead) or _PLANNED.search(lead) is not None)
+        self.doubtful = bool(lead) and hedges(lead)
 
     def point(self, match: re.Match[str]) -> None:
         between = self._between(match)
-        hedged = len(between) > 6 and HEDGE.search(between) is not None
+        hedged = len(between) > 6 and hedges(between)
         pose = Pose(
             point_of(match[0]), self.doubtful or hedged or _OR_ELSE.match(self.text, match.end()) is not None
         )
@@ -167,7 +167,7 @@ class _Reader:
             before = self.text[max(0, match.start() - 40) : match.start()]
             self.waiting = pose if _FRONT.search(before) else None
         elif not self.denied and (
-            len(between) < 6 or (len(between) <= 80 and not _ELSEWHERE.search(between) and not NOT.search(between))
+            len(between) < 6 or (len(between) <= 80 and not _ELSEWHERE.search(between) and not denies(between))
         ):
             self.points.append(pose)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import plain
-from vagen_rewards.rules.poses import NOT, Point, Pose, point_of, read
+from vagen_rewards.rules.modality import denies, plain
+from vagen_rewards.rules.poses import Point, Pose, point_of, read
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
@@ -94,7 +94,7 @@ def _held(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
         earlier = [name for name, at, _ in spans if at < match.start()]
         name = after[:1] or earlier[-1:]
         if name:
-            denied = NOT.search(before[-30:]) is not None
+            denied = denies(before[-30:])
             _claim(marks, (truth.held == name[0]) != denied, f"{'not ' if denied else ''}holding the {name[0]}")
 
 

@@ -141,7 +141,9 @@ def _pattern(board: str) -> re.Pattern[str]:
     )
     rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
     return re.compile(
-        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)|\b(?:{nouns}|{rest})(?![^\W_])"
+        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
+        rf"|\b(?:(?P<copula>is|are|was|were)|(?P<particle>of(?! course)|will)|(?P<also>and(?!/)))(?![^\W_])"
+        rf"|\b(?:{nouns}|{rest})(?![^\W_])"
     )
 
 
@@ -202,6 +204,9 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
 _PLAIN = {
     **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
     "colon": Token("is"),
+    "copula": Token("is"),
+    "particle": Token("skip"),
+    "also": Token("and"),
     "skip": Token("skip"),
     "unit": Token("skip"),
     "my": Token("owner_of", ("player", "", False)),
