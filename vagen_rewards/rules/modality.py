@@ -64,6 +64,8 @@ _DENIED_AFTERWARDS = re.compile(
 )
 """What is said first and then denied: "that the box is above the player is not true"."""
 
+_DENIED_WORDS = ("true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent",
+                 "gone", "a lie", "myth", "not right", "not so", "not there", "not present")  # fmt: skip
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
     r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
@@ -84,8 +86,7 @@ def plain(text: str) -> str:
         text = _QUESTION.sub(" ", text)
     if " or " in text:
         text = _NOR.sub(r"\1\2 nor", text)
-    denied = _DENIED_AFTERWARDS.search(text)
-    return _turned(text) if denied is not None else text
+    return _turned(text) if any([word in text for word in _DENIED_WORDS]) else text
 
 
 def _turned(text: str) -> str:

@@ -48,10 +48,9 @@ _VIEW = (
 _TARGET_WORDS = ("target", "target object", "target item", "goal object", "object of interest", "target location")
 _ANY_TARGET = "*"
 _ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
-_NOISE = re.compile(
-    r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?|\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b"
-)
-"""Distances, and words that only look like directions."""
+_DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
+_NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
+"""Words that only look like directions."""
 
 _CLOCK = re.compile(r"\b(?:my |the |about |around |roughly )*(\d{1,2}|[a-z]{3,6})[ -]?o ?'? ?clock(?: (?:position|direction))?")
 _HOURS = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
@@ -162,7 +161,7 @@ def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
     found: dict[str, Said] = {}
     spoken = ""
     below: frozenset[str] = frozenset()  # where the thing is on which others may stand
-    for sentence in _NOISE.sub("", _turns_of(text)).translate(_ENDS).split(".")[:100]:
+    for sentence in _DISTANCE.sub("", _turns_of(text)).translate(_ENDS).split(".")[:100]:
         named_here, hedged, clauses = _clauses(sentence)
         waiting: frozenset[str] = frozenset()
         for candidates, (seen, foreseen, no), moving, alone, resting in clauses:
@@ -239,6 +238,8 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     is nothing but a place ("to the left, …"), and whether something is on what was named before.
     """
     clauses = []
+    if "left" in sentence or "right" in sentence:
+        sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):
         if not clause or clause.isspace():
             continue

@@ -140,9 +140,11 @@ def _pattern(board: str) -> re.Pattern[str]:
         rf"(?P<{kind}>(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?)" for kind, names in BOARD_NOUNS[board].items()
     )
     rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
-    return re.compile(
-        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
-        rf"|\b(?:(?P<copula>is|are|was|were)|(?P<particle>of(?! course)|will)|(?P<also>and(?!/)))(?![^\W_])"
+    return re.compile(  # what is most common first: it saves a third of the time
+        r"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
+        r"|\b(?:(?P<copula>is|are|was|were)|(?P<particle>of(?! course)|will)|(?P<also>and(?!/))"
+        r"|(?P<article>the(?= (?:player|box|target|goal|gift|hole|agent)\b))"
+        rf"|(?P<beside>to the (?P<b>left|right) of(?! (?:the )?{_BOARD}\b)))(?![^\W_])"
         rf"|\b(?:{nouns}|{rest})(?![^\W_])"
     )
 
@@ -194,6 +196,7 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "onto": lambda match: Token("onto", (0, 0), len(match[0]) > 2),
     "diagonal": _diagonal,
     "horizontal": _horizontal,
+    "beside": lambda match: Token("direction", _WAYS[match["b"]], True),
     "preposition": lambda match: Token("direction", _WAYS[match["p"]], True),
     "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
     "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
@@ -207,6 +210,7 @@ _PLAIN = {
     "copula": Token("is"),
     "particle": Token("skip"),
     "also": Token("and"),
+    "article": Token("the"),
     "skip": Token("skip"),
     "unit": Token("skip"),
     "my": Token("owner_of", ("player", "", False)),
