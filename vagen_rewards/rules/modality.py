@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_PLACE_WORDS = (
-    "above|below|under|underneath|beneath|over|left|right|ahead|behind|to|on|at|in|north|south|east|west|up|down|anywhere"
+_PLACE_WORDS = "above|below|under|underneath|beneath|over|left|right|ahead|behind|to|on|at|in|up|down|anywhere|" + (
+    "north|south|east|west"
 )
 
 DOUBTS = (
@@ -34,9 +34,9 @@ DENIALS = (
 
 _WORDS = re.compile(r"[a-z]+")
 _COMMON = frozenset(
-    f"a an and another are as at b be being box both by case cent chosen considered far from goal has he i if in is it let"
-    f" likely no of one origin other out player reference s seen she some target taken than that the there they time to"
-    f" treated us used viewed w way z {_PLACE_WORDS.replace('|', ' ')}".split()
+    f"a an and another are as at b be being box both by case cent chosen considered far from goal has he i if in is it"
+    f" let likely no of one origin other out player reference s seen she some target taken than that the there they time"
+    f" to treated us used viewed w way z {_PLACE_WORDS.replace('|', ' ')}".split()
 ) - {"if", "likely", "let"}
 _DOUBTFUL = frozenset(_WORDS.findall(DOUBTS)) - _COMMON
 _DENYING = (frozenset(_WORDS.findall(DENIALS)) | {"no", "without", "far", "used"}) - (_COMMON - {"no", "far", "used"})
@@ -64,8 +64,8 @@ _DENIED_AFTERWARDS = re.compile(
 )
 """What is said first and then denied: "that the box is above the player is not true"."""
 
-_DENIED_WORDS = ("true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent",
-                 "gone", "a lie", "myth", "not right", "not so", "not there", "not present")  # fmt: skip
+_DENIED_WORDS = ("true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing",
+                 "absent", "gone", "a lie", "myth", "not right", "not so", "not there", "not present")  # fmt: skip
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
     r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
@@ -86,7 +86,7 @@ def plain(text: str) -> str:
         text = _QUESTION.sub(" ", text)
     if " or " in text:
         text = _NOR.sub(r"\1\2 nor", text)
-    return _turned(text) if any([word in text for word in _DENIED_WORDS]) else text
+    return _turned(text) if any(word in text for word in _DENIED_WORDS) else text
 
 
 def _turned(text: str) -> str:

@@ -43,7 +43,8 @@ _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _IMAGE = r"(?:my |the )?(?:current )?(?:field of )?(?:view|image|picture|frame|scene|screen|camera|vision|sight)"
 _ROOM = r"(?:the |this )?(?:room|kitchen|bedroom|bathroom|living room|hallway|house)"
 _VIEW = (
-    rf"(?:me|us|(?:the )?(?:agent|robot|player)|where (?:i|the agent|the robot)|my (?:current )?position|{_IMAGE}|{_ROOM})"
+    r"(?:me|us|(?:the )?(?:agent|robot|player)|where (?:i|the agent|the robot)|my (?:current )?position"
+    rf"|{_IMAGE}|{_ROOM})"
 )
 _TARGET_WORDS = ("target", "target object", "target item", "goal object", "object of interest", "target location")
 _ANY_TARGET = "*"
@@ -52,7 +53,9 @@ _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
 _NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
 """Words that only look like directions."""
 
-_CLOCK = re.compile(r"\b(?:my |the |about |around |roughly )*(\d{1,2}|[a-z]{3,6})[ -]?o ?'? ?clock(?: (?:position|direction))?")
+_CLOCK = re.compile(
+    r"\b(?:my |the |about |around |roughly )*(\d{1,2}|[a-z]{3,6})[ -]?o ?'? ?clock(?: (?:position|direction))?"
+)
 _HOURS = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 _AT_HOUR = ("ahead", "ahead", *["on the right"] * 3, *["behind me"] * 3, *["on the left"] * 3, "ahead")
 _DEGREES = re.compile(r"(\d{1,3}) ?(?:degrees?|°)((?: [a-z]+){0,3}? (?:to |on )?(?:the |my )?(?:left|right))\b")
@@ -68,7 +71,8 @@ _CLAUSE = re.compile(
 _DIRECTION = (
     r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front|before(?= me\b)|(?:cent(?:er|re)|middle)(?= of {_IMAGE}\b))"
-    r"|(?P<left>left(?:ward|wards)?)|(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
+    r"|(?P<left>left(?:ward|wards)?)"
+    r"|(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|rear|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
 _DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
@@ -77,7 +81,8 @@ _OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|pl
 """After "behind": what is no direction from the agent."""
 
 _ADJECTIVE = re.compile(
-    r"(?<!to )(?<!on )(?<!at )(?<!in )(?<!from )(?<!off )\bthe (?:left|right)(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
+    r"(?<!to )(?<!on )(?<!at )(?<!in )(?<!from )(?<!off )\bthe (?:left|right)"
+    r"(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
 )
 """Neither in "the right lamp"."""
 

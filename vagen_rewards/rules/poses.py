@@ -45,7 +45,9 @@ _ELSEWHERE = re.compile(
 """Before coordinates at which the thing isn't, not any more or not yet."""
 
 _OR_ELSE = re.compile(r"\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b")
-_FRONT = re.compile(r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$")
+_FRONT = re.compile(
+    r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
+)
 _FRONTED = re.compile(
     r",?\s*(?:there )?(?:is|are|lies|sits|stands|rests|i see|i find|we see|we have|we find|you see)?\s*(?:where )?"
     r"(?:(?:the|a|an|our) )?(?:(?:position|location|place|coordinates) of (?:the |a )?)?"
@@ -160,9 +162,7 @@ class _Reader:
     def point(self, match: re.Match[str]) -> None:
         between = self._between(match)
         hedged = len(between) > 6 and hedges(between)
-        pose = Pose(
-            point_of(match[0]), self.doubtful or hedged or _OR_ELSE.match(self.text, match.end()) is not None
-        )
+        pose = Pose(point_of(match[0]), self.doubtful or hedged or _OR_ELSE.match(self.text, match.end()) is not None)
         if not self.group or self.inverted:
             before = self.text[max(0, match.start() - 40) : match.start()]
             self.waiting = pose if _FRONT.search(before) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,8 @@ _GRIPS = re.compile(
 )
 _EMPTY = re.compile(
     r"(?:gripper|hand) (?:is|will be|remains|stays|was) (?:now |still |then )?(?P<full>not )?(?:empty|free)"
-    r"|hold(?:s|ing)? nothing|(?:nothing|no (?:object|cube|thing)) (?:is|will be)? ?(?:being )?(?:held|grasped|in the (?:gripper|hand))"
+    r"|hold(?:s|ing)? nothing|(?:nothing|no (?:object|cube|thing)) (?:is|will be)? ?(?:being )?"
+    r"(?:held|grasped|in the (?:gripper|hand))"
     r"|not hold(?:ing)? anything"
 )
 _ON = re.compile(
@@ -33,7 +35,8 @@ _ON = re.compile(
     r"(?: (?:the|a|top|of))* "
 )
 _OPENED = re.compile(
-    r"drawer(?:_open_value| is| will be| opens| has been)?(?: now| still)?[\"']?\s*[:=]?\s*(?:(?:open(?:ed)?|pulled out) (?:by )?)?"
+    r"drawer(?:_open_value| is| will be| opens| has been)?(?: now| still)?[\"']?\s*[:=]?\s*"
+    r"(?:(?:open(?:ed)?|pulled out) (?:by )?)?"
     r"(?:about )?(?P<by>-?\d{1,6}(?:\.\d+)?\s?(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)?)(?![\d,])"
     r"|drawer (?:is|will be|will|stays|remains|now|still|fully|completely|wide|slightly|already|be| )*"
     r"(?P<no>not |no longer )?(?:fully |completely )?(?P<how>closed|shut|open)"
@@ -99,7 +102,7 @@ def _held(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
 
 
 def _stacked(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
-    for (first, _, end), (second, start, _) in zip(spans[:-1], spans[1:], strict=True):
+    for (first, _, end), (second, start, _) in itertools.pairwise(spans):
         relation = _ON.fullmatch(text, end, start) if first != second and start - end < 60 else None
         if relation is None:
             continue

@@ -12,7 +12,8 @@ import re
 
 from vagen_rewards.rules.claims import MAX_CLAIMS, Absence, Claim, Mention, Reading
 from vagen_rewards.rules.modality import plain
-from vagen_rewards.rules.sentence import NOTHING, Reader
+from vagen_rewards.rules.nouns import NOTHING
+from vagen_rewards.rules.sentence import Reader
 from vagen_rewards.rules.words import Token, tokens
 
 MAX_SENTENCE = 600

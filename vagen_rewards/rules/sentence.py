@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from vagen_rewards.rules.claims import Absence, Mention, Notes
-from vagen_rewards.rules.words import Cursor, Token
-
-NOTHING: tuple[Mention, ...] = ()
+from vagen_rewards.rules.claims import Absence, Mention
+from vagen_rewards.rules.nouns import NounPhrases
+from vagen_rewards.rules.words import Token
 
 _TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")
 """Denials of which two make none."""
 
 
-class Reader(Notes, Cursor):
+class Reader(NounPhrases):
     """Reads one sentence. Each `on_…` method handles a kind of token."""
-
-    def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
-        Notes.__init__(self)
-        Cursor.__init__(self, words)
-        self.past_subjects, self.past_objects = subjects, objects
-        self.looked_back = False  # whether the past was asked for
-        self.subjects: tuple[Mention, ...] = ()
-        self.objects: tuple[Mention, ...] = ()
-        self.frame: tuple[Mention, ...] = ()
-        self.recent: list[Mention] = []
-        self.clause = 0  # index of the first claim of this clause
-        self._reset_clause()
-
-    def _reset_clause(self) -> None:
-        self.pending: list[Token] = []
-        self.front: tuple[list[Token], tuple[Mention, ...]] | None = None
-        self.related = False
-        self.negated = self.hedged = self.moving = self.wants_frame = False
-        self.label = ""
-        self.count = 0
-        self.everyone = self.determiner = self.strange = self.none_of = self.onto = False
-        self.owner: tuple[Mention, ...] = ()
-        self.between: tuple[Mention, ...] = ()
-        self.swallow = self.inverted = False
-        self.denial = ""
-        self.existing = self.attribute = False
 
     def run(self) -> None:
         for index, token in enumerate(self.words):
@@ -52,57 +25,16 @@ class Reader(Notes, Cursor):
         self._settle_noun(Token("end"))
         self._end_clause()
 
-    # -- nouns that are no things ------------------------------------------------------------------
-
-    def on_word(self, token: Token) -> None:
-        if self.determiner:
-            self.strange = True
-
-    def _settle_noun(self, token: Token) -> None:
-        """After "the wall": it takes the place of a thing, so that nothing is claimed of another."""
-        if token.kind in ("thing", "ordinal", "all", "number", "direction", "onto") and not self.strange:
-            self.determiner = False
-        elif token.kind == "thing":
-            self.determiner = self.strange = self.attribute = False  # "the yellow box"
-        elif self.strange and token.kind not in ("the", "a", "owner"):
-            self.determiner = self.strange = False
-            if self.attribute:
-                self.attribute = False  # "the box with the cross"
-            elif self.wants_frame:
-                self.wants_frame = False  # "from the image"
-            elif self.pending or self.onto:
-                self.pending, self.onto = [], False
-            else:
-                self.subjects, self.related = NOTHING, False
-
-    def on_the(self, token: Token) -> None:
-        self.determiner, self.strange = True, False
-
-    def on_a(self, token: Token) -> None:
-        self.determiner, self.strange = True, False
-        self.label = self.label or "a"
-
-    # -- things ------------------------------------------------------------------------------------
-
     def on_ordinal(self, token: Token) -> None:
         self.label = str(token.value[0])
         following = self._next_but("a", "the")
-        if following.kind in ("is", "has", "direction", "onto", "which", "comma", "end") and self._next().kind != "word":
+        if (
+            following.kind in ("is", "has", "direction", "onto", "which", "comma", "end")
+            and self._next().kind != "word"
+        ):
             kind = next((mention.kind for mention in reversed(self.recent) if mention.kind != "player"), "")
             if kind and self._previous().kind != "not":  # "one is above the player and the other to its right"
                 self._thing(self._mentions(Token("thing", (kind, "", False))))
-
-    def on_number(self, token: Token) -> None:
-        value = token.value[0]
-        self.count = value if isinstance(value, int) else 0
-
-    def on_all(self, token: Token) -> None:
-        self.everyone = self._next_but("the", "a", "number").kind in (
-            "thing",
-            "is",
-            "it",
-            "they",
-        )  # not "if all goes well"
 
     def on_thing(self, token: Token) -> None:
         if token.value[3:] in (("i",), ("you",)) and (
@@ -129,25 +61,6 @@ class Reader(Notes, Cursor):
             (*self.recent[-2:],) if len(self.recent) > 1 else (*self.past_subjects, *self.past_objects)
         )
         self._start_subject(tuple(both))
-
-    def _mentions(self, token: Token) -> tuple[Mention, ...]:
-        kind, label, plural = token.value[:3]
-        count = min(self.count, 9)
-        if self.everyone:
-            label = "all"
-        elif plural and kind != "player":
-            label = "" if count > 1 else ("some" if kind == "hole" else "all")
-        label = str(label or self.label)
-        self.label, self.everyone, self.count = "", False, 0
-        if plural and count > 1 and label != "all":
-            self.new_count += count
-            return tuple([Mention(str(kind), f"a:{self.new_count - i}:") for i in range(count)])
-        if label == "a":
-            self.new_count += 1
-            label = f"a:{self.new_count}:"
-        elif label == "#1" and not token.value[1]:
-            label = "#first"
-        return (Mention(str(kind), "" if kind == "player" else label),)
 
     def _thing(self, mentions: tuple[Mention, ...]) -> None:
         if not mentions:
@@ -236,7 +149,7 @@ class Reader(Notes, Cursor):
             self._of_owner(token)
             return
         if self.between and not token.relational and self._previous_but("onto").kind == "thing":
-            self.emit(self.recent[-1:], [token], self.between)  # "between the target on the left and …"
+            self.emit((self.recent[-1],), [token], self.between)  # "between the target on the left and …"
             return
         if token.value == (None, None) and self.pending:
             return  # "right next to"
@@ -277,7 +190,11 @@ class Reader(Notes, Cursor):
     def _of_side(self) -> bool:
         """Whether "on the player's left" follows, or "on its left"."""
         kinds = [token.kind for token in self.words[self.index + 1 :][:5] if token.kind not in ("the", "word")]
-        return kinds[:2] in (["it", "direction"], ["owner_of", "direction"]) or kinds[:3] == ["thing", "owner", "direction"]
+        return kinds[:2] in (["it", "direction"], ["owner_of", "direction"]) or kinds[:3] == [
+            "thing",
+            "owner",
+            "direction",
+        ]
 
     def on_purpose(self, token: Token) -> None:
         """In "moves to reach the goal" the goal isn't reached."""

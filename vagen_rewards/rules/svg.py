@@ -20,18 +20,20 @@ MAX_CLAIMS = 64
 _SHAPES = {"square": "rectangle", "rect": "rectangle", "bar": "rectangle", "box": "rectangle", "disc": "circle",
            "disk": "circle", "dot": "circle", "ring": "circle", "oval": "ellipse", "stroke": "line", "letter": "text",
            "path": "shape", "polygon": "shape", "figure": "shape", "ball": "circle", "sphere": "circle",
-           "frame": "rectangle", "strip": "rectangle", "stripe": "rectangle", "block": "rectangle", "panel": "rectangle"}  # fmt: skip
+           "frame": "rectangle", "strip": "rectangle", "stripe": "rectangle", "block": "rectangle",
+           "panel": "rectangle"}  # fmt: skip
 _ROUND = ("circle", "ellipse")
 _NAMES = "circle|ellipse|rectangle|triangle|line|text|shape|" + "|".join(_SHAPES)
 _COLOURS = {"grey": "gray", "violet": "purple", "magenta": "pink", "turquoise": "cyan", "scarlet": "red",
             "crimson": "red", "maroon": "red", "navy": "blue", "teal": "cyan", "aqua": "cyan", "lime": "green",
             "golden": "yellow", "silver": "gray"}  # fmt: skip
 _COLOUR = "black|white|gr[ae]y|red|orange|yellow|green|cyan|blue|purple|pink|brown|" + "|".join(
-    set(_COLOURS) - {"grey"}
+    sorted(set(_COLOURS) - {"grey"})
 )
 _PAINT = rf"(?:(?P<tone>light|dark|pale|bright|deep)[ -])?(?P<colour>#[0-9a-f]{{6}}|\b(?:{_COLOUR}))"
 _CLAIM = re.compile(
-    rf"(?<![\w#])(?:{_PAINT}(?:[-, (]+(?:#[0-9a-f]{{6}}\)?)?(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
+    rf"(?<![\w#])(?:{_PAINT}(?:[-, (]+(?:#[0-9a-f]{{6}}\)?)?"
+    rf"(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
     rf"(?P<shape>{_NAMES})(?P<plural>e?s)?\b"
 )
 _AFTER = re.compile(
@@ -56,17 +58,21 @@ _SHAPED = re.compile(
 )
 _AS_NOUN = {"circular": "circle", "round": "circle", "rectangular": "rectangle", "triangular": "triangle",
             "elliptical": "ellipse"}  # fmt: skip
-_MANY = re.compile(r"\b(two|three|four|five|six|several|many|multiple|various|both|(?:a )?pair of|a few|\d{1,2})(?: [a-z]+)? *$")
+_MANY = re.compile(
+    r"\b(two|three|four|five|six|several|many|multiple|various|both|(?:a )?pair of|a few|\d{1,2})(?: [a-z]+)? *$"
+)
 _NUMBERS = {"three": 3, "four": 4, "five": 5, "six": 6}
 _OTHERWISE = re.compile(r"\b(?:not(?! [a-z]+,? but\b)|nor|rather than|instead of)\b[^,;]*")
 _PLANNED = re.compile(
-    r"\b(?:needs?|wants?|have|has|plans?|try|aims?|hopes?) to (?:be )?(?:add|draw|paint|includ|put|chang|mov|mak)[a-z]*\b[a-z ]{0,30}$"
+    r"\b(?:needs?|wants?|have|has|plans?|try|aims?|hopes?) to (?:be )?"
+    r"(?:add|draw|paint|includ|put|chang|mov|mak)[a-z]*\b[a-z ]{0,30}$"
 )
 _FRONTED = re.compile(
     r"(?P<by>^|,|\band\b|\bwhile\b|\bbut\b|\bwith\b) *(?P<place>(?:in|at|on|near|towards?|to|along) "
     r"(?:(?!\band\b)[^,]){0,40}?\b(?:left|right|top|bottom|middle|cent(?:er|re)|corner|part|side|half)\b"
     r"(?: of (?:it|(?:the|my) [a-z]+(?: image| picture)?))?),? *"
-    r"(?P<verb>(?:there (?:is|are|will be)|is|are|sits?|stands?|lies|rests|i (?:can )?see|we (?:can )?see|you (?:can )?see"
+    r"(?P<verb>(?:there (?:is|are|will be)|is|are|sits?|stands?|lies|rests|i (?:can )?see|we (?:can )?see"
+    r"|you (?:can )?see"
     r"|appears|it has|shows|i notice|:)\b)? *(?:also |just )?(?:an?|the|one|another|two|three|some)? *(?:[a-z]+ )?$"
 )
 """A place before its element: "in the lower left there is a …"."""
@@ -177,7 +183,11 @@ def _clause(part: str) -> tuple[_Claim, ...]:
 def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> _Claim | None:
     """The claim of a shape with a colour or a place; `None` if it has neither."""
     point = _POINT.search(rest) if any(each in rest for each in "0123456789") else None
-    spot = (int(point["x"] or point["x2"] or point["x3"]), int(point["y"] or point["y2"] or point["y3"])) if point else None
+    spot = (
+        (int(point["x"] or point["x2"] or point["x3"]), int(point["y"] or point["y2"] or point["y3"]))
+        if point
+        else None
+    )
     painted = match if match["colour"] else _AFTER.match(rest)
     third = (None, None) if point else _third(rest)
     if third == (None, None) and place and not point:
@@ -193,7 +203,7 @@ def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: b
 
 
 def _shaped(match: re.Match[str]) -> str:
-    """ "A circular red shape" as "a red circle"."""
+    """With "a red circle" for "a circular red shape"."""
     noun = _AS_NOUN.get(match[1], match[1])
     return f"{match[2].lstrip(' ,')} {noun}{match[3]}".strip()
 

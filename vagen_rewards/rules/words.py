@@ -192,7 +192,9 @@ def _number(match: re.Match[str]) -> Token:
 _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "me": lambda match: Token("thing", ("player", "", False, match[0])),
     "same": _same,
-    "aligned": lambda match: Token("direction", (None, 0) if "vertically" in (match["aligned_how"], match["how_aligned"]) else (0, None), True),
+    "aligned": lambda match: Token(
+        "direction", (None, 0) if "vertically" in (match["aligned_how"], match["how_aligned"]) else (0, None), True
+    ),
     "onto": lambda match: Token("onto", (0, 0), len(match[0]) > 2),
     "diagonal": _diagonal,
     "horizontal": _horizontal,
