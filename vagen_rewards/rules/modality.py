@@ -35,8 +35,8 @@ DENIALS = (
 _WORDS = re.compile(r"[a-z]+")
 _COMMON = frozenset(
     f"a an and another are as at b be being box both by case cent chosen considered far from goal has he i if in is it"
-    f" let likely no of one origin other out player reference s seen she some target taken than that the there they time"
-    f" to treated us used viewed w way z {_PLACE_WORDS.replace('|', ' ')}".split()
+    f" let likely no of one origin other out player reference s seen she some target taken than that the there they"
+    f" time to treated us used viewed w way z {_PLACE_WORDS.replace('|', ' ')}".split()
 ) - {"if", "likely", "let"}
 _DOUBTFUL = frozenset(_WORDS.findall(DOUBTS)) - _COMMON
 _DENYING = (frozenset(_WORDS.findall(DENIALS)) | {"no", "without", "far", "used"}) - (_COMMON - {"no", "far", "used"})
