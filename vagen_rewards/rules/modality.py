@@ -15,6 +15,9 @@ DOUBTS = (
     "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
     "|tend|tends|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
     "|most of the time|at times|in (?:some|most|many) cases|let us say|hard to (?:say|tell)"
+    "|hope|hopes|wish|supposed to|meant to|rumoured|(?:some|they|people) say|said to be"
+    "|want (?:the|it|this)|let (?:the|it|us)"
+    "|(?:goal|aim|plan|task|objective|idea) is to|another (?:level|state|game|board|world|room)"
     f"|can be(?= (?:{_PLACE_WORDS})\\b)|(?:say|tell|know|see|decide|sure|matter|check|ask) if"
     "|not (?:know|sure|certain|clear|obvious|decide|decided)"
     "|if(?= (?:the|a|an|there|it|he|she|they|both|one|another|box|player|target|goal)\\b)"
@@ -24,7 +27,10 @@ DOUBTS = (
 
 DENIALS = (
     r"not|never|no longer|no more|neither|nor|cannot|nowhere|nothing|none|nobody|no one|hardly|barely|scarcely"
-    r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|unlike"
+    r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|earlier"
+    r"|yesterday"
+    r"|unlike"
+    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being|mistake to|(?:the )?opposite of"
     r"|(?:rather|other) than|instead of|as opposed to|except|cease|ceases|ceased|stops being|stopped being"
     r"|fail|fails|failed|failing|lack|lacks|lacked|lacking|refuse|refuses|refused|disagree|disagrees|reject|rejects"
     r"|dispute|disputes|rule out|rules out|contradicts|myth|missing|absent|deny|denies|denied|doubt|doubts"
@@ -59,13 +65,20 @@ _ENDS = re.compile(r"[.;!?\n]")
 _QUESTION = re.compile(r"[^.!?;\n]{0,300}\?")
 _DENIED_AFTERWARDS = re.compile(
     r"\b(?:is|are|would be|will be|seems|sounds|remains) (?:simply |just |plainly |clearly |quite |actually )?"
-    r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present)|false|wrong|untrue|incorrect|nonsense"
-    r"|mistaken|missing|absent|gone|a (?:lie|myth|mistake))\s*(?=[.;!?\n]|$)"
+    r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present"
+    r"|visible|drawn|shown|to be (?:seen|found))"
+    r"|false|wrong|untrue|incorrect|nonsense"
+    r"|mistaken|missing|absent|gone"
+    r"|nowhere(?: to be (?:seen|found)| in sight)?|a (?:lie|myth|mistake)|ruled out|excluded|out of the question"
+    r"|impossible)\s*(?=[.;!?\n]|$)"
 )
 """What is said first and then denied: "that the box is above the player is not true"."""
 
-_DENIED_WORDS = ("true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing",
-                 "absent", "gone", "a lie", "myth", "not right", "not so", "not there", "not present")  # fmt: skip
+_DENIED_WORDS = (
+    "true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent", "gone",
+    "a lie", "myth", "not right", "not so", "not there", "not present", "nowhere", "not visible", "not drawn",
+    "not shown", "to be seen", "to be found", "ruled out", "excluded", "of the question", "impossible",
+)  # fmt: skip
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
     r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"

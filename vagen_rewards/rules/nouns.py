@@ -20,6 +20,9 @@ class NounPhrases(Notes, Cursor):
         self.objects: tuple[Mention, ...] = ()
         self.frame: tuple[Mention, ...] = ()
         self.recent: list[Mention] = []
+        self.adverbial = False  # whether it comes after a preposition
+        self.scenery = False  # whether the strange noun is a wall or the like
+        self.unknown = False  # whether something is said to be beside a thing, but it isn't known of what
         self.clause = 0  # index of the first claim of this clause
         self._reset_clause()
 
@@ -35,12 +38,14 @@ class NounPhrases(Notes, Cursor):
         self.between: tuple[Mention, ...] = ()
         self.swallow = self.inverted = False
         self.denial = ""
+        self.stranger = False
         self.existing = self.attribute = False
 
     # -- nouns that are no things ------------------------------------------------------------------
 
     def on_word(self, token: Token) -> None:
         if self.determiner:
+            self.scenery = token.value == ("scenery",) or (self.strange and self.scenery)
             self.strange = True
 
     def _settle_noun(self, token: Token) -> None:
@@ -59,8 +64,12 @@ class NounPhrases(Notes, Cursor):
                 self.pending, self.onto = [], False
             else:
                 self.subjects, self.related = NOTHING, False
+                self.stranger = not (
+                    self.scenery or self.adverbial
+                )  # who it is isn't known, so what is said of it isn't either
 
     def on_the(self, token: Token) -> None:
+        self.adverbial = self.words[self.index - 1].kind in ("onto", "frame", "with") and self.index > 0
         self.determiner, self.strange = True, False
 
     def on_a(self, token: Token) -> None:

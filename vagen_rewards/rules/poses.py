@@ -54,6 +54,11 @@ _FRONTED = re.compile(
 )
 
 
+_AT = re.compile(r"\bat\s*$")
+_COMES = re.compile(r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|i see|we (?:see|have|find))\b")
+"""After coordinates whose thing comes next."""
+
+
 class Pose(NamedTuple):
     """Coordinates said of a thing, and whether with a doubt."""
 
@@ -163,7 +168,11 @@ class _Reader:
         between = self._between(match)
         hedged = len(between) > 6 and hedges(between)
         pose = Pose(point_of(match[0]), self.doubtful or hedged or _OR_ELSE.match(self.text, match.end()) is not None)
-        if not self.group or self.inverted:
+        if (
+            not self.group
+            or self.inverted
+            or (self.points and _AT.search(between) and _COMES.match(self.text, self.end))
+        ):
             before = self.text[max(0, match.start() - 40) : match.start()]
             self.waiting = pose if _FRONT.search(before) else None
         elif not self.denied and (

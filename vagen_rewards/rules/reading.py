@@ -84,7 +84,7 @@ def _read_sentence(
     reader.run()
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
     directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
-    clear = bool(reader.claims or reader.absences) or len(named) < 2 or not directed
+    clear = not reader.unknown and (bool(reader.claims or reader.absences) or len(named) < 2 or not directed)
     newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
     after = (reader.subjects, reader.objects)
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after

@@ -37,7 +37,7 @@ class Reader(NounPhrases):
                 self._thing(self._mentions(Token("thing", (kind, "", False))))
 
     def on_thing(self, token: Token) -> None:
-        if token.value[3:] in (("i",), ("you",)) and (
+        if token.value[3:] in (("i",), ("you",), ("one",)) and (
             self._next().kind in ("word", "frame")
             or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
         ):
@@ -94,6 +94,7 @@ class Reader(NounPhrases):
             if self.subjects and not self.existing:
                 self._relate(mentions)
             else:
+                self.unknown = self.unknown or self.stranger
                 self.front, self.pending = (self.pending, mentions), []
                 self.objects = mentions
         elif self._previous().kind == "and" and self.related and self._ends_list():
@@ -181,7 +182,7 @@ class Reader(NounPhrases):
             self.on_is(token)
 
     def on_onto(self, token: Token) -> None:
-        if self._of_side():
+        if self._of_side() or self._of_time():
             return
         self.onto = self._next_but("the", "a", "ordinal").kind in ("thing", "it") and bool(
             self.subjects and (not self.pending or self.pending[-1].value == (None, None) or self.moving)
@@ -195,6 +196,12 @@ class Reader(NounPhrases):
             "owner",
             "direction",
         ]
+
+    def _of_time(self) -> bool:
+        """Whether another noun comes first: "at this stage the box is …"."""
+        kinds = [token.kind for token in self.words[self.index + 1 :][:5]]
+        kinds = kinds[: kinds.index("thing")] if "thing" in kinds else kinds
+        return len(kinds) > 2 and "word" in kinds and sum(kind in ("the", "a") for kind in kinds) > 1
 
     def on_purpose(self, token: Token) -> None:
         """In "moves to reach the goal" the goal isn't reached."""
@@ -230,6 +237,8 @@ class Reader(NounPhrases):
     last_pending: list[Token] = []  # noqa: RUF012  # never written to
 
     def on_is(self, token: Token) -> None:
+        if token.value:  # a colon
+            self.stranger = self.negated = False
         if self.everyone:
             self.everyone = False
             self.on_they(token)
@@ -269,19 +278,24 @@ class Reader(NounPhrases):
         self.negated = False
 
     def on_which(self, token: Token) -> None:
+        self.stranger = False
         if self.recent and self._previous().kind in ("thing", "comma", "it"):
             antecedent = self.recent[-1:]
             self._elide()
             self.subjects, self.related = tuple(antecedent), False
 
     def on_with(self, token: Token) -> None:
+        attribute = token.value == ("with",)
+        denied = self.negated and attribute and not self.related  # "I don't think the box with the cross is …"
         self._end_clause(keep=True)
-        self.attribute = token.value == ("with",)
+        self.attribute, self.negated = attribute, denied
 
     def on_comma(self, token: Token) -> None:
+        self.stranger = False
         if len(self.subjects) == 2 and self.pending and all(0 in each.value for each in self.pending):
             self._elide()
-        if self.negated and self._next().kind != "direction" and not self._binds():
+        said_now = self.words[self.index - 1].kind == "not"  # "not, in fact, above"
+        if self.negated and self._next().kind != "direction" and not self._binds() and not said_now:
             self.negated = False
         if self._next().kind not in ("and", "direction", "comma", "not", "onto"):
             self.moving = False

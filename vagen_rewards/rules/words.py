@@ -28,30 +28,35 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-_PEOPLE = "(?:(?:human|robot|player|little|main) (?=player|agent|character|worker|person|man|figure|avatar|robot))?(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
-
+_PEOPLE = (
+    r"(?:(?:human|robot|player|little|main|game) (?=player|agent|character|worker|person|man|figure|avatar|robot|piece))?"
+    r"(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist|sprite|explorer"
+    r"|adventurer|boy|girl|pawn|piece)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite|piece))?"
+)
+_SPOT = "(?:locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?|zones?|pads?|markers?)"
 _TARGETS = (
-    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?)"
-    r"(?: (?:box|locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?))?"
+    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?|objectives?|exit|endpoint|finish|prize)"
+    rf"(?: (?:box|{_SPOT[3:-1]}))?"
+    rf"|(?:final|end|desired|intended|designated|required|finishing|winning|drop-off|docking|dock) {_SPOT}"
 )
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
         "player": _PEOPLE,
-        "box": r"box(?:es)?|crates?|cubes?",
+        "box": r"box(?:es)?|crates?|cubes?|packages?|cartons?|parcels?",
         "target": _TARGETS.replace("box|", ""),
     },
     "frozen_lake": {
         "player": _PEOPLE,
         "target": _TARGETS,
-        "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
+        "hole": r"(?:ice )?(?:holes?|pits?|traps?|hazards?|gaps?)(?: (?:cell|tile|square)s?)?(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
 """Regular expressions of the names that the things of a board go by."""
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
-    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
+    r"(?:boxes|crates|cubes|packages|cartons|parcels|targets|goals|destinations|gifts|presents|treasures|holes|pits|traps|hazards|gaps)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")
 _ORDINALS = {
@@ -83,7 +88,7 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("absolute", _ABSOLUTE),
     ("distance", _DISTANCE),
     ("purpose", r"(?<!going )(?<!expected )(?<!sure )to (?:reach|get to|arrive at|go to|come to|land on|end up (?:at|on)|be (?:at|on))"),
@@ -91,7 +96,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("same", r"(?:(?:shares?|sharing) (?:a|the|one|its|their)|in (?:one|a single)) (?P<shared>row|column)(?: (?:as|with|of))?|(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? |very )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
     ("aligned", r"(?:in line|aligned|level|lined up) (?P<aligned_how>horizontally|vertically)(?: (?:with|to))?|(?P<how_aligned>horizontally|vertically) (?:aligned|in line|level|lined up)(?: (?:with|to))?|level with"),
     ("frame", r"if(?= (?:the |a |this |that )?[a-z' ]{1,40} (?:taken|used|chosen|considered|treated) as)|(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
-    ("onto", r"on top of|(?:covered|occupied|reached|overlapped|taken|filled) by|(?:exactly |just |right )?where|(?:has |have |will have )?(?:got|gotten|come|made it) to|(?:will |has )?(?:land|lands|landed|landing) on|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arriv(?:e|es|ed|ing) (?:at|on)|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
+    ("onto", r"on top of|(?:covered|occupied|reached|overlapped|taken|filled) by|(?:exactly |just |right )?where(?= (?:the |an? |its )?[a-z]+(?: [a-z]+)? (?:is|are|was|stands|lies|sits)\b)|(?:has |have |will have )?(?:got|gotten|come|made it) to|(?:will |has )?(?:land|lands|landed|landing) on|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arriv(?:e|es|ed|ing) (?:at|on)|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern|most)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
@@ -121,6 +126,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("colon", r":"),
     ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction|rows?|columns?|steps?|units?|moves?)"),
     ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("scenery", r"walls?|borders?|edges?|floor|ground|path|way|route|rooms?|grid|board|map|obstacles?|ice|lake|corners?|rest|paths|world|surroundings|background|corridor|puzzle|image|picture|view|scene"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
 
@@ -141,7 +147,7 @@ def _pattern(board: str) -> re.Pattern[str]:
     )
     rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
     return re.compile(  # what is most common first: it saves a third of the time
-        r"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
+        r"(?P<me>(?:i|me|myself|you|one(?= (?:finds|sees|can (?:see|find)|notices|spots|observes|encounters)\b))\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
         r"|\b(?:(?P<copula>is|are|was|were)|(?P<particle>of(?! course)|will)|(?P<also>and(?!/))"
         r"|(?P<article>the(?= (?:player|box|target|goal|gift|hole|agent)\b))"
         rf"|(?P<beside>to the (?P<b>left|right) of(?! (?:the )?{_BOARD}\b)))(?![^\W_])"
@@ -208,13 +214,14 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
 }
 _PLAIN = {
     **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
-    "colon": Token("is"),
+    "colon": Token("is", ("colon",)),
     "copula": Token("is"),
     "particle": Token("skip"),
     "also": Token("and"),
     "article": Token("the"),
     "skip": Token("skip"),
     "unit": Token("skip"),
+    "scenery": Token("word", ("scenery",)),
     "my": Token("owner_of", ("player", "", False)),
     "absolute": Token("skip"),
     "distance": Token("skip"),
