@@ -15,7 +15,8 @@ DOUBTS = (
     "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
     "|tend|tends|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
     "|most of the time|at times|in (?:some|most|many) cases|let us say|hard to (?:say|tell)"
-    "|hope|hopes|wish|supposed to|meant to|rumoured|(?:some|they|people) say|said to be"
+    "|chance|chances|theory|theoretically|were it|or (?:else|not)|hope|hopes|wish|supposed to|meant to|rumoured"
+    "|(?:some|they|people) say|said to be"
     "|want (?:the|it|this)|let (?:the|it|us)"
     "|(?:goal|aim|plan|task|objective|idea) is to|another (?:level|state|game|board|world|room)"
     f"|can be(?= (?:{_PLACE_WORDS})\\b)|(?:say|tell|know|see|decide|sure|matter|check|ask) if"
@@ -30,7 +31,8 @@ DENIALS = (
     r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|earlier"
     r"|yesterday"
     r"|unlike"
-    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being|mistake to|(?:the )?opposite of"
+    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being|mistake to|lie that"
+    r"|yet to|contrary to (?:the|what)|(?:the )?opposite of"
     r"|(?:rather|other) than|instead of|as opposed to|except|cease|ceases|ceased|stops being|stopped being"
     r"|fail|fails|failed|failing|lack|lacks|lacked|lacking|refuse|refuses|refused|disagree|disagrees|reject|rejects"
     r"|dispute|disputes|rule out|rules out|contradicts|myth|missing|absent|deny|denies|denied|doubt|doubts"
@@ -66,19 +68,33 @@ _QUESTION = re.compile(r"[^.!?;\n]{0,300}\?")
 _DENIED_AFTERWARDS = re.compile(
     r"\b(?:is|are|would be|will be|seems|sounds|remains) (?:simply |just |plainly |clearly |quite |actually )?"
     r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present"
-    r"|visible|drawn|shown|to be (?:seen|found))"
+    r"|visible|drawn|shown|to be (?:seen|found)"
+    r"|(?:a )?part of (?:it|this|the [a-z]+)|in (?:it|(?:the|this) (?:image|picture|target|drawing|scene)))"
     r"|false|wrong|untrue|incorrect|nonsense"
     r"|mistaken|missing|absent|gone"
     r"|nowhere(?: to be (?:seen|found)| in sight)?|a (?:lie|myth|mistake)|ruled out|excluded|out of the question"
-    r"|impossible)\s*(?=[.;!?\n]|$)"
+    r"|impossible)\s*(?=[.;!?\n]|$)|[-–—,] ?not(?: so| true)?\s*(?=[.;!?\n]|$)"
 )
 """What is said first and then denied: "that the box is above the player is not true"."""
 
 _DENIED_WORDS = (
-    "true", "correct", "the case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent", "gone",
-    "a lie", "myth", "not right", "not so", "not there", "not present", "nowhere", "not visible", "not drawn",
+    "- not", "– not", ", not", "true", "correct", "the case", "accurate", "false", "wrong", 
+    "nonsense", "mistake", "missing", "absent", "gone",
+    "a lie", "myth", "not right", "not so", 
+    "part of", "not in ", "not there", "not present", "nowhere", "not visible",
+    "not drawn",
     "not shown", "to be seen", "to be found", "ruled out", "excluded", "of the question", "impossible",
 )  # fmt: skip
+_CERTAIN = re.compile(
+    r"\b(?:there is |i have |there can be )?(?:no|without (?:a|any)|beyond (?:a|any|all))"
+    r" doubts?(?: (?:that|about it))?"
+    r"|\bit (?:cannot|can not|ca not) be denied(?: that)?|\bit is not hard to (?:see|tell|notice)(?: that)?"
+)
+"""Denials and doubts that affirm."""
+
+_FALSE = re.compile(
+    r"\b(?:false|wrong|untrue|incorrect|not (?:true|so|correct)|the opposite(?: of [a-z]+)? is (?:true|the case)) ?: ?"
+)
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
     r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
@@ -99,6 +115,12 @@ def plain(text: str) -> str:
         text = _QUESTION.sub(" ", text)
     if " or " in text:
         text = _NOR.sub(r"\1\2 nor", text)
+    if "doubt" in text or "denied" in text or "not hard" in text:
+        text = _CERTAIN.sub("", text)
+    if "anything but" in text:
+        text = text.replace("anything but", "not")
+    if ":" in text:
+        text = _FALSE.sub("it is false that ", text)
     return _turned(text) if any(word in text for word in _DENIED_WORDS) else text
 
 

@@ -25,7 +25,7 @@ _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
 _NOUNS = {"cube": "cube|block|box|brick|one", "target": "target|goal|marker|disc|disk|destination|one"}
 _PLANNED = re.compile(r"\b(?:needs?|wants?|try|tries|trying|attempts?|have|has|plans?|hopes?|intends?|aims?|like) to\b")
-_CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")
+_CLAUSE = re.compile(r"[.;:,)\]}\n]|\bbut\b")
 _STOP = re.compile(r"[.;](?!\d)|\n")
 _IT = re.compile(r"[.;\n]\s*(?:now |then |currently )?it(?:s)?\b")
 _JOINED = re.compile(r"\s*(?:,|,? ?and|&)\s*(?:the |a )?")
@@ -44,7 +44,9 @@ _ELSEWHERE = re.compile(
 )
 """Before coordinates at which the thing isn't, not any more or not yet."""
 
-_OR_ELSE = re.compile(r"\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b")
+_OR_ELSE = re.compile(
+    r"[^.;\n]{0,40}\b(?:or else|or not|guess|guessing|unless)\b|\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b"
+)
 _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )

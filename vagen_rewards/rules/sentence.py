@@ -48,7 +48,9 @@ class Reader(NounPhrases):
         self.looked_back = True
         candidates = (*reversed(self.recent), *self.past_subjects)
         other = tuple([mention for mention in candidates if mention not in self.subjects][:1])
-        if self.wants_frame or self._binds() or self.onto:
+        if self.wants_frame and not other:
+            self.wants_frame = False  # "looking at it, …"
+        elif self.wants_frame or self._binds() or self.onto:
             self._thing(other)
         elif self._next().kind == "direction":  # "its left"
             self.owner = other
@@ -285,6 +287,8 @@ class Reader(NounPhrases):
             self.subjects, self.related = tuple(antecedent), False
 
     def on_with(self, token: Token) -> None:
+        if self.negated and self.words[self.index - 1].kind == "not":
+            return  # "it is not so that …", "not as if …"
         attribute = token.value == ("with",)
         denied = self.negated and attribute and not self.related  # "I don't think the box with the cross is …"
         self._end_clause(keep=True)

@@ -71,9 +71,16 @@ _ORDINALS = {
     "an": "a",
 }
 
+_ATTRIBUTE = (
+    r"(?:with|bearing|carrying|showing|marked (?:with|by)) (?:the|an?|some) "
+    r"(?!(?:box|crate|target|goal|player|agent|hole|gift|robot|character)\b)[a-z]+(?: [a-z]+)?"
+    r" (?:on|in|at|through|across|inside) (?:it|top|its [a-z]+)"
+)
+"""What a thing looks like: "the box with the cross on it"."""
+
 _UNIT = r"(?:rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|blocks?|positions?|places?|spots?)"
 _COUNT = r"(?:one|two|three|four|five|six|seven|\d+|an?|a single|a few|a couple of|several|some|many)"
-_DISTANCE = rf"{_COUNT} (?:single |more |grid |floor |full )?{_UNIT}(?: (?:or|and/or) {_UNIT})?(?: (?:away(?! from)|over|apart|distant|further|farther))?"
+_DISTANCE = rf"{_COUNT} (?:single |more |grid |floor |full )?{_UNIT}(?: (?:or|and/or) {_UNIT})?(?: (?:away(?! from)|over(?! (?:the|an?|it|me|my)\b)|apart|distant|further|farther))?"
 """In "two rows above" the rows are no things."""
 
 _BOARD = r"(?:board|grid|map|room|image|picture|screen|lake|puzzle|level|scene|frame|field|view)"
@@ -88,7 +95,7 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", rf"{_ATTRIBUTE}|" r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("absolute", _ABSOLUTE),
     ("distance", _DISTANCE),
     ("purpose", r"(?<!going )(?<!expected )(?<!sure )to (?:reach|get to|arrive at|go to|come to|land on|end up (?:at|on)|be (?:at|on))"),
@@ -102,7 +109,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
     ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|overhead|higher|lower|top|bottom|upwards?|downwards?|upper)(?:ward|wards|ern|most)?(?: (?:side|part|end|position|row|level|place|spot))?(?P<v_of> (?:of|from|than))?"),
     ("between", r"(?:in )?between"),
-    ("near", r"(?:on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|touching|touches|around|facing|away from|by)"),
+    ("near", r"(?:on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
     ("hedge", DOUBTS + r"|any|(?:on |at )?(?:both|all|each|every) (?:of (?:its|the) |four )?sides?|all around"),
     ("or", r"or|and/or"),
     ("not", rf"(?P<denial>{DENIALS}|no|without)(?: any)?"),
