@@ -45,7 +45,8 @@ _ELSEWHERE = re.compile(
 """Before coordinates at which the thing isn't, not any more or not yet."""
 
 _OR_ELSE = re.compile(
-    r"[^.;\n]{0,40}\b(?:or else|or not|guess|guessing|unless)\b|\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b"
+    r"[^.;\n]{0,40}\b(?:or else|or not|guess|guessing|unless)\b"
+    r"|\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b"
 )
 _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
