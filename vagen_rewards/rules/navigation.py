@@ -81,8 +81,10 @@ _OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|pl
 """After "behind": what is no direction from the agent."""
 
 _ADJECTIVE = re.compile(
-    r"(?<!to )(?<!on )(?<!at )(?<!in )(?<!from )(?<!off )\bthe (?:left|right)"
-    r"(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
+    r"\bthe (?:left|right)(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
+    + "".join(
+        f"(?<!{before} the {way})" for before in ("to", "on", "at", "in", "from", "off") for way in ("left", "right")
+    )
 )
 """Neither in "the right lamp"."""
 
@@ -243,7 +245,7 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     is nothing but a place ("to the left, …"), and whether something is on what was named before.
     """
     clauses = []
-    if "left" in sentence or "right" in sentence:
+    if "left " in sentence or "all right" in sentence or "right a" in sentence or "right one" in sentence:
         sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):
         if not clause or clause.isspace():
