@@ -52,7 +52,7 @@ class NounPhrases(Notes, Cursor):
         """After "the wall": it takes the place of a thing, so that nothing is claimed of another."""
         if token.kind in ("thing", "ordinal", "all", "number", "direction", "onto") and not self.strange:
             self.determiner = False
-        elif token.kind == "thing":
+        elif token.kind == "thing" and not token.value[3:]:
             self.determiner = self.strange = self.attribute = False  # "the yellow box"
         elif self.strange and token.kind not in ("the", "a", "owner"):
             self.determiner = self.strange = False

@@ -157,7 +157,7 @@ class _Reader:
             return
         if self.group and _ONTO.search(between):
             return
-        lead = _CLAUSE.split(between[-60:])[-1] if len(between) > 5 else ""
+        lead = _CLAUSE.split(between[-60:])[-1] if len(between) > 2 else ""
         if self.group and not self.points and not self.denied and _JOINED.fullmatch(between):
             self.group.append(name)
             return
