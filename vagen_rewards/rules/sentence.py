@@ -39,6 +39,7 @@ class Reader(NounPhrases):
     def on_thing(self, token: Token) -> None:
         if token.value[3:] in (("i",), ("you",), ("one",)) and (
             self._next().kind in ("word", "frame")
+            or (self._next().kind == "move" and self._next(2).kind == "comma")
             or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
         ):
             return  # "I see", "if I do this"
