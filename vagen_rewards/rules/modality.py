@@ -31,12 +31,13 @@ DENIALS = (
     r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|earlier"
     r"|yesterday"
     r"|unlike"
-    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being|mistake to|lie that"
+    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being"
+    r"|(?:mistake|error|lie|myth|fallacy|misconception|falsehood|nonsense|illusion|delusion)(?= (?:that|to)\b)"
     r"|yet to|contrary to (?:the|what)|(?:the )?opposite of"
     r"|(?:rather|other) than|instead of|as opposed to|except|cease|ceases|ceased|stops being|stopped being"
     r"|fail|fails|failed|failing|lack|lacks|lacked|lacking|refuse|refuses|refused|disagree|disagrees|reject|rejects"
     r"|dispute|disputes|rule out|rules out|contradicts|myth|missing|absent|deny|denies|denied|doubt|doubts"
-    r"|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)"
+    r"|(?:wrong|false|untrue|incorrect|inaccurate|impossible|mistaken|doubtful|absurd|unthinkable)(?= (?:that|to)\b)"
 )
 """Words that deny what follows, in every environment."""
 

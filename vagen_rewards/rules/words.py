@@ -78,6 +78,13 @@ _ATTRIBUTE = (
 )
 """What a thing looks like: "the box with the cross on it"."""
 
+_MARKING = (
+    r"(?:circle|dot|spot|square|tile|mark|marker|cell|place|area|symbol|icon|cross|[a-z]+ one)"
+    r" (?:(?:that|which) (?:marks|shows|represents|indicates|denotes|is)|marking|showing|representing|indicating) (?:the|our|a)"
+    r"(?= [a-z]+\b)"
+)
+"""In "the circle that marks the target" the target is meant."""
+
 _UNIT = r"(?:rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|blocks?|positions?|places?|spots?)"
 _COUNT = r"(?:one|two|three|four|five|six|seven|\d+|an?|a single|a few|a couple of|several|some|many)"
 _DISTANCE = rf"{_COUNT} (?:single |more |grid |floor |full )?{_UNIT}(?: (?:or|and/or) {_UNIT})?(?: (?:away(?! from)|over(?! (?:the|an?|it|me|my)\b)|apart|distant|further|farther))?"
@@ -95,7 +102,7 @@ _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", rf"{_ATTRIBUTE}|" r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("skip", rf"{_ATTRIBUTE}|{_MARKING}|" r"(?<=is )over(?=,)|(?<=are )over(?=,)|" r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
     ("absolute", _ABSOLUTE),
     ("distance", _DISTANCE),
     ("purpose", r"(?<!going )(?<!expected )(?<!sure )to (?:reach|get to|arrive at|go to|come to|land on|end up (?:at|on)|be (?:at|on))"),
