@@ -92,6 +92,13 @@ _CERTAIN = re.compile(
 _FALSE = re.compile(
     r"\b(?:false|wrong|untrue|incorrect|not (?:true|so|correct)|the opposite(?: of [a-z]+)? is (?:true|the case)) ?: ?"
 )
+_NOT_SO = re.compile(r"\b(?:not|never) (?:simply |quite |at all )?(?:right|true|correct|accurate|so|the case) that\b")
+_ASIDE = re.compile(
+    r",? ?, (?:i (?:think|believe|say|see|know)|in fact|however|of course|though|to be (?:clear|sure|precise|exact)"
+    r"|as (?:far as )?i (?:see it|see|can see|can tell|know)|for sure|indeed|actually|in truth|at least),"
+)
+"""What stands between a "not" and what it denies."""
+
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
     r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
@@ -118,6 +125,8 @@ def plain(text: str) -> str:
         text = text.replace("anything but", "not")
     if ":" in text:
         text = _FALSE.sub("it is false that ", text)
+    if "not " in text:
+        text = _NOT_SO.sub("false that", _ASIDE.sub("", text))
     for word in _DENIED_WORDS:
         if word in text:
             return _turned(text)
