@@ -80,6 +80,12 @@ _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
 _WORD = re.compile(r"[a-z]+")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
 
+_UNDONE = re.compile(
+    r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:is|was|are|were|has|have|had|does|did|do|can|could|would|will) "
+    r"(?:not|never|hardly|nowhere)\b(?! [a-z]+,? but\b)"
+)
+"""After an element: "a red circle was not found"."""
+
 
 class _Claim(NamedTuple):
     shape: str
@@ -171,7 +177,7 @@ def _clause(part: str) -> tuple[_Claim, ...]:
             place = _fronted(lead, first=True)[0]
         fronted, cut = _fronted(rest, first=False) if following < len(part) else ("", len(rest))
         end = match.end()
-        if (denied and _NOT.search(lead)) or ("to " in lead and _PLANNED.search(lead)):
+        if (denied and (_NOT.search(lead) or _UNDONE.match(rest))) or ("to " in lead and _PLANNED.search(lead)):
             continue
         rest = _OTHERWISE.sub("", rest[:cut]) if "not " in rest or " of" in rest or " than" in rest else rest[:cut]
         claim = _element(match, lead, rest, place, doubtful)
