@@ -31,6 +31,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
 HERE = Path(__file__).parent / "proofs"
+AGENTS = Path(__file__).parent / "tiny"
 FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
 FIRST_RETURN = 2_000_000
@@ -52,25 +53,32 @@ class Start:
     """The imitation that every training begins from.
 
     Attributes:
+        agent: what the agent tiny knows of an environment, by the name of its folder, to go on from; else a new model is
+            made, and learns to see, which takes most of the time.
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
         sight_oracle_share: as `oracle_share`, of that play.
         episodes: of noisy play, each seen once.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
-        critic_episodes: of further play, whose returns the critic learns.
+        critic_episodes: of the imitated policy's own play, whose returns the critic learns.
+        critic_learning_rate: at its highest.
+        max_tokens: of a reply in that play.
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
         layers, hidden: size of the text model.
         seed: of the weights.
     """
 
+    agent: str = ""
     sight_episodes: int = 0
     sight_oracle_share: float = 0.7
     episodes: int = 14_000
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
+    critic_learning_rate: float = 1e-3
+    max_tokens: int = 64
     reward_scale: float = 0.1
     vocabulary: int = 1024
     layers: int = 3
@@ -153,15 +161,11 @@ def report(proof: Proof, out: Path) -> Path:
 
 def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
-    from vagen_adapters.ppo import imitation, tiny
-    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo import imitation
     from vagen_adapters.ppo.episodes import Level
 
     with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
-    texts = tiny.texts_of([env_id], levels=200, **with_words)
-    size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
-    tiny.save_tiny(out, texts, seed=start.seed, **size)
-    model, codec = tiny.load(out)
+    model, codec = _untaught(env_id, out, start, with_words)
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
 
     def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
@@ -182,17 +186,50 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     else:
         teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
     model.save_pretrained(out)
-    env = gym.make(env_id, **options)
+    _teach_critic(env_id, out, start, options, tell)
+
+
+def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The model that imitation begins with, and its codec, both in the folder `out` too."""
+    from vagen_adapters.ppo import tiny
+
+    if not start.agent:
+        size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
+        tiny.save_tiny(out, tiny.texts_of([env_id], levels=200, **options), seed=start.seed, **size)
+        return tiny.load(out)
+    known = sorted(path.parent.name for path in AGENTS.glob("*/player.json"))
+    if start.agent not in known:
+        raise ProtocolError(f"the agent tiny knows no {start.agent!r}.{did_you_mean(start.agent, known)}")
+    model, codec = tiny.load(AGENTS / start.agent)
+    model.float().save_pretrained(out)  # it is kept in half precision
+    codec.save_pretrained(out)
+    return model, codec
+
+
+def _teach_critic(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Teach the critic what the policy's own play comes to: that of demonstrations says little about it."""
+    from vagen_adapters.ppo import imitation, tiny
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+    from vagen_adapters.ppo.rollout import Rollout
+
+    model, codec = tiny.load(out)
     both = ActorCritic.from_pretrained(str(out))
-    episodes = (
-        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.oracle_share)
-        for number in range(start.critic_episodes)
-    )
+    envs = [gym.make(env_id, **options) for _ in range(64)]
+    rollout = Rollout(envs, codec, TransformersSampler(model, codec, batch_size=64),
+                      Sampling(temperature=1.0, top_p=1.0, max_tokens=start.max_tokens))  # fmt: skip
+    levels = [Level(FIRST_RETURN + number) for number in range(start.critic_episodes)]
+    played = (episode for first in range(0, len(levels), 64) for episode in rollout.play(levels[first : first + 64], 0))
     imitation.teach_critic(
-        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale, learning_rate=3e-4
-    )
+        both, codec, played, len(levels) // 16, reward_scale=start.reward_scale,
+        learning_rate=start.critic_learning_rate,
+        report=lambda update, explained: tell(f"critic, update {update}: explains {explained:.2f}")
+        if update % 20 == 0 else None,
+    )  # fmt: skip
     both.save_pretrained(out)
-    env.close()
+    for env in envs:
+        env.close()
 
 
 def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
