@@ -4,6 +4,7 @@ A proof file (TOML; those of this package are in `proofs/`):
 
     about, env                  what it is, and the environment
     recipes, seeds              each recipe is trained with each seed, from one start
+    reasoning_reward            false leaves out the reward for reasoning that a recipe has
     [options]                   of the environment
     [start]                     of the imitation: see `Start`
     [settings]                  of the trainer, over those of every tiny recipe
@@ -95,6 +96,7 @@ class Proof:
     recipes: Sequence[str]
     seeds: Sequence[int]
     about: str = ""
+    reasoning_reward: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -277,7 +279,7 @@ def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
 
 
 def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
-    from vagen_adapters.ppo.reasoning import reasoning_score
+    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
     from vagen_adapters.ppo.recipes import TINY, load_recipe
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
@@ -287,7 +289,9 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
         **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
-    score = reasoning_score(recipe.reasoning_reward) if recipe.reasoning_reward else None
+    weights = recipe.reasoning_reward if proof.reasoning_reward else {}
+    check_fields(gym.make(proof.env, **proof.options), weights)
+    score = reasoning_score(weights) if weights else None
     begun = time.perf_counter()
     trainer = MultiTurnPPOTrainer(str(start), config, score=score)
     trainer.train()

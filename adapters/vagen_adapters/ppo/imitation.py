@@ -119,15 +119,15 @@ def teach_critic(
     learning_rate: float = 1e-3,
     report: Callable[[int, float], None] | None = None,
 ) -> None:
-    """Teach a critic what demonstrations came to, so that PPO's first advantages are no noise.
+    """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
-    Every value of a turn learns the sum of the rewards from that turn on. A policy that imitates the same play is
-    worth just that. The vision tower stays as it is.
+    Every value of a turn learns the sum of the rewards from that turn on. Play of the policy itself is worth most:
+    what demonstrations came to tells little of what it will come to. The vision tower stays as it is.
 
     Args:
         model: its critic is trained in place, its policy is not touched.
         codec: of both.
-        episodes: of `demonstrate`, at least `updates * batch_size`; each is used once.
+        episodes: at least `updates * batch_size`; each is used once.
         updates: how many.
         reward_scale: as in `MultiTurnPPOConfig`.
         batch_size: episodes in an update.
