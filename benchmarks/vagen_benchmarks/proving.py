@@ -253,7 +253,7 @@ def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
     ways = [("sampled", 1.0), ("greedy", 0.0)]
     if proof.evaluation.get("other_pictures"):
         ways.append(("other_pictures", 1.0))
-    envs = [gym.make(proof.env, **proof.options) for _ in range(min(128, len(levels)))]
+    envs = [gym.make(proof.env, **proof.options) for _ in range(min(proof.settings.get("num_envs", 128), len(levels)))]
     for name, temperature in ways:
         sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
         players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
