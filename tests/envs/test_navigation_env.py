@@ -74,30 +74,6 @@ def test_levels_states_and_words_are_golden():
     assert digest.hexdigest()[:16] == "01a1b2863c0ffabf"
 
 
-def test_only_named_targets_are_looked_for_and_naming_none_changes_no_level():
-    env, whole = make(room="bedroom", targets=["FloorLamp", "Box"], observation="text"), make(observation="text")
-    looked_for = set()
-    for seed in range(12):
-        env.reset(seed=seed)
-        looked_for.add(env.episode.target_type)
-        assert len({each.kind for each in env.simulator.house.targets}) > 2
-    assert looked_for == {"FloorLamp", "Box"}
-    assert "targets" not in whole.config.level_key()
-    assert env.config.level_key()["targets"] == ("FloorLamp", "Box")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"targets": ["Lamp"]}, r"targets=\('Lamp',\) is not valid: it must be among AlarmClock"),
-        ({"targets": ["Box"], "backend": "thor", "episodes": "x.json"}, "left out"),
-    ],
-)
-def test_targets_that_cannot_be_are_refused(options, message):
-    with pytest.raises(ConfigError, match=message):
-        make(**options)
-
-
 def _frames(context_seed):
     env = make()
     return [hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest() for seed in range(context_seed)]

@@ -18,7 +18,6 @@ from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.state import NavigationState, words
@@ -39,7 +38,6 @@ class NavigationConfig(EnvConfig):
         "fov",
         "max_solution_length",
         "episodes",
-        "targets",
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -54,8 +52,6 @@ class NavigationConfig(EnvConfig):
     start. With `thor` the file says it all."""
     room: Literal["any", "kitchen", "living_room", "bedroom"] = "any"
     """Kind of room, for `house`."""
-    targets: tuple[str, ...] = ()
-    """Types to look for, such as `("FloorLamp",)`, for `house`; empty for all 26. Rooms hold other things as ever."""
     max_actions_per_turn: int = 5
     max_turns: int = 4
     max_steps: int = 20
@@ -104,9 +100,6 @@ class NavigationConfig(EnvConfig):
         self.require(0.05 <= self.step_length <= 1.0, "step_length", "from 0.05 to 1")
         self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
         self.require(self.max_solution_length >= 1, "max_solution_length", "at least 1")
-        unknown = [each for each in self.targets if each not in TARGETS]
-        self.require(not unknown, "targets", f"among {', '.join(sorted(TARGETS))}")
-        self.require(self.backend == "house" or not self.targets, "targets", 'left out with backend="thor"')
         self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
         self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
@@ -114,8 +107,6 @@ class NavigationConfig(EnvConfig):
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the episodes are, not on the path where they lie."""
         key = EnvConfig.level_key(self)
-        if not self.targets:
-            del key["targets"]  # the option is younger than the levels
         if self.episodes is None:
             return key
         content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))
@@ -186,7 +177,6 @@ class NavigationEnv(VagenEnv):
             config.success_threshold,
             config.max_solution_length,
             config.cast_shadows,
-            frozenset(config.targets),
         )
 
     def _load(self, stream: HashStream, split: Split) -> None:

@@ -51,7 +51,6 @@ class HouseLevels:
         threshold: metres from the target that are near enough.
         longest: most moves of a shortest way.
         cast_shadows: as in `HouseSimulator`.
-        targets: types to look for; empty for all.
     """
 
     camera: Camera | None
@@ -62,7 +61,6 @@ class HouseLevels:
     threshold: float
     longest: int
     cast_shadows: bool = False
-    targets: frozenset[str] = frozenset()
 
     def draw(self, stream: HashStream, split: Split) -> Level:
         """A level of the split. Both the room and the pose of target and start belong to it.
@@ -73,8 +71,7 @@ class HouseLevels:
         mujoco()
         for _ in range(_MOST_ROOMS):
             house = draw_house(stream, self.room)
-            targets = [each for each in house.targets if not self.targets or each.kind in self.targets]
-            if not targets or split_of(house.content()) != split:
+            if split_of(house.content()) != split:
                 continue
             simulator = HouseSimulator(
                 house,
@@ -84,6 +81,7 @@ class HouseLevels:
                 field_of_view=self.field_of_view,
                 cast_shadows=self.cast_shadows,
             )
+            targets = house.targets
             stream.shuffle(targets)
             for target in targets:
                 level = self._look_for(stream, split, simulator, target)
@@ -91,9 +89,7 @@ class HouseLevels:
                     return level
         raise LevelError(
             f"no room has an episode with a way of at most max_solution_length={self.longest} moves of "
-            f"{self.step_length} m to within {self.threshold} m"
-            + (f" of {', '.join(sorted(self.targets))}" if self.targets else "")
-            + "; widen one of them"
+            f"{self.step_length} m to within {self.threshold} m; widen one of them"
         )
 
     def _look_for(self, stream: HashStream, split: Split, simulator: HouseSimulator, target: Thing) -> Level | None:
