@@ -112,6 +112,7 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
 def test_a_start_goes_on_from_the_agent_tiny_and_its_critic_learns_from_its_own_play(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     import torch
+
     from vagen_adapters.ppo import tiny
     from vagen_adapters.ppo.actor_critic import ActorCritic
     from vagen_adapters.ppo.rollout import Rollout
