@@ -54,7 +54,7 @@ class Start:
     """The imitation that every training begins from.
 
     Attributes:
-        agent: what the agent tiny knows of an environment, by the name of its folder, to go on from; else a new model is
+        agent: what the agent tiny knows of an environment, by its folder's name, to go on from; else a new model is
             made, and learns to see, which takes most of the time.
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
