@@ -57,17 +57,17 @@ class Start:
     """The imitation that every training begins from.
 
     Attributes:
-        agent: what the agent tiny knows of an environment, by the name of its folder, to go on from; else a new model
-            is made, and learns to see, which takes most of the time.
+        agent: what the agent tiny knows of an environment, by its folder's name, to go on from; else a new model is
+            made, and learns to see, which takes most of the time.
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
         sight_oracle_share: as `oracle_share`, of that play.
         episodes: of noisy play, each seen once.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
-        critic_episodes: of the imitated policy's own play, whose returns the critic learns.
+        critic_episodes: of further noisy play, whose returns the critic learns.
+        critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
         critic_learning_rate: at its highest.
-        max_tokens: of a reply in that play.
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
         layers, hidden: size of the text model.
@@ -82,8 +82,8 @@ class Start:
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
-    critic_learning_rate: float = 1e-3
-    max_tokens: int = 64
+    critic_oracle_share: float = 0.7
+    critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
     vocabulary: int = 1024
     layers: int = 3
@@ -193,7 +193,7 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     else:
         teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
     model.save_pretrained(out)
-    _teach_critic(env_id, out, start, options, tell)
+    _teach_critic(env_id, out, codec, start, options, tell)
 
 
 def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -213,30 +213,31 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
     return model, codec
 
 
-def _teach_critic(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
-    """Teach the critic what the policy's own play comes to: that of demonstrations says little about it."""
-    from vagen_adapters.ppo import imitation, tiny
+def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
+    from vagen_adapters.ppo import imitation
     from vagen_adapters.ppo.actor_critic import ActorCritic
     from vagen_adapters.ppo.episodes import Level
-    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
-    from vagen_adapters.ppo.rollout import Rollout
 
-    model, codec = tiny.load(out)
+    def progress(update: int, explained: float) -> None:
+        explains.append(explained)
+        if len(explains) == 50:
+            tell(f"critic, update {update}: explains {sum(explains) / len(explains):.2f} of play it has not seen")
+            explains.clear()
+
+    explains: list[float] = []
+    env = gym.make(env_id, **options)
     both = ActorCritic.from_pretrained(str(out))
-    envs = [gym.make(env_id, **options) for _ in range(64)]
-    rollout = Rollout(envs, codec, TransformersSampler(model, codec, batch_size=64),
-                      Sampling(temperature=1.0, top_p=1.0, max_tokens=start.max_tokens))  # fmt: skip
-    levels = [Level(FIRST_RETURN + number) for number in range(start.critic_episodes)]
-    played = (episode for first in range(0, len(levels), 64) for episode in rollout.play(levels[first : first + 64], 0))
+    episodes = (
+        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.critic_oracle_share)
+        for number in range(start.critic_episodes)
+    )
     imitation.teach_critic(
-        both, codec, played, len(levels) // 16, reward_scale=start.reward_scale,
-        learning_rate=start.critic_learning_rate,
-        report=lambda update, explained: tell(f"critic, update {update}: explains {explained:.2f}")
-        if update % 20 == 0 else None,
+        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
+        learning_rate=start.critic_learning_rate, report=progress,
     )  # fmt: skip
     both.save_pretrained(out)
-    for env in envs:
-        env.close()
+    env.close()
 
 
 def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:

@@ -123,8 +123,8 @@ def teach_critic(
 ) -> None:
     """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
-    Every value of a turn learns the sum of the rewards from that turn on. Play of the policy itself is worth most:
-    what demonstrations came to tells little of what it will come to. The vision tower stays as it is.
+    Every value of a turn learns the sum of the rewards from that turn on. Take play that succeeds about as often as
+    the policy will. The vision tower stays as it is.
 
     Args:
         model: its critic is trained in place, its policy is not touched.
