@@ -274,8 +274,8 @@ class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
         return {**observation, "image": self.picture}, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, *rest = self.env.step(action)
-        return {**observation, "image": self.picture}, *rest
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return {**observation, "image": self.picture}, reward, terminated, truncated, info
 
 
 def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
