@@ -13,6 +13,7 @@ from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import RuleJudge, Score, Statement
+from vagen_rewards.rules.marks import Marks, register_comparison
 
 FLOOR = (1 << 64) - 1
 SAID = {
@@ -246,3 +247,38 @@ def test_a_grid_of_another_size_is_one_wrong_claim():
     assert counts(judged(whole, LAKE)) == (4, 4, 4, 4)
     assert counts(judged(f"```\n{whole}\n```\n", LAKE)) == (4, 4, 4, 4)
     assert counts(judged(lacking, LAKE)) == (3, 4, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "nothing is said"),
+        (" \n", "nothing is said"),
+        ("A pretty lake.", "nothing that could be checked is said"),
+        ("There is a hole to the right of the player.", "what matters most is not said rightly (1 of 1 claims are right, "
+         "1 of 3 facts are stated)"),
+    ],
+)  # fmt: skip
+def test_no_score_without_a_reason(text, reason):
+    assert judged(text, LAKE) == Score(0.0, reason)
+
+
+@pytest.mark.parametrize("grading", ["f1", "direct", "claims"])
+def test_every_grading_gives_its_reason(grading):
+    assert judged(GOAL, LAKE, grading).reason == "2 of 2 claims are right, 2 of 4 facts are stated"
+
+
+def test_states_of_your_own_are_compared_by_your_own_function():
+    asked = []
+
+    def compare(state, text, part):
+        asked.append((state, text, part))
+        return Marks(right=1, found=1, wanted=3)
+
+    class Weather(State):
+        kind = "weather_of_this_test"
+
+    register_comparison("weather_of_this_test", compare)
+    score = RuleJudge().score(Statement("world_modeling", "It rains.", Weather()))
+    assert score == Score(0.5, "1 of 1 claims are right, 1 of 3 facts are stated")
+    assert asked == [(Weather(), "It rains.", "world_modeling")]
