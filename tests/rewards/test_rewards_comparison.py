@@ -256,7 +256,7 @@ def test_a_grid_of_another_size_is_one_wrong_claim():
         (" \n", "nothing is said"),
         ("A pretty lake.", "nothing that could be checked is said"),
         ("There is a hole to the right of the player.", "what matters most is not said rightly (1 of 1 claims are right, "
-         "1 of 3 facts are stated)"),
+         "1 of 4 facts are stated)"),
     ],
 )  # fmt: skip
 def test_no_score_without_a_reason(text, reason):
