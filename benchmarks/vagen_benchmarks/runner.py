@@ -37,7 +37,8 @@ class Outcome:
     """What a call of `run` did.
 
     Attributes:
-        played: episodes played to their end; failed: those that have no score.
+        played: episodes played to their end.
+        failed: episodes that have no score.
         left: episodes that weren't begun or not finished because the run stopped early.
         reason: why it stopped early, or empty.
     """
