@@ -282,3 +282,19 @@ def test_states_of_your_own_are_compared_by_your_own_function():
     score = RuleJudge().score(Statement("world_modeling", "It rains.", Weather()))
     assert score == Score(0.5, "1 of 1 claims are right, 1 of 3 facts are stated")
     assert asked == [(Weather(), "It rains.", "world_modeling")]
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("The target is above and on the right side of the player.", ["target above and right of player"]),
+        ("The box is below the player. The box is above the player.", ["box below player"]),
+        (
+            "The box is below the player. The target is to the right of the player. The target is below the player. "
+            "The target is below the box. The target is to the right of the box.",
+            ["box below player", "target right of player", "target below player", "target below box"],
+        ),
+    ],
+)
+def test_up_to_four_wrong_claims_about_a_board_are_named(text, noted):
+    assert judged(text, BOARD).reason.partition("; wrong: ")[2].split("; ") == noted
