@@ -173,6 +173,28 @@ def test_a_thinking_models_own_text_is_set_aside(reply):
     assert allowed.format_correct
 
 
+@pytest.mark.parametrize(
+    ("grammar", "reply"),
+    [
+        (Grammar(MOVES, "no_think", native_thinking="allow"), "<think>so I wonder</think><answer>Up</answer>"),
+        (Grammar(MOVES, "no_think", native_thinking="allow"), "so I wonder</think><answer>Up</answer>"),
+        (
+            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
+            "<think>so I wonder</think><observation>o</observation><answer>Up</answer>",
+        ),
+        (
+            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
+            "<think>so I wonder</think><observation>o</observation><think>r</think><answer>Up</answer>",
+        ),
+    ],
+)
+def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_thought(grammar, reply):
+    parsed = grammar.parse(reply)
+    assert parsed.native_thinking == "so I wonder"
+    assert parsed.format_correct
+    assert [action.name for action in parsed.actions] == ["Up"]
+
+
 def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
     grammar = Grammar(MOVES, parsing="lenient")
     thought = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
@@ -220,6 +242,7 @@ def test_free_text_is_one_action():
     parsed = grammar.parse("<answer>\n<svg><path d='M0,0'/></svg>\n</answer>")
     assert [(action.name, action.args) for action in parsed.actions] == [("text", ())]
     assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
+    assert [(action.start, action.end) for action in parsed.actions] == [(8, 37)]  # between the answer's tags
     assert grammar.actions.summary() == "free text"
 
 
@@ -329,6 +352,7 @@ def test_problems_say_what_is_amiss_and_where(grammar, reply, wanted):
     """The model reads these messages, so that another wording is another version of the environments."""
     found = GRAMMARS[grammar].parse(reply).problems
     assert [(problem.code, problem.message, reply[problem.start : problem.end]) for problem in found] == wanted
+    assert [problem.end - problem.start for problem in found] == [len(each[2]) for each in wanted]
 
 
 def test_calls_without_arguments_and_with_fractions():
