@@ -187,6 +187,26 @@ def test_absences_and_denials(text, expected):
     assert counts(judged(text, LAKE)) == expected
 
 
+SOUTH = "The goal is below the player."
+EAST = "at the same row and to the right of the player"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{SOUTH} Hole 1 is {EAST}.", (3, 3, 3, 4)),
+        (f"{SOUTH} Hole 1 is above and on the left side of the player.", (1, 3, 1, 4)),
+        (f"{SOUTH} Hole 1 is {EAST}. Hole 2 is {EAST}.", (3, 5, 3, 4)),
+        # one hole is to the right: it is the one of which more is said
+        (f"{SOUTH} Hole 1 is to the right of the player. Hole 2 is to the right of the player. Hole 2 is in the same row "
+         "as the player.", (3, 4, 3, 4)),
+        (f"{SOUTH} Hole 1 is not {EAST}. Hole 2 is not {EAST}.", (1, 3, 1, 4)),
+    ],
+)  # fmt: skip
+def test_holes_for_which_all_holds_that_is_said(text, expected):
+    assert counts(judged(text, LAKE)) == expected
+
+
 def test_the_reason_names_the_first_wrong_claims():
     wrong = ["hole above player", "hole left of player: there are not so many"]
     score = judged(f"{GOAL} Hole 1 is above the player. Hole 1 is to the right of the player. Hole 2 is to the left of "
@@ -298,3 +318,12 @@ def test_states_of_your_own_are_compared_by_your_own_function():
 )
 def test_up_to_four_wrong_claims_about_a_board_are_named(text, noted):
     assert judged(text, BOARD).reason.partition("; wrong: ")[2].split("; ") == noted
+
+
+def test_more_names_than_can_all_be_tried_are_matched_one_by_one():
+    boxes, player = ((1, 3), (5, 3), (3, 1), (3, 5)), (3, 3)
+    state = SokobanState(8, 8, FLOOR, player, boxes, ((6, 6),) * 4)
+    sides = [(-1, None), (1, None), (None, -1), (None, 1), *[(-1, -1)] * 4]
+    claims = [(("box", number), PLAYER, each) for number, each in enumerate(sides, start=1)]
+    wanted = facts(boxes, [player]) + facts(state.targets, [player]) + facts(state.targets, boxes)
+    assert counts(judged(told(claims), state)) == (4, 12, 4, wanted)
