@@ -327,3 +327,15 @@ def test_more_names_than_can_all_be_tried_are_matched_one_by_one():
     claims = [(("box", number), PLAYER, each) for number, each in enumerate(sides, start=1)]
     wanted = facts(boxes, [player]) + facts(state.targets, [player]) + facts(state.targets, boxes)
     assert counts(judged(told(claims), state)) == (4, 12, 4, wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{GOAL} There is no hole to the left of the player.", (2, 2, 2, 3)),
+        (f"{GOAL} There is no hole to the right of the player.", (2, 3, 2, 3)),
+        (f"{GOAL} A hole is {EAST}. The hole is {EAST}.", (4, 4, 4, 4)),
+    ],
+)
+def test_a_lake_with_one_hole(text, expected):
+    assert counts(judged(text, FrozenLakeState(4, (1, 1), (2, 3), ((1, 3),)))) == expected
