@@ -17,7 +17,7 @@ PANELS = (
     ("rollout/success", "success in training"),
     ("rollout/format", "well-formed replies"),
     ("critic/explained_variance", "critic's explained variance"),
-    ("policy/entropy", "entropy per token (nats)"),
+    ("policy/entropy", "entropy per trained token (nats)"),
 )
 SMOOTHED = 3
 """Rollouts that a point of a curve averages over."""
@@ -46,10 +46,15 @@ def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
                 scores = [each[how][part] for each in own if part in each[how]]
                 if scores:
                     row[how][part] = statistics.fmean(scores)
+        blind = [each["other_pictures"] for each in own if "other_pictures" in each]
+        if blind:
+            row["sampled"]["other_pictures"] = statistics.fmean(each["success"] for each in blind)
         row["seconds"] = statistics.fmean(each["seconds"] for each in own)
         rows.append(row)
     before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
+    if "other_pictures" in start:
+        before["sampled"]["other_pictures"] = start["other_pictures"]["success"]
     rows.sort(key=lambda row: -row["sampled"]["success"])
     return {"before": before, "rows": rows}
 
@@ -65,7 +70,7 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
 
 def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
-    parts = [part for part in ("grounding", "world_modeling") if part in summary["before"]["sampled"]]
+    parts = [part for part in ("grounding", "world_modeling", "other_pictures") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
     head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -98,7 +103,7 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
     except ImportError as error:
         raise ProtocolError('curves need matplotlib. Install it with: pip install "vagen-envs[ppo]"') from error
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
     recipes = sorted({each["recipe"] for each in results})
@@ -118,10 +123,16 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
         axis.set_title(name, fontsize=10)
         axis.grid(alpha=0.25)
     axes[0, 0].set_ylim(bottom=0)
-    axes[1, 0].set_ylim(-0.5, 1)
+    axes[0, 1].set_ylim(min(0.8, axes[0, 1].get_ylim()[0]), 1.01)
+    low, high = axes[1, 0].get_ylim()
+    axes[1, 0].set_ylim(max(low, -0.5), min(high, 1))
+    axes[1, 1].set_yscale("log")  # vanilla PPO's is of observations too, and ten times as large
+    axes[1, 1].yaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+    for which in (axes[1, 1].yaxis.set_major_formatter, axes[1, 1].yaxis.set_minor_formatter):
+        which(ticker.FormatStrFormatter("%g"))
     for axis in axes[1]:
         axis.set_xlabel("rollout")
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(f"{title} (lines: mean over seeds; bands: lowest to highest)", fontsize=11)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)

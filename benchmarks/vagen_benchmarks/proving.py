@@ -4,10 +4,12 @@ A proof file (TOML; those of this package are in `proofs/`):
 
     about, env                  what it is, and the environment
     recipes, seeds              each recipe is trained with each seed, from one start
+    reasoning_reward            false leaves out the reward for reasoning that a recipe has
     [options]                   of the environment
     [start]                     of the imitation: see `Start`
     [settings]                  of the trainer, over those of every tiny recipe
-    [evaluation]                split, episodes: the levels held out
+    [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
+                                with the pictures of other levels, to see what sight is worth
 
 Every training writes one file of results when it ends, so that a proof that stopped goes on where it was, and
 several processes may share the work.
@@ -31,12 +33,15 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
 HERE = Path(__file__).parent / "proofs"
+AGENTS = Path(__file__).parent / "tiny"
 FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
 FIRST_RETURN = 2_000_000
 """The first seed of the play that the critic learns from."""
 FIRST_BRIEF = 3_000_000
 """The first seed of the play without words, where there was some with words before."""
+OTHER_LEVEL = 4_000_000
+"""What is added to a level's seed to find another one's pictures."""
 CURVES = (
     "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
     "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
@@ -52,29 +57,38 @@ class Start:
     """The imitation that every training begins from.
 
     Attributes:
+        agent: what the agent tiny knows of an environment, by its folder's name, to go on from; else a new model is
+            made, and learns to see, which takes most of the time.
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
         sight_oracle_share: as `oracle_share`, of that play.
         episodes: of noisy play, each seen once.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
-        critic_episodes: of further play, whose returns the critic learns.
+        critic_episodes: of further noisy play, whose returns the critic learns.
+        critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
+        critic_learning_rate: at its highest.
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
         layers, hidden: size of the text model.
+        processes: that play while the model imitates, where play costs more than learning; they change no result.
         seed: of the weights.
     """
 
+    agent: str = ""
     sight_episodes: int = 0
     sight_oracle_share: float = 0.7
     episodes: int = 14_000
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
+    critic_oracle_share: float = 0.7
+    critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
     vocabulary: int = 1024
     layers: int = 3
     hidden: int = 128
+    processes: int = 0
     seed: int = 0
 
 
@@ -87,6 +101,7 @@ class Proof:
     recipes: Sequence[str]
     seeds: Sequence[int]
     about: str = ""
+    reasoning_reward: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -153,24 +168,20 @@ def report(proof: Proof, out: Path) -> Path:
 
 def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
-    from vagen_adapters.ppo import imitation, tiny
-    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo import imitation
     from vagen_adapters.ppo.episodes import Level
 
     with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
-    texts = tiny.texts_of([env_id], levels=200, **with_words)
-    size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
-    tiny.save_tiny(out, texts, seed=start.seed, **size)
-    model, codec = tiny.load(out)
+    model, codec = _untaught(env_id, out, start, with_words)
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
 
     def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
-        env = gym.make(env_id, **options)
-        levels = (Level(first + number) for number in range(episodes))
-        played = imitation.demonstrations(env, codec, levels, oracle_share=share)
+        levels = [Level(first + number) for number in range(episodes)]
+        played = imitation.demonstrations_apart(
+            env_id, options, out, levels, oracle_share=share, processes=start.processes
+        )  # fmt: skip
         updates = max(1, episodes // size)
         imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
-        env.close()
 
     def progress(update: int, loss: float) -> None:
         if update % 50 == 0:
@@ -182,15 +193,49 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     else:
         teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
     model.save_pretrained(out)
+    _teach_critic(env_id, out, codec, start, options, tell)
+
+
+def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The model that imitation begins with, and its codec, both in the folder `out` too."""
+    from vagen_adapters.ppo import tiny
+
+    if not start.agent:
+        size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
+        tiny.save_tiny(out, tiny.texts_of([env_id], levels=200, **options), seed=start.seed, **size)
+        return tiny.load(out)
+    known = sorted(path.parent.name for path in AGENTS.glob("*/player.json"))
+    if start.agent not in known:
+        raise ProtocolError(f"the agent tiny knows no {start.agent!r}.{did_you_mean(start.agent, known)}")
+    model, codec = tiny.load(AGENTS / start.agent)
+    model.float().save_pretrained(out)  # it is kept in half precision
+    codec.save_pretrained(out)
+    return model, codec
+
+
+def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
+    from vagen_adapters.ppo import imitation
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo.episodes import Level
+
+    def progress(update: int, explained: float) -> None:
+        explains.append(explained)
+        if len(explains) == 50:
+            tell(f"critic, update {update}: explains {sum(explains) / len(explains):.2f} of play it has not seen")
+            explains.clear()
+
+    explains: list[float] = []
     env = gym.make(env_id, **options)
     both = ActorCritic.from_pretrained(str(out))
     episodes = (
-        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.oracle_share)
+        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.critic_oracle_share)
         for number in range(start.critic_episodes)
     )
     imitation.teach_critic(
-        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale, learning_rate=3e-4
-    )
+        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
+        learning_rate=start.critic_learning_rate, report=progress,
+    )  # fmt: skip
     both.save_pretrained(out)
     env.close()
 
@@ -205,14 +250,32 @@ def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
     own, codec = tiny.load(folder)
     sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
     levels = [Level(seed, proof.evaluation["split"]) for seed in range(proof.evaluation["episodes"])]
-    envs = [gym.make(proof.env, **proof.options) for _ in range(min(128, len(levels)))]
     found = {}
-    for name, temperature in (("sampled", 1.0), ("greedy", 0.0)):
+    ways = [("sampled", 1.0), ("greedy", 0.0)]
+    if proof.evaluation.get("other_pictures"):
+        ways.append(("other_pictures", 1.0))
+    envs = [gym.make(proof.env, **proof.options) for _ in range(min(proof.settings.get("num_envs", 128), len(levels)))]
+    for name, temperature in ways:
         sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
-        found[name] = _summary(Rollout(envs, codec, sampler, sampling).play(levels, seed=0))
+        players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
+        found[name] = _summary(Rollout(players, codec, sampler, sampling).play(levels, seed=0))
     for env in envs:
         env.close()
     return found
+
+
+class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows the first picture of another level of the split, whatever happens."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        assert seed is not None  # a rollout names the level
+        self.picture = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
+        observation, info = self.env.reset(seed=seed, options=options)
+        return {**observation, "image": self.picture}, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return {**observation, "image": self.picture}, reward, terminated, truncated, info
 
 
 def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
@@ -240,7 +303,7 @@ def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
 
 
 def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
-    from vagen_adapters.ppo.reasoning import reasoning_score
+    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
     from vagen_adapters.ppo.recipes import TINY, load_recipe
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
@@ -250,12 +313,16 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
         **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
-    score = reasoning_score(recipe.reasoning_reward) if recipe.reasoning_reward else None
+    weights = recipe.reasoning_reward if proof.reasoning_reward else {}
+    check_fields(gym.make(proof.env, **proof.options), weights)
+    score = reasoning_score(weights) if weights else None
     begun = time.perf_counter()
     trainer = MultiTurnPPOTrainer(str(start), config, score=score)
     trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)
+    for env in trainer.rollout.envs:  # rooms and cameras of a simulator go only when they are told to
+        env.close()
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,

@@ -3,12 +3,25 @@
 import json
 import math
 
+import gymnasium as gym
+import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+import vagen_envs  # noqa: F401
+from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks import proof_report
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.proving import load_proof, prove, report
+from vagen_benchmarks.proving import (
+    AGENTS,
+    OTHER_LEVEL,
+    OtherPictures,
+    Start,
+    imitate_play,
+    load_proof,
+    prove,
+    report,
+)
 from vagen_envs import RewardTerm
 
 SMALL = """
@@ -20,6 +33,7 @@ prompt_pack = "terse"
 max_turns = 1
 [start]
 episodes = 32
+critic_episodes = 32
 [settings]
 rollouts = 2
 episodes_per_rollout = 8
@@ -30,6 +44,7 @@ critic_warmup_rollouts = 1
 [evaluation]
 split = "test"
 episodes = 4
+other_pictures = true
 """
 
 
@@ -54,6 +69,21 @@ def test_what_is_no_proof_is_refused(text, message, tmp_path):
         load_proof("frozenlak")
 
 
+def test_other_pictures_are_those_of_another_level_and_all_else_is_the_levels_own():
+    env = gym.make("vagen/FrozenLake-v0", strategy="no_think")
+    level = {"seed": 3, "options": {"split": "test"}}
+    told = env.reset(**level)[0]
+    moved = env.step("<answer>right</answer>")
+    elsewhere = env.reset(seed=3 + OTHER_LEVEL, options={"split": "test"})[0]["image"]
+    assert not np.array_equal(told["image"], elsewhere)
+    other = OtherPictures(env)
+    first = other.reset(**level)[0]
+    after = other.step("<answer>right</answer>")
+    assert (first["text"], after[0]["text"], after[1:4]) == (told["text"], moved[0]["text"], moved[1:4])
+    assert np.array_equal(first["image"], elsewhere)
+    assert np.array_equal(after[0]["image"], elsewhere)
+
+
 def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     pytest.importorskip("matplotlib")
@@ -71,8 +101,44 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     written = report(proof, out).read_text()
     assert "`vagen-full`" in written
     assert "`grpo-mask`" in written
+    assert "other pictures" in written
     found = json.loads((out / "results.json").read_text())
     assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
     assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]
     assert "reward/grounding" not in found["runs"][0]["curves"]
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_start_goes_on_from_what_the_agent_tiny_knows(tmp_path, monkeypatch):
+    pytest.importorskip("trl")
+    import torch
+
+    from vagen_adapters.ppo import tiny
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    options = {"prompt_pack": "terse", "max_turns": 2, "max_actions_per_turn": 1}
+    start = Start(agent="frozenlake", episodes=16, learning_rate=1e-9, critic_episodes=32)
+    imitate_play("vagen/FrozenLake-v0", tmp_path / "start", start, options, lambda line: None)
+    begun = ActorCritic.from_pretrained(str(tmp_path / "start"))
+    for name, tensor in tiny.load(AGENTS / "frozenlake")[0].state_dict().items():
+        torch.testing.assert_close(begun.policy.state_dict()[name], tensor.float(), atol=1e-6, rtol=0)
+    assert begun.value_head.weight.any()  # the critic has been taught
+
+
+def test_a_start_from_an_agent_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ProtocolError, match=r"knows no 'frozenlak'.*frozenlake"):
+        imitate_play("vagen/FrozenLake-v0", tmp_path, Start(agent="frozenlak"), {}, lambda line: None)
+
+
+def test_a_reward_for_reasoning_needs_words_or_is_left_out(tmp_path, monkeypatch):
+    pytest.importorskip("trl")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    text = SMALL.replace("max_turns = 1", 'max_turns = 1\nstrategy = "no_think"').replace('"grpo-mask"', "")
+    (tmp_path / "brief.toml").write_text(text)
+    told = []
+    with pytest.raises(TrainingConfigError, match="no <observation> to reward"):
+        prove(load_proof(str(tmp_path / "brief.toml")), tmp_path / "out", told.append)
+    (tmp_path / "without.toml").write_text("reasoning_reward = false" + text)
+    prove(load_proof(str(tmp_path / "without.toml")), tmp_path / "out", told.append)
+    assert "reward/grounding" not in json.loads((tmp_path / "out" / "vagen-full-0.json").read_text())["curves"]

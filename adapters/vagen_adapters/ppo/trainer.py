@@ -246,7 +246,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 want.append("kl")
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         model.eval()
-        for part, own in self._parts(torch.arange(rows)):
+        for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))):
             inputs = self._inputs(sequences, part)
             with self.accelerator.autocast():
                 scores = self._forward(model, inputs, want)
@@ -293,7 +293,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _backward(self, model: Any, scored: ScoredRollout, number: int, update: int) -> Tensor:
         """Add up the gradients of a mini-batch, a few sequences at a time; means are over the mini-batch."""
-        rows = self._minibatch(len(scored.sequences), number, update)
+        rows = _shortest_first(scored.sequences, self._minibatch(len(scored.sequences), number, update))
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
         weights = losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level)
         value_weights = self._value_weights(scored.turn_ids[rows], value_mask)
@@ -497,6 +497,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
     """(rows, longest), padded on the right."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
+
+
+def _shortest_first(sequences: Sequence[TokenSequence], rows: Tensor) -> Tensor:
+    """`rows` by the length of their sequences, so that those that go through the model together need little padding."""
+    return rows[torch.tensor([len(sequences[row].prompt.ids) for row in rows.tolist()]).argsort(stable=True)]
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
