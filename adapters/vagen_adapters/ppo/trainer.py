@@ -92,13 +92,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.codec = Codec.from_pretrained(model)
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
-        actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone)
-        if args.lora:
-            actor_critic.add_adapters(args.lora)
-        if args.freeze_vision:
-            actor_critic.freeze_vision()
-        if args.kl_coef or args.kl_loss_coef:
-            actor_critic.add_reference()
+        with _whole_weights(args):
+            actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone)
+            if args.lora:
+                actor_critic.add_adapters(args.lora)
+            if args.freeze_vision:
+                actor_critic.freeze_vision()
+            if args.kl_coef or args.kl_loss_coef:
+                actor_critic.add_reference()
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -486,12 +487,31 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if self.is_fsdp_enabled:
-            raise TrainingConfigError("a run with FSDP can't be resumed yet; train on from the checkpoint as a model")
+        if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+            return
         self.model.load_trained(resume_from_checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
+
+
+@contextlib.contextmanager
+def _whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
+    """Models are read whole in each process, and DeepSpeed spreads them later.
+
+    Under ZeRO 3 transformers would spread them while it reads, whatever `zero3_init_flag` says, and the copy that becomes
+    the reference would be of nothing.
+    """
+    plugin = getattr(args, "deepspeed_plugin", None)
+    if plugin is None:
+        yield
+        return
+    from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
+
+    unset_hf_deepspeed_config()
+    yield
+    set_hf_deepspeed_config(plugin.dschf)
 
 
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
