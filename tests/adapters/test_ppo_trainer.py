@@ -150,6 +150,18 @@ def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_f
     assert history(mixed, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
 
 
+def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_count(tiny_folder, tmp_path):
+    model, codec = tiny.load(tiny_folder)
+    model.to(torch.bfloat16).save_pretrained(tmp_path / "half")
+    codec.save_pretrained(tmp_path / "half")
+    before = weights(MultiTurnPPOTrainer(str(tmp_path / "half"), config(tmp_path)))
+    after = weights(trained(str(tmp_path / "half"), tmp_path, bf16=True, learning_rate=1e-6))
+    assert all(tensor.dtype == torch.float32 for tensor in after.values())
+    name = "policy.lm_head.weight"
+    assert (before[name] != after[name]).float().mean() > 0.5
+    assert torch.equal(before[name].bfloat16(), after[name].bfloat16())  # they would have been lost
+
+
 def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
     run = {"rollouts": 2, "epochs_per_rollout": 2, "save_strategy": "steps", "save_steps": 4, "save_total_limit": 5}
     whole = trained(tiny_folder, tmp_path, **run)

@@ -93,7 +93,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
         with _whole_weights(args):
-            actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone)
+            # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
+            dtype = "auto" if args.lora else torch.float32
+            actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone, dtype=dtype)
             if args.lora:
                 actor_critic.add_adapters(args.lora)
             if args.freeze_vision:
