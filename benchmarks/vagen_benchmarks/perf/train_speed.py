@@ -71,9 +71,9 @@ def write_model(size: str, folder: Path) -> None:
     from transformers import AutoTokenizer, Qwen2_5_VLForConditionalGeneration, Qwen2VLImageProcessorPil
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    names = ("image", "video", "vision_start", "vision_end")
-    tokens = (tiny.IMAGE, tiny.VIDEO, tiny.VISION_START, tiny.VISION_END)
-    ids = {f"{name}_token_id": tokenizer.convert_tokens_to_ids(token) for name, token in zip(names, tokens, strict=True)}
+    names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
+    tokens = [tiny.IMAGE, tiny.VIDEO, tiny.VISION_START, tiny.VISION_END]
+    ids = dict(zip(names, tokenizer.convert_tokens_to_ids(tokens), strict=True))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Qwen2_5_VLForConditionalGeneration(random_config(size, ids))
