@@ -159,7 +159,8 @@ def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_coun
     assert all(tensor.dtype == torch.float32 for tensor in after.values())
     name = "policy.lm_head.weight"
     assert (before[name] != after[name]).float().mean() > 0.5
-    assert torch.equal(before[name].bfloat16(), after[name].bfloat16())  # they would have been lost
+    lost = before[name].bfloat16() == after[name].bfloat16()
+    assert lost.float().mean() > 0.9
 
 
 def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
@@ -278,7 +279,7 @@ def test_the_exact_kl_has_the_gradient_of_the_whole_distributions(tiny_folder):
     kept = [token for token in range(ours.shape[1]) if token != 3]
     p, q = (torch.distributions.Categorical(logits=each[:, kept]) for each in (ours, theirs))
     torch.distributions.kl_divergence(p, q).sum().backward()
-    assert float(found["lm_head.weight"].abs().max()) > 1e-3
+    assert max(float(gradient.abs().max()) for gradient in found.values()) > 1e-3
     for name, gradient in found.items():
         torch.testing.assert_close(gradient, model.policy.get_parameter(name).grad, rtol=1e-3, atol=1e-5, msg=name)
 
@@ -423,8 +424,8 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
         texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
     del options["prompt_pack"]
-    trained(tiny_folder, tmp_path, score=watch, env_options=options, prompt_pool=packs, episodes_per_rollout=16,
-            num_envs=3, group_size=2)  # fmt: skip
+    trained(tiny_folder, tmp_path, score=watch, env_options=options, prompt_pool=packs, num_levels=8,
+            episodes_per_rollout=16, num_envs=3, group_size=2)  # fmt: skip
     drawn = [next(pack for pack in packs if seen[seed] == {texts[pack][seed]}) for seed in range(8)]
     assert set(drawn) == set(packs)
 
