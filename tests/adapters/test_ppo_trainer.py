@@ -269,7 +269,8 @@ def test_the_exact_kl_has_the_gradient_of_the_whole_distributions(tiny_folder):
     model = ActorCritic.from_pretrained(tiny_folder).eval()
     model.add_reference()
     with torch.no_grad():
-        model.policy.lm_head.weight.add_(torch.randn(model.policy.lm_head.weight.shape) * 0.1)
+        shape = model.policy.lm_head.weight.shape
+        model.policy.lm_head.weight.add_(0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(0)))
     inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
     model(inputs, ("logprobs", "kl"), temperature=0.5, forbidden_ids=(3,))["kl"].sum().backward()
     found = {name: each.grad.clone() for name, each in model.policy.named_parameters() if each.grad is not None}
