@@ -155,7 +155,7 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     changes = {
         "says": True,
         "max_grad_norm": 1e9,
-        "optim": "sgd",
+        "adam_epsilon": 0.1,
         "learning_rate": 0.005,
         "critic_learning_rate": 0.005,
     }
