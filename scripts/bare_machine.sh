@@ -5,7 +5,7 @@
 #
 # As `root`, Debian packages are installed on the way; as `user`, an ordinary user without sudo, they can't be, and
 # what needs them must be skipped with its reason. Needs debootstrap. Prints the time, the size of what was
-# downloaded and the size on disk. KEEP=1 keeps the folder; BIND="/a /b" shows folders of this machine, such as one
+# downloaded (Debian packages kept by apt, wheels by pip's log) and the size on disk. KEEP=1 keeps the folder; BIND="/a /b" shows folders of this machine, such as one
 # with wheels, to the new one. This machine's mirrors, certificates and pip settings are used there, too.
 set -euo pipefail
 
@@ -49,6 +49,14 @@ as=root
 home=/root
 [ "$who" = root ] || { as=newcomer; home=/home/newcomer; chroot "$new" chown -R newcomer: "$home"; }
 # nothing of this shell's environment but how to reach the registries
+log=$home/pip.log
+size() { du -smx "${binds[@]/#/--exclude=$new}" "$new" | cut -f1; }
+downloaded() {
+    local wheels
+    wheels=$(sed -nE 's/.*Downloading .*\(([0-9.]+) ([kMG]?)B\).*/\1 \2/p' "$new$log" 2>/dev/null |
+        awk '{ sum += $1 * ($2 == "G" ? 1000 : $2 == "M" ? 1 : $2 == "k" ? 1e-3 : 1e-6) } END { print int(sum) }')
+    echo $((wheels + $(du -sm "$new/var/cache/apt/archives" | cut -f1)))
+}
 reach=$(env | grep -E '^(PIP_|SSL_CERT|REQUESTS_CA|[a-z_A-Z]*_proxy|[A-Z_]*_PROXY)' || true)
 mapfile -t reach <<<"$reach"
 
@@ -56,10 +64,9 @@ status=0
 for command in "$@"; do
     begun=$(date +%s)
     result=passed
-    chroot --userspec="$as:$as" "$new" /usr/bin/env -i "${reach[@]}" HOME="$home" PATH=/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
+    chroot --userspec="$as:$as" "$new" /usr/bin/env -i "${reach[@]}" HOME="$home" PIP_LOG="$log" PATH=/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         make -C /home/newcomer/vagen-envs "$command" || { result=FAILED; status=1; }
-    packages=$({ du -smc "$new"/var/cache/apt/archives "$new$home"/.cache/pip 2>/dev/null || true; } | tail -n 1 | cut -f1)
     echo "make $command as $as $result in $((($(date +%s) - begun) / 60)) min $((($(date +%s) - begun) % 60)) s;" \
-        "downloads so far $packages MB, on disk $(du -smx "$new" | cut -f1) MB"
+        "downloads so far $(downloaded) MB, on disk $(size) MB"
 done
 exit $status

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 
 # Two busy threads of a numeric library on two cores only wait for each other. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from hypothesis import HealthCheck, settings
+
+# A shell without job control starts what runs in the background deaf to Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "repository", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
