@@ -2,8 +2,8 @@
 
     python scripts/resolve_extras.py
 
-Only metadata is read; nothing is installed. The platform has glibc 2.31, for vLLM's llguidance has no wheels for an older
-one. An extra that resolves may still lack wheels for a platform of yours.
+Only metadata is read; nothing is installed. The platform has glibc 2.31, which vLLM's llguidance asks for.
+An extra that resolves may still lack wheels for a platform of yours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The named recipes: each makes valid settings, and says what its source says."""
 
+import gymnasium as gym
 import pytest
 
+import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe, recipe_names
 
@@ -41,6 +43,11 @@ def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
     assert lake.advantage_settings == {"gamma_turn": 1.0, "lam_turn": 1.0, "gamma_token": 1.0, "lam_token": 1.0}
     assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), **quiet).max_tokens == 750
     assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_recipes_name_environments_that_exist(name):
+    assert set(load_recipe(name).environments) <= set(gym.registry)
 
 
 def test_only_vagen_full_has_a_reasoning_reward():
