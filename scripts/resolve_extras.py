@@ -2,7 +2,8 @@
 
     python scripts/resolve_extras.py
 
-Only metadata is read; nothing is installed. An extra that resolves may still lack wheels for a platform of yours.
+Only metadata is read; nothing is installed. The platform has glibc 2.31, which vLLM's llguidance asks for.
+An extra that resolves may still lack wheels for a platform of yours.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main() -> int:
 def resolves(extra: str, python: str) -> str:
     """`yes`, or the first line of why not."""
     command = ["uv", "pip", "compile", "-q", "pyproject.toml", "--extra", extra, "--python-version", python,
-               "--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_28"]  # fmt: skip
+               "--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return "yes"

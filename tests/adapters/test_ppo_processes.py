@@ -1,7 +1,9 @@
 """Real processes: two of them train as one does, and one that is killed goes on where it was."""
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,8 +19,11 @@ import vagen_envs  # noqa: E402
 
 CONFIGS = Path(vagen_adapters.__file__).parent / "ppo" / "launch"
 SCRIPT = """
+import os
 import sys
 import torch
+from accelerate import PartialState
+from accelerate.utils import DistributedType
 from vagen_adapters.ppo import tiny
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.generation import Reply
@@ -52,6 +57,8 @@ if __name__ == "__main__":
         "sequences_per_forward": 2,
     }
     make_sampler = Says if changes.pop("says", False) else None
+    if os.environ.get("ACCELERATE_USE_FSDP"):  # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
+        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
     config = MultiTurnPPOConfig(out, **{**settings, **changes})
     trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=make_sampler)
     trainer.train(resume_from_checkpoint=resume)
@@ -62,6 +69,25 @@ if __name__ == "__main__":
             file.write(f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}")
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
 """
+
+
+def launched(kind, *words):
+    """Run with accelerate's launcher and the configuration file of `kind`, in two processes."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    file = CONFIGS / f"8-{kind}.yaml"
+    accelerate = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", port]
+    run(
+        *accelerate,
+        "--num_processes",
+        2,
+        "--mixed_precision",
+        "no",
+        *words,
+        ACCELERATE_TORCH_DEVICE="cpu",
+        DS_ACCELERATOR="cpu",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +106,9 @@ def environment():
 TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2]
 
 
-def run(*words):
+def run(*words, **variables):
     done = subprocess.run(
-        [sys.executable, *map(str, words)], env=environment(), check=False, capture_output=True, text=True
+        [sys.executable, *map(str, words)], env=environment() | variables, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
@@ -115,6 +141,41 @@ def test_two_processes_train_as_one_does(changes, script, tiny_folder, tmp_path)
     expected = trained(one)
     for name, tensor in trained(two).items():
         torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-5, msg=name)
+
+
+@pytest.mark.parametrize(
+    "kind", ["fsdp", pytest.param("zero2", marks=pytest.mark.slow), pytest.param("zero3", marks=pytest.mark.slow)]
+)
+def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, script, tiny_folder, tmp_path):
+    """With the launch file's own settings, but on a CPU. Gradients aren't clipped, for DeepSpeed clips all together."""
+    if kind != "fsdp":
+        pytest.importorskip(
+            "deepspeed", reason="DeepSpeed isn't installed; `pip install deepspeed` in an environment of its own"
+        )
+    changes = {
+        "says": True,
+        "max_grad_norm": 1e9,
+        "adam_epsilon": 0.1,
+        "learning_rate": 0.005,
+        "critic_learning_rate": 0.005,
+    }
+    run(script, tiny_folder, tmp_path / "one", changes)
+    changes |= {"use_cpu": False, "ddp_backend": "gloo", "save_strategy": "steps", "save_steps": 2}
+    launched(kind, script, tiny_folder, tmp_path / "two", changes)
+    kinds = {"fsdp": "FSDP"}
+    assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
+    for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
+        assert history(tmp_path / "two", name) == pytest.approx(history(tmp_path / "one", name), rel=1e-4, abs=1e-6), (
+            name
+        )
+    expected, found = trained(tmp_path / "one"), trained(tmp_path / "two")
+    for name in expected.keys() & found.keys():
+        torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-6, msg=name)
+
+    shutil.copytree(tmp_path / "two" / "checkpoint-2", tmp_path / "again" / "checkpoint-2")
+    launched(kind, script, tiny_folder, tmp_path / "again", changes | {"resume": True})
+    again = trained(tmp_path / "again")
+    assert all(torch.equal(again[name], each) for name, each in found.items())
 
 
 def test_a_killed_run_goes_on_to_the_same_end(script, tiny_folder, tmp_path):

@@ -225,6 +225,14 @@ def test_a_reply_without_a_token_costs_the_episode(loaded):
     assert episode.failure == "the sampler gave no token in turn 0"
 
 
+def test_a_log_probability_that_is_no_number_costs_the_episode(loaded):
+    codec = loaded[1]
+    sampler = Scripted(codec)
+    sampler.reply = dataclasses.replace(sampler.reply, logprobs=(math.nan, *sampler.reply.logprobs[1:]))
+    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING).play(LEVELS[:1], 0)
+    assert episode.failure == "the sampler gave a log-probability that is no number in turn 0"
+
+
 def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
     codec = loaded[1]
     (whole,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING).play(LEVELS[:1], 0)

@@ -2,7 +2,9 @@
 
 import dataclasses
 from pathlib import Path
+from typing import ClassVar
 
+import gymnasium as gym
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -119,6 +121,16 @@ def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_
         same(found[0], other, rtol=1e-4, atol=1e-5)
 
 
+def test_an_episode_in_one_sequence_or_cut_into_one_for_each_turn_trains_alike(tiny_folder, tmp_path):
+    """With the whole history before it a turn's tokens are read alike, wherever the episode's text is cut."""
+    whole, cut = (
+        weights(trained(tiny_folder, tmp_path / str(window), window=window, minibatches=1, epochs_per_rollout=2,
+                        optim="sgd", learning_rate=0.1))
+        for window in (None, 9)
+    )  # fmt: skip
+    same(whole, cut, rtol=1e-4, atol=1e-5)
+
+
 def test_recomputed_activations_change_nothing(tiny_folder, tmp_path):
     plain, recomputed = (
         weights(trained(tiny_folder, tmp_path / str(on), gradient_checkpointing=on, optim="sgd", learning_rate=0.1))
@@ -136,6 +148,19 @@ def test_mixed_precision_trains_nearly_the_same_in_full_precision_weights(tiny_f
     assert entropies[0] == pytest.approx(entropies[1], rel=0.01)
     # Scores are computed as the updates are: in the first one nothing has moved.
     assert history(mixed, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
+
+
+def test_a_checkpoint_in_bfloat16_is_trained_in_float32_where_small_updates_count(tiny_folder, tmp_path):
+    model, codec = tiny.load(tiny_folder)
+    model.to(torch.bfloat16).save_pretrained(tmp_path / "half")
+    codec.save_pretrained(tmp_path / "half")
+    before = weights(MultiTurnPPOTrainer(str(tmp_path / "half"), config(tmp_path)))
+    after = weights(trained(str(tmp_path / "half"), tmp_path, bf16=True, learning_rate=1e-6))
+    assert all(tensor.dtype == torch.float32 for tensor in after.values())
+    name = "policy.lm_head.weight"
+    assert (before[name] != after[name]).float().mean() > 0.5
+    lost = before[name].bfloat16() == after[name].bfloat16()
+    assert lost.float().mean() > 0.9
 
 
 def test_a_resumed_run_ends_bit_exactly_where_the_whole_one_does(tiny_folder, tmp_path):
@@ -240,6 +265,41 @@ def test_the_exact_kl_can_be_the_penalty(tiny_folder, tmp_path):
     assert spread[0][1] != spread[1][1]
 
 
+def test_the_exact_kl_has_the_gradient_of_the_whole_distributions(tiny_folder):
+    model = ActorCritic.from_pretrained(tiny_folder).eval()
+    model.add_reference()
+    with torch.no_grad():
+        shape = model.policy.lm_head.weight.shape
+        model.policy.lm_head.weight.add_(0.1 * torch.randn(shape, generator=torch.Generator().manual_seed(0)))
+    inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
+    model(inputs, ("logprobs", "kl"), temperature=0.5, forbidden_ids=(3,))["kl"].sum().backward()
+    found = {name: each.grad.clone() for name, each in model.policy.named_parameters() if each.grad is not None}
+    assert not any(each.grad is not None for each in model.reference.parameters())
+    model.zero_grad()
+    ours, theirs = (each(**inputs).logits[0, :-1] / 0.5 for each in (model.policy, model.reference))
+    kept = [token for token in range(ours.shape[1]) if token != 3]
+    p, q = (torch.distributions.Categorical(logits=each[:, kept]) for each in (ours, theirs))
+    torch.distributions.kl_divergence(p, q).sum().backward()
+    assert max(float(gradient.abs().max()) for gradient in found.values()) > 1e-3
+    for name, gradient in found.items():
+        torch.testing.assert_close(gradient, model.policy.get_parameter(name).grad, rtol=1e-3, atol=1e-5, msg=name)
+
+
+def test_the_kl_in_the_loss_can_be_exact(tiny_folder, tmp_path):
+    run = {"optim": "sgd", "learning_rate": 0.2, "kl_coef": 0.0, "rollouts": 2, "minibatches": 1}
+    exact, k3, none = (
+        trained(tiny_folder, tmp_path / name, kl_loss_coef=weight, kl_loss_estimator=name, **run)
+        for name, weight in (("exact", 5.0), ("k3", 5.0), ("k3", 1e-9))
+    )
+    found = [history(trainer, "policy/kl_loss") for trainer in (exact, k3)]
+    assert found[0][0] == pytest.approx(0, abs=1e-6)  # the first update begins at the reference
+    assert found[0][1] > 1e-4
+    # The first update was the same, so both are of the same distributions: k3 from the drawn tokens alone.
+    assert found[1][1] == pytest.approx(found[0][1], rel=0.9)
+    assert found[1][1] != found[0][1]
+    assert not torch.equal(weights(exact)["policy.lm_head.weight"], weights(none)["policy.lm_head.weight"])
+
+
 def test_the_log_says_where_the_time_went(tiny_folder, tmp_path):
     trainer = trained(tiny_folder, tmp_path)
     shares = [history(trainer, f"share/{part}") for part in ("generation", "environment", "judge", "score", "update")]
@@ -278,9 +338,20 @@ def test_a_rollout_in_which_all_failed_is_counted_and_changes_nothing(tiny_folde
         raise TimeoutError("the judge is down")
 
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
-    trainer = trained(tiny_folder, tmp_path, score=down)
+    trainer = trained(tiny_folder, tmp_path, score=down, max_failed=1.0)
     same(before, weights(trainer))
     assert history(trainer, "rollout/failed") == [8]
+
+
+def test_too_many_failed_episodes_stop_the_training_with_the_reason(tiny_folder, tmp_path):
+    def often_down(turn):
+        if turn.level["seed"] % 8 > 2:
+            raise TimeoutError("the judge is down")
+        return likes_short_words(turn)
+
+    message = r"5 of 8 episodes of rollout 0 failed, .*max_failed=0.5 .*5 of them with: TimeoutError .*judge is down"
+    with pytest.raises(TrainingDataError, match=message):
+        trained(tiny_folder, tmp_path, score=often_down)
 
 
 def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path):
@@ -294,6 +365,16 @@ def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path
         trainer.model.policy.lm_head.weight[0, 0] = torch.nan
     with pytest.raises(TrainingDataError, match="no numbers"):
         trainer.train()
+
+
+@pytest.mark.parametrize("of", ["policy.lm_head.weight", "value_head.weight"])
+def test_a_gradient_that_is_no_number_never_reaches_the_weights(of, tiny_folder, tmp_path):
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words)
+    before = weights(trainer)
+    trainer.model.get_parameter(of).register_hook(lambda gradient: gradient * torch.nan)
+    with pytest.raises(TrainingDataError, match="update 0's gradients is nan"):
+        trainer.train()
+    same(before, weights(trainer))
 
 
 def test_failed_episodes_are_as_if_they_had_not_been_played(tiny_folder, tmp_path):
@@ -330,6 +411,44 @@ def test_seeds_train_on_levels_of_their_own_unless_these_are_a_pool(num_levels, 
     assert (set(seen[0]) == set(seen[1])) is alike
 
 
+def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(tiny_folder, tmp_path):
+    seen = {}
+
+    def watch(turn):
+        seen.setdefault(turn.level["seed"], set()).add(turn.observed.text)
+        return likes_short_words(turn)
+
+    packs = ["default", tiny.PROMPTS]
+    options = ONE_TURN | {"observation": "text"}
+    texts = {}
+    for pack in packs:
+        env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
+        texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
+    del options["prompt_pack"]
+    trained(tiny_folder, tmp_path, score=watch, env_options=options, prompt_pool=packs, num_levels=8,
+            episodes_per_rollout=16, num_envs=3, group_size=2)  # fmt: skip
+    drawn = [next(pack for pack in packs if seen[seed] == {texts[pack][seed]}) for seed in range(8)]
+    assert set(drawn) == set(packs)
+
+
+def test_progress_is_shown_by_trls_rich_callback_and_trackers_get_every_entry(tiny_folder, tmp_path, capsys):
+    from transformers import TrainerCallback
+    from trl.trainer.callbacks import RichProgressCallback
+
+    class Tracker(TrainerCallback):  # as Trainer's trackers are
+        entries: ClassVar[list[str]] = []
+
+        def on_log(self, args, state, control, logs=None, **kwargs):
+            self.entries.extend(logs)
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), callbacks=[RichProgressCallback(), Tracker()])
+    trainer.train()
+    assert {"loss", "rollout/success", "policy/entropy", "source/vagen/FrozenLake-v0/success"} <= set(Tracker.entries)
+    shown = capsys.readouterr().out
+    assert "Step 2" in shown
+    assert "cut_replies" in shown
+
+
 def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     calls = []
 
@@ -354,6 +473,9 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"max_steps": 7}, "max_steps=7 is not valid: it must be left out: rollouts=1 makes it 2"),
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"keep_variance_share": 0.5}, "group_size=1"),
+        ({"max_failed": 1.5}, "max_failed=1.5"),
+        ({"kl_loss_estimator": "k1"}, "kl_loss_estimator='k1'"),
+        ({"prompt_pool": ["terse"]}, "env_options names a prompt_pack"),
         ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},
          "observations are in no turn"),
     ],

@@ -38,6 +38,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         group_size: episodes of the same level next to each other, for GRPO and RLOO.
         num_levels: size of the pool of training levels, seeds 0 to num_levels - 1; 0 never repeats one, and gives each
             `seed` levels of its own.
+        prompt_pool: prompt packs, of which each level is played with one that is drawn, so that training doesn't cling
+            to one wording (V-Triune, appendix B). Evaluations have the first. Empty for the one of `env_options`.
         window: turns of history in a prompt, each turn a sequence of its own; None trains on whole episodes.
         max_length: tokens in a sequence.
         max_turns: cuts episodes after so many turns; None leaves that to the environment.
@@ -54,8 +56,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
         whiten: whether advantages are brought to mean 0 and variance 1 over a rollout.
         kl_coef: β of the KL penalty in the reward.
-        kl_loss_coef: weight of the KL estimate (k3) in the loss.
+        kl_loss_coef: weight of the KL in the loss.
         kl_estimator: of the penalty in the reward: from the sampled token (k1, k3) or the whole vocabulary (exact).
+        kl_loss_estimator: of the KL in the loss. k1 is none of them: its gradient is 0 on average.
         critic_learning_rate: 5 to 10 times the policy's (paper 002).
         critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (paper 003).
         value_clip: how far a value may move from its old self before its loss stops falling; None doesn't limit it.
@@ -67,6 +70,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         epochs_per_rollout: passes over the episodes of a rollout.
         minibatches: updates in each pass.
         sequences_per_forward: sequences that go through the model at once; changes memory only.
+        max_failed: share of a rollout's episodes that may fail, for want of an environment or a judge, before training
+            stops. What is left of a rollout may be the easy part.
         keep_variance_share: share of the groups, those whose returns vary most, that is trained on.
         freeze_vision: whether the vision towers stay as they are.
         shared_backbone: whether the critic is a value head on the policy's own backbone.
@@ -84,6 +89,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     episodes_per_rollout: int = 128
     group_size: int = 1
     num_levels: int = 0
+    prompt_pool: list[str] = field(default_factory=list)
     window: int | None = None
     max_length: int = 4096
     max_turns: int | None = None
@@ -102,6 +108,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     kl_coef: float = 0.001
     kl_loss_coef: float = 0.0
     kl_estimator: Literal["k1", "k3", "exact"] = "k1"
+    kl_loss_estimator: Literal["k3", "exact"] = "k3"
     learning_rate: float = 1e-6
     critic_learning_rate: float = 1e-5
     critic_warmup_rollouts: int = 0
@@ -115,6 +122,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     epochs_per_rollout: int = 1
     minibatches: int = 4
     sequences_per_forward: int = 8
+    max_failed: float = 0.5
     keep_variance_share: float = 1.0
     freeze_vision: bool = False
     shared_backbone: bool = False
@@ -151,10 +159,15 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.episodes_per_rollout >= self.minibatches, "minibatches",
                       f"at most episodes_per_rollout={self.episodes_per_rollout}")  # fmt: skip
         self._require(0 < self.keep_variance_share <= 1, "keep_variance_share", "above 0 and at most 1")
+        self._require(0 <= self.max_failed <= 1, "max_failed", "a share, from 0 to 1")
+        self._require(self.kl_estimator in ("k1", "k3", "exact"), "kl_estimator", "k1, k3 or exact")
+        self._require(self.kl_loss_estimator in ("k3", "exact"), "kl_loss_estimator", "k3 or exact")
         self._require(self.advantage not in WITHOUT_CRITIC or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip
+        self._require(not (self.prompt_pool and "prompt_pack" in self.env_options), "prompt_pool",
+                      "empty where env_options names a prompt_pack")  # fmt: skip
         if not self.advantage_settings.get("mask_observations", True):
             for name in ("ratio_level", "loss_level"):
                 self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")

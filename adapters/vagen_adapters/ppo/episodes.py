@@ -26,12 +26,14 @@ class Level:
         split: `train`, `val` or `test`.
         group: of the episodes that it is compared with.
         draw: tells apart episodes of one level, whose replies would otherwise be drawn alike.
+        prompts: which of the rollout's prompts it is played with, if it has several.
     """
 
     seed: int
     split: str = "train"
     group: int = 0
     draw: int = 0
+    prompts: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,16 @@ class PlayedTurn:
     def reward(self) -> float:
         """The sum of the terms."""
         return math.fsum(term.value for term in self.rewards)
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply was stopped by its limit of tokens, before it ended by itself."""
+        return self.reply.ids[-1] != self.shown.next_ids[0]
+
+    @property
+    def source(self) -> str:
+        """Where the level comes from: the data source that the turn's metrics name, else the environment's id."""
+        return str(self.turn.metrics.get("data_source", self.turn.env_id))
 
 
 @dataclass(eq=False)

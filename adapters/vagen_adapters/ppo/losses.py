@@ -54,6 +54,13 @@ def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: floa
     return torch.maximum(errors, (near - returns).square())
 
 
+def value_weights(value_mask: Tensor, turn_ids: Tensor, first_token: float) -> Tensor:
+    """(B, L + 1) 1 where the critic has a target, but `first_token` before the first token of a turn (paper 003)."""
+    latest = torch.nn.functional.pad(turn_ids.cummax(1).values, (1, 0), value=NOT_SAMPLED)
+    first = torch.nn.functional.pad(turn_ids > latest[:, :-1], (0, 1))
+    return torch.where(first, first_token, 1.0) * value_mask
+
+
 def kl_estimates(logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]) -> Tensor:
     """(B, L) KL[π‖π_ref] from the sampled tokens alone (Schulman, "Approximating KL Divergence").
 

@@ -1,10 +1,12 @@
-"""What is logged of a rollout: pure functions from episodes and scores to named numbers."""
+"""What is logged of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -13,6 +15,7 @@ from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_rewards.verifiers.metrics import is_reflective
 
 
 def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[str, float]:
@@ -22,10 +25,6 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
-    terms: dict[str, float] = defaultdict(float)
-    for turn in turns:
-        for term in turn.rewards:
-            terms[f"reward/{term.name}"] += term.value / len(sound)
     return {
         **counts,
         "rollout/success": mean([float(each.success) for each in sound]),
@@ -33,9 +32,11 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
         "rollout/turns": len(turns) / len(sound),
         "rollout/truncated": mean([float(each.truncated) for each in sound]),
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
+        "rollout/cut_replies": mean([float(turn.cut) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
-        **terms,
+        **_reward_terms(sound),
         **_of_turns(sound),
+        **_of_sources(sound),
     }
 
 
@@ -48,6 +49,49 @@ def _of_turns(episodes: Sequence[Episode]) -> dict[str, float]:
         found[f"turn/reply_tokens/{number}"] = mean([float(len(turn.reply.ids)) for turn in turns])
         found[f"turn/share/{number}"] = len(turns) / len(episodes)
     return found
+
+
+def _of_sources(episodes: Sequence[Episode]) -> dict[str, float]:
+    """`source/…/name`: each source of levels on its own (V-Triune, section 3.3).
+
+    Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
+    `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and `metric/…`, the environment's own.
+    """
+    by_source: dict[str, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        by_source[episode.turns[0].source].append(episode)
+    return {
+        f"source/{source}/{name}": entry
+        for source, batch in sorted(by_source.items())
+        for name, entry in _of_source(batch).items()
+    }
+
+
+def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
+    parts: dict[str, list[float]] = defaultdict(list)
+    for turn in (turn for episode in episodes for turn in episode.turns):
+        parts["reply_tokens"].append(float(len(turn.reply.ids)))
+        parts["cut_replies"].append(float(turn.cut))
+        parts["reflection/ratio"].append(float(is_reflective(turn.turn.reply)))
+        if is_reflective(turn.turn.reply):
+            parts["reflection/success"].append(float(turn.turn.success))
+        for name, entry in turn.turn.metrics.items():
+            if name != "success" and not isinstance(entry, str):
+                parts[f"metric/{name}"].append(float(entry))
+    return {
+        "episodes": float(len(episodes)),
+        "success": mean([float(each.success) for each in episodes]),
+        "return": mean([each.rewards for each in episodes]),
+        **_reward_terms(episodes),
+        **{name: mean(entries) for name, entries in parts.items()},
+    }
+
+
+def _reward_terms(episodes: Sequence[Episode]) -> dict[str, float]:
+    sums: dict[str, float] = defaultdict(float)
+    for term in (term for episode in episodes for turn in episode.turns for term in turn.rewards):
+        sums[f"reward/{term.name}"] += term.value
+    return {name: whole / len(episodes) for name, whole in sums.items()}
 
 
 def print_samples(
@@ -113,3 +157,33 @@ def of_scores(
 def mean(numbers: Sequence[float]) -> float:
     """The mean, NaN of nothing."""
     return math.fsum(numbers) / len(numbers) if numbers else math.nan
+
+
+class Clock:
+    """What a rollout and its updates spend their time on, in this process."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._spent: dict[str, float] = defaultdict(float)
+
+    def add(self, name: str, seconds: float) -> None:
+        self._spent[name] += seconds
+
+    def spent(self, name: str) -> float:
+        return self._spent[name]
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.add(name, time.perf_counter() - started)
+
+    def shares(self, tokens: int) -> dict[str, float]:
+        """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that makes a second."""
+        whole = time.perf_counter() - self._started
+        return {
+            "time/whole": whole,
+            "tokens_per_second": tokens / whole,
+            **{f"time/{name}": seconds for name, seconds in self._spent.items()},
+            **{f"share/{name}": seconds / whole for name, seconds in self._spent.items()},
+        }

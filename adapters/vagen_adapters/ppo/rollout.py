@@ -17,6 +17,7 @@ from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_envs import RewardTerm, Turn
+from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
 
 Score = Callable[[Turn], Sequence[RewardTerm]]
@@ -49,6 +50,7 @@ class Rollout:
             turn after which this still holds, and counts as truncated.
         max_turns: cuts episodes after so many turns (`e_len` of paper 003); None leaves that to the environment.
         score: further reward terms.
+        prompts: the texts of the environments of which a level names one; none leaves them theirs.
         threads: turns that are stepped and scored at the same time, for environments and judges that wait for a
             simulator or a server. 1 steps one after the other in the calling thread.
 
@@ -68,6 +70,7 @@ class Rollout:
         max_length: int = 4096,
         max_turns: int | None = None,
         score: Score | None = None,
+        prompts: Sequence[Prompts] = (),
         threads: int = 1,
     ) -> None:
         if not envs:
@@ -81,6 +84,7 @@ class Rollout:
         self.envs = list(envs)
         self.codec, self.sampler, self.sampling = codec, sampler, sampling
         self.window, self.max_length, self.max_turns, self.score = window, max_length, max_turns, score
+        self.prompts = prompts
         self._pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.times: dict[str, float] = {}
 
@@ -146,6 +150,8 @@ class Rollout:
     def _begin(self, env: gym.Env[Any, Any], episode: Episode) -> bool:
         """Reset to the episode's level. False if it can't be played."""
         started = time.perf_counter()
+        if self.prompts:
+            env.unwrapped.prompts = self.prompts[episode.level.prompts]  # type: ignore[attr-defined]
         try:
             observation, _ = env.reset(seed=episode.level.seed, options={"split": episode.level.split})
             episode.last_shown = self._show(env, observation)
@@ -161,6 +167,9 @@ class Rollout:
         """Take a step into its episode. True if the episode is over."""
         if step is None:
             episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
+            return True
+        if not all(map(math.isfinite, reply.logprobs)):
+            episode.failure = f"the sampler gave a log-probability that is no number in turn {len(episode.turns)}"
             return True
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker

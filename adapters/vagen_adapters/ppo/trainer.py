@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_envs.seeding import HashStream
 
 COMPLETE = "complete"
 """The file that a checkpoint holds once all of it is written."""
@@ -92,13 +92,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.codec = Codec.from_pretrained(model)
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
-        actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone)
-        if args.lora:
-            actor_critic.add_adapters(args.lora)
-        if args.freeze_vision:
-            actor_critic.freeze_vision()
-        if args.kl_coef or args.kl_loss_coef:
-            actor_critic.add_reference()
+        with _whole_weights(args):
+            # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
+            dtype = "auto" if args.lora else torch.float32
+            actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone, dtype=dtype)
+            if args.lora:
+                actor_critic.add_adapters(args.lora)
+            if args.freeze_vision:
+                actor_critic.freeze_vision()
+            if args.kl_coef or args.kl_loss_coef:
+                actor_critic.add_reference()
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -117,11 +120,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             max_length=args.max_length,
             max_turns=args.max_turns,
             score=score,
+            prompts=[
+                gym.make(args.env_id, **args.env_options, prompt_pack=pack).unwrapped.prompts  # type: ignore[attr-defined]
+                for pack in args.prompt_pool
+            ],
             threads=args.env_threads,
         )
         self._scored: ScoredRollout | None = None
         self._metrics: dict[str, list[float]] = defaultdict(list)
-        self._clock = _Clock()
+        self._clock = metrics.Clock()
 
     def _check_processes(self, make_sampler: MakeSampler | None) -> None:
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
@@ -165,16 +172,27 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _collect(self, model: Any, number: int) -> ScoredRollout | None:
         """Play, score and estimate: everything that is constant during the updates of a rollout."""
-        self._clock = _Clock()
+        self._clock = metrics.Clock()
         episodes = self._play(self._levels(number), self._seed(number, 0))
         kept = keep_by_variance([each for each in episodes if each.failure is None], self.args.keep_variance_share)
         self._record(metrics.of_episodes(episodes, kept))
+        self._check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(self._clock.spent("generation"), 1e-9)})
         if not kept:
             return None
         with self._clock("score"):
             return self._score(model, kept)
+
+    def _check_failures(self, episodes: Sequence[Episode], number: int) -> None:
+        reasons = Counter(each.failure for each in episodes if each.failure is not None)
+        if reasons.total() > self.args.max_failed * len(episodes):
+            reason, times = reasons.most_common(1)[0]
+            raise TrainingDataError(
+                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed, more than "
+                f"max_failed={self.args.max_failed:g} allows; {times} of them with: {reason}. "
+                "Mend that and resume from the last checkpoint, or raise max_failed"
+            )
 
     def _play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
         """The episodes of all levels in their order, of which each process plays its share."""
@@ -196,9 +214,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         pool, size = self.args.num_levels, self.args.group_size
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
         seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
+        packs = max(1, len(self.args.prompt_pool))
+        prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
         return [
-            Level(seed, "train", group, draw=each * size + member)
-            for group, (each, seed) in enumerate(zip(numbers, seeds, strict=True))
+            Level(seed, "train", group, each * size + member, prompt)
+            for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
             for member in range(size)
         ]
 
@@ -296,7 +316,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rows = _shortest_first(scored.sequences, self._minibatch(len(scored.sequences), number, update))
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
         weights = losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level)
-        value_weights = self._value_weights(scored.turn_ids[rows], value_mask)
+        value_weights = losses.value_weights(value_mask, scored.turn_ids[rows], self.args.first_token_value_weight)
         weights = weights / weights.sum().clamp(min=1)
         value_weights = value_weights / value_weights.sum().clamp(min=1)
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
@@ -333,14 +353,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         warming_up = number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC
         inputs = self._inputs(scored.sequences, rows)
         want = [] if warming_up else ["logprobs", "entropies"]
-        found = self._forward(
-            model, inputs, want if args.advantage in WITHOUT_CRITIC else [*want, "values"], detach_backbone=warming_up
-        )
+        if args.kl_loss_coef and args.kl_loss_estimator == "exact" and not warming_up:
+            want.append("kl")
+        if args.advantage not in WITHOUT_CRITIC:
+            want.append("values")
+        found = self._forward(model, inputs, want, detach_backbone=warming_up)
         width = inputs["input_ids"].shape[1]
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not warming_up:
-            loss, terms = self._policy_loss(scored, rows, weights[:, :width], found["logprobs"], found["entropies"])
+            loss, terms = self._policy_loss(scored, rows, weights[:, :width], found)
         if "values" in found:
             errors = losses.value_losses(
                 found["values"],
@@ -353,9 +375,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return loss, {name: entry.detach() for name, entry in terms.items()}
 
     def _policy_loss(
-        self, scored: ScoredRollout, rows: Tensor, weights: Tensor, logprobs: Tensor, entropies: Tensor
+        self, scored: ScoredRollout, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        args, width = self.args, logprobs.shape[1]
+        args, logprobs, width = self.args, found["logprobs"], weights.shape[1]
         turn_ids = scored.turn_ids[rows, :width]
         sampled = scored.advantages.mask[rows, :width]
         old = scored.old_logprobs[rows, :width]
@@ -365,13 +387,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
         terms = {
             "policy/loss": (policy * weights).sum(),
-            "policy/entropy": (entropies * weights).sum(),
+            "policy/entropy": (found["entropies"] * weights).sum(),
             "policy/clip_fraction": (clipped * weights).sum(),
             "policy/kl_to_old": (torch.where(sampled, old - logprobs, 0) * weights).sum(),
         }
         loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
         if args.kl_loss_coef and scored.reference_logprobs is not None:
-            kl = losses.kl_estimates(logprobs, scored.reference_logprobs[rows, :width], "k3")
+            kl = found.get("kl")
+            if kl is None:
+                kl = losses.kl_estimates(logprobs, scored.reference_logprobs[rows, :width], "k3")
             terms["policy/kl_loss"] = (torch.where(sampled, kl, 0) * weights).sum()
             loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
         return loss, terms
@@ -381,12 +405,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     @property
     def _masks_observations(self) -> bool:
         return bool(self.args.advantage_settings.get("mask_observations", True))
-
-    def _value_weights(self, turn_ids: Tensor, value_mask: Tensor) -> Tensor:
-        """(B, L + 1) 1 where the critic has a target, and the first token's own weight at the start of a turn."""
-        before = torch.nn.functional.pad(turn_ids[:, :-1], (1, 0), value=NOT_SAMPLED)
-        first = torch.nn.functional.pad((turn_ids != NOT_SAMPLED) & (turn_ids != before), (0, 1))
-        return torch.where(first, self.args.first_token_value_weight, 1.0) * value_mask
 
     def _forward(
         self, model: Any, inputs: dict[str, Tensor], want: Sequence[str], detach_backbone: bool = False
@@ -441,8 +459,22 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         if not self.is_deepspeed_enabled:
-            self._record({"critic/grad_norm": float(clip(self.model.trainable(critic=True), most))})
+            of_critic = clip(self.model.trainable(critic=True), most)
+            self._check_gradient(of_critic)
+            self._record({"critic/grad_norm": float(of_critic)})
         return clip(self.model.trainable(critic=False), most)
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        norm = super()._get_grad_norm(model, grad_norm)
+        self._check_gradient(norm)
+        return norm
+
+    def _check_gradient(self, norm: Any) -> None:
+        if self.accelerator.scaler is None and not math.isfinite(float(norm)):  # a scaler of float16 skips such updates
+            raise TrainingDataError(
+                f"the norm of update {self.state.global_step}'s gradients is {float(norm)}, so that it would break the "
+                "weights; go back to a checkpoint and lower learning_rate or max_grad_norm"
+            )
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means since the last log."""
@@ -486,12 +518,31 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if self.is_fsdp_enabled:
-            raise TrainingConfigError("a run with FSDP can't be resumed yet; train on from the checkpoint as a model")
+        if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+            return
         self.model.load_trained(resume_from_checkpoint)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
+
+
+@contextlib.contextmanager
+def _whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
+    """Models are read whole in each process, and DeepSpeed spreads them later.
+
+    Under ZeRO 3 transformers would spread them while it reads, whatever `zero3_init_flag` says, and the copy that
+    becomes the reference would be of nothing.
+    """
+    plugin = getattr(args, "deepspeed_plugin", None)
+    if plugin is None:
+        yield
+        return
+    from transformers.integrations.deepspeed import set_hf_deepspeed_config, unset_hf_deepspeed_config
+
+    unset_hf_deepspeed_config()
+    yield
+    set_hf_deepspeed_config(plugin.dschf)
 
 
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
@@ -508,33 +559,3 @@ def last_checkpoint(output_dir: str | Path) -> Path | None:
     """The newest checkpoint that was written to its end: a process may have been killed while it wrote one."""
     complete = [marker.parent for marker in Path(output_dir).glob(f"{PREFIX_CHECKPOINT_DIR}-*/{COMPLETE}")]
     return max(complete, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
-
-
-class _Clock:
-    """What a rollout and its updates spend their time on, in this process."""
-
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._spent: dict[str, float] = defaultdict(float)
-
-    def add(self, name: str, seconds: float) -> None:
-        self._spent[name] += seconds
-
-    def spent(self, name: str) -> float:
-        return self._spent[name]
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.add(name, time.perf_counter() - started)
-
-    def shares(self, tokens: int) -> dict[str, float]:
-        """`time/…` in seconds, `share/…` of the whole, and how many of the trained `tokens` that makes a second."""
-        whole = time.perf_counter() - self._started
-        return {
-            "time/whole": whole,
-            "tokens_per_second": tokens / whole,
-            **{f"time/{name}": seconds for name, seconds in self._spent.items()},
-            **{f"share/{name}": seconds / whole for name, seconds in self._spent.items()},
-        }
