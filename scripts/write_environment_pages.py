@@ -58,10 +58,10 @@ def environment_page(package: Any, name: str, env_id: str, options: dict[str, An
         f"# {env_id}\n",
         inspect.getdoc(type(env)) or "",
         f"\nIds: {', '.join(f'`{each}`' for each in ids)}.\n",
-        pictures(env, name),
+        first_pictures(env, name),
         "## An episode\n\nWhat an agent is told first, and what the oracle makes of the first test level.\n",
         '??? note "System prompt"\n' + indented(fenced(env.system_prompt)) + "\n",
-        episode(env),
+        episode(env, name),
         "## Options\n\n" + options_table(package, config_class, own),
         "\nOther defaults than [those of every environment](options.md):\n\n" if changed else "",
         options_table(package, config_class, changed, defaults_only=True) if changed else "",
@@ -72,12 +72,13 @@ def environment_page(package: Any, name: str, env_id: str, options: dict[str, An
     return "\n".join(part for part in parts if part)
 
 
-def pictures(env: VagenEnv, name: str) -> str:
-    """The first pictures of some test levels, side by side."""
-    images = []
-    for seed in SEEDS:
-        observation, _ = env.reset(seed=seed)
-        images.append(Image.fromarray(observation["image"]))
+def first_pictures(env: VagenEnv, name: str) -> str:
+    shown = [env.reset(seed=seed)[0]["image"] for seed in SEEDS]
+    return side_by_side(shown, name, "First pictures of test levels 0, 1 and 2")
+
+
+def side_by_side(pictures: list[Any], name: str, said: str) -> str:
+    images = [Image.fromarray(each) for each in pictures]
     gap, height = 8, max(image.height for image in images)
     sheet = Image.new("RGB", (sum(image.width + gap for image in images) - gap, height), "white")
     left = 0
@@ -86,27 +87,27 @@ def pictures(env: VagenEnv, name: str) -> str:
         left += image.width + gap
     with mkdocs_gen_files.open(f"environments/{name}.png", "wb") as file:
         sheet.save(file, "PNG")
-    return f"![First pictures of test levels 0, 1 and 2]({name}.png)\n"
+    return f"![{said}]({name}.png)\n"
 
 
-def episode(env: VagenEnv) -> str:
+def episode(env: VagenEnv, name: str) -> str:
     observation, info = env.reset(seed=0)
-    lines = [f"**First observation**\n\n{fenced(observation['text'])}", "**The truth**, in each representation\n"]
-    lines.extend(
+    parts = [f"**First observation**\n\n{fenced(observation['text'])}", "**The truth**, in each representation\n"]
+    parts.extend(
         f'=== "{representation}"\n' + indented(fenced(info["state"].describe(representation)))
         for representation in env.config.representations
     )
-    rows = ["| turn | reply | executed | rewards | ends |", "|---|---|---|---|---|"]
-    over, number = False, 0
+    shown, over = [observation["image"]], False
     while not over:
-        _, _, terminated, truncated, info = env.step(env.oracle_reply())
-        over, number, turn = terminated or truncated, number + 1, info["turn"]
-        rewards = "<br>".join(f"{term.name} {term.value:+.4g}" for term in turn.rewards)
-        executed = "<br>".join(cell(each.text, 60) for each in turn.executed)
-        ends = "terminated" if terminated else "truncated" if truncated else ""
-        rows.append(f"| {number} | {cell(turn.reply, 400)} | {executed} | {rewards} | {ends} |")
-    metrics = ", ".join(f"`{each}`" for each in turn.metrics)
-    return "\n\n".join([*lines, "**Turns**\n", "\n".join(rows), f"Metrics of a turn: {metrics}.\n"])
+        observation, _, terminated, truncated, info = env.step(env.oracle_reply())
+        over, turn = terminated or truncated, info["turn"]
+        shown.append(observation["image"])
+        rewards = ", ".join(f"`{term.name}` {term.value:+.4g}" for term in turn.rewards)
+        end = "; the episode is over" if over else ""
+        parts.append(f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nIt earned {rewards}{end}.\n")
+    parts.append(side_by_side(shown, f"{name}_episode", "What was seen in this episode"))
+    parts.append(f"Metrics of a turn: {', '.join(f'`{each}`' for each in turn.metrics)}.\n")
+    return "\n\n".join(parts)
 
 
 def options_table(package: Any, config_class: type[EnvConfig], names: list[str], *, defaults_only: bool = False) -> str:
@@ -161,13 +162,6 @@ def type_name(kind: Any) -> str:
 
 def code(text: str) -> str:
     return f"`{text}`".replace("|", "\\|")
-
-
-def cell(text: str, limit: int) -> str:
-    short = text if len(text) <= limit else text[:limit] + " …"
-    for old, new in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("\n", "<br>")):
-        short = short.replace(old, new)
-    return short
 
 
 def fenced(text: str) -> str:

@@ -52,7 +52,15 @@ def test_links_to_files_lead_somewhere():
     missing = []
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            generated = target.startswith("environments/") or page.parent.name == "environments"
+            generated = "environments/" in target or page.parent.name == "environments"
             if not generated and not (page.parent / target).exists():
                 missing.append(f"{page.name}: {target}")
     assert missing == []
+
+
+def test_the_version_is_the_changelogs_first():
+    import vagen_envs
+
+    version = vagen_envs.__version__
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == version

@@ -6,8 +6,9 @@ checks the format, so that these cannot disagree. Formats: VAGEN (paper), sectio
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -76,7 +77,7 @@ class Grammar:
     reasoning: Reasoning = "optional"
     parsing: Parsing = "lenient"
     native_thinking: NativeThinking = "reject"
-    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False)
+    _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False)
     _leaves: dict[str, str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -92,8 +93,8 @@ class Grammar:
         object.__setattr__(self, "_leaves", {**{tag: name for name, tag in tag_of.items()}, "answer": "answer"})
         full = self._tags(fields)
         without = self._tags(tuple(name for name in fields if name != "reasoning"))
-        sequences = (full, without) if self.reasoning == "optional" and full != without else (full,)
-        object.__setattr__(self, "_sequences", sequences)
+        sequences = (full, without) if self.reasoning == "optional" else (full,)
+        object.__setattr__(self, "_places", {tags: self._places_in(tags) for tags in sequences})
 
     def _tags(self, fields: Sequence[str]) -> tuple[str, ...]:
         """The well-formed sequence of tags for these fields, such as `("<think>", "</think>", …)`."""
@@ -108,6 +109,11 @@ class Grammar:
         inner = [tag for name in fields if name != "think" for tag in pair(name)]
         think = ["<think>", *inner, "</think>"] if fields else []
         return (*think, "<answer>", "</answer>")
+
+    def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
+        """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …, text."""
+        neighbours = enumerate(itertools.pairwise(tags), start=1)
+        return {2 * i: self._leaves[tag[1:-1]] for i, (tag, following) in neighbours if following == f"</{tag[1:]}"}
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -132,62 +138,51 @@ class Grammar:
             think = " ".join(part for part in (observation, reasoning) if part)
         said = {"observation": observation, "reasoning": reasoning, "prediction": prediction, "think": think}
         said["answer"] = self.separator.join(actions)
-        return self._fill(lambda tag: said[self._leaves[tag]])
+        return self._fill(said.__getitem__)
 
     def _fill(self, text_of: Callable[[str], str]) -> str:
-        """The full sequence of tags with text in each that closes right after it opens."""
-        tags = self._sequences[0]
-        return "".join(
-            tag + text_of(tag[1:-1]) if following == f"</{tag[1:]}" else tag
-            for tag, following in zip(tags, (*tags[1:], ""), strict=True)
-        )
+        """The full sequence of tags with the text of each field."""
+        tags, places = next(iter(self._places.items()))
+        return "".join((text_of(places[2 * i]) if 2 * i in places else "") + tag for i, tag in enumerate(tags))
 
     # -- reading ---------------------------------------------------------------------------------
 
     def parse(self, text: str) -> ParsedTurn:
         """Read a reply. Never raises on a string; takes time linear in its length."""
-        pieces = _ANY_TAG.split(text)  # text, tag, text, tag, …, text
-        tags = tuple(pieces[1::2])
-        if tags in self._sequences:
-            parsed = self._read_exact(text, pieces, tags)
+        pieces = _ANY_TAG.split(text)
+        places = self._places.get(tuple(pieces[1::2]))
+        if places is not None:
+            parsed = self._read_exact(text, pieces, places)
             if parsed is not None:
                 return parsed
         return self._read_any(text)
 
-    def _read_exact(self, text: str, pieces: list[str], tags: tuple[str, ...]) -> ParsedTurn | None:
+    def _read_exact(self, text: str, pieces: list[str], places: dict[int, str]) -> ParsedTurn | None:
         """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are amiss."""
         said: dict[str, str] = {}
-        answer = (0, 0)
-        position = 0
+        start = end = 0
         for i in range(0, len(pieces), 2):
-            piece = pieces[i]
-            position += len(piece)
-            if (
-                0 < i < len(pieces) - 1
-                and (leaf := self._leaves.get(pieces[i - 1][1:-1]))
-                and (pieces[i + 1][2:-1] == pieces[i - 1][1:-1])
-            ):
-                said[leaf] = piece = piece.strip()
-                if leaf == "answer":
-                    answer = (position - len(pieces[i]), position)
-                elif not piece:
+            name, piece = places.get(i), pieces[i].strip()
+            if name is None:
+                if piece:
                     return None
-            elif piece and not piece.isspace():
+                continue
+            said[name] = piece
+            if name == "answer":
+                start = sum(map(len, pieces[:i]))
+                end = start + len(pieces[i])
+            elif not piece:
                 return None
-            position += len(pieces[i + 1]) if i + 1 < len(pieces) else 0
         problems: list[Problem] = []
-        actions = self._read_actions(text, *answer, problems)
-        get = said.get
-        return ParsedTurn(
-            get("observation"), get("reasoning"), get("prediction"), get("think"), said["answer"], None,
-            actions, True, tuple(problems),
-        )  # fmt: skip
+        actions = self._read_actions(text, start, end, problems)
+        return _turn(said, None, actions, True, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
         tags = find_tags(text)
+        sequences = tuple(self._places)
         problems: list[Problem] = []
-        begin = native_thinking_end(text, tags, think_first=self._sequences[0][0] == "<think>")
+        begin = native_thinking_end(text, tags, think_first=sequences[0][0] == "<think>")
         native = None
         if begin:
             native = without_tags(text[:begin]).strip()
@@ -197,7 +192,7 @@ class Grammar:
                 problems.append(Problem("native_thinking", message, 0, begin))
         if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
-        problems += format_problems(text, tags, begin, self._sequences, self.template())
+        problems += format_problems(text, tags, begin, sequences, self.template())
         well_formed = not problems
         answer = answer_span(tags)
         actions: tuple[Action, ...] = ()
@@ -208,18 +203,9 @@ class Grammar:
             problems.append(Problem("withheld", "nothing was executed because the format is broken", *answer))
         else:
             actions = self._read_actions(text, *answer, problems)
-        said = {name: field_text(text, tags, tag) for tag, name in self._leaves.items() if tag != "answer"}
-        return ParsedTurn(
-            said.get("observation"),
-            said.get("reasoning"),
-            said.get("prediction"),
-            said.get("think"),
-            None if answer is None else text[answer[0] : answer[1]].strip(),
-            native,
-            actions,
-            well_formed,
-            tuple(problems),
-        )
+        said = {name: field_text(text, tags, tag) for tag, name in self._leaves.items()}
+        said["answer"] = None if answer is None else text[answer[0] : answer[1]].strip()
+        return _turn(said, native, actions, well_formed, problems)
 
     def _read_actions(self, text: str, start: int, end: int, problems: list[Problem]) -> tuple[Action, ...]:
         actions: list[Action] = []
@@ -249,3 +235,17 @@ class Grammar:
             if piece:
                 yield piece, left, right
             left = right + len(self.separator)
+
+
+def _turn(
+    said: Mapping[str, str | None],
+    native_thinking: str | None,
+    actions: tuple[Action, ...],
+    well_formed: bool,
+    problems: Sequence[Problem],
+) -> ParsedTurn:
+    get = said.get
+    return ParsedTurn(
+        get("observation"), get("reasoning"), get("prediction"), get("think"), get("answer"), native_thinking,
+        actions, well_formed, tuple(problems),
+    )  # fmt: skip

@@ -128,9 +128,7 @@ async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: floa
     scores = iter(await judge.score_many([statement for each in made for statement in each]))
     scored = [TurnScores(**{statement.part: next(scores) for statement in each}) for each in made]
     tally = Tally(max_unscored)
-    for each in scored:
-        for _, score in each.by_part():
-            tally.add(score)
+    tally.add_all(score for each in scored for _, score in each.by_part())
     tally.check()
     return scored
 

@@ -11,6 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from vagen_envs.core import RewardTerm, Turn
 from vagen_envs.errors import ConfigError
 from vagen_rewards.hacking import RepetitionPenalty
+from vagen_rewards.rules import RuleJudge
 from vagen_rewards.scores import Judge, Tally, TurnScores, score_turn
 
 
@@ -50,11 +51,7 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         gym.Wrapper.__init__(self, env)
         if not 0.0 <= max_unscored <= 1.0:
             raise ConfigError(f"max_unscored {max_unscored} is a share; give a number from 0 to 1")
-        if judge is None:
-            from vagen_rewards.rules import RuleJudge
-
-            judge = RuleJudge()
-        self.judge = judge
+        self.judge = RuleJudge() if judge is None else judge
         self.betas = {"grounding": float(beta_grounding), "world_modeling": float(beta_world_modeling)}
         self.penalty = penalty
         self.tally = Tally(max_unscored, at_least=20)
@@ -64,8 +61,7 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         observation, _, terminated, truncated, info = self.env.step(action)
         turn: Turn = info["turn"]
         scores = score_turn(turn, self.judge)
-        for _, score in scores.by_part():
-            self.tally.add(score)
+        self.tally.add_all(score for _, score in scores.by_part())
         self.tally.check()
         turn = with_scores(turn, scores, self.betas, self.penalty)
         info = {**info, "turn": turn, "scores": scores}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_envs.errors import did_you_mean
 
 SMALLEST = 320

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.protocol import differences
-from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.stats import bootstrap, mcnemar, mean
 from vagen_envs.errors import did_you_mean
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.summary import OWN_METRICS
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.core import IMAGE_PLACEHOLDER, Turn

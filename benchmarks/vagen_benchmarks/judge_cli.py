@@ -12,15 +12,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import Episode, RunFolder, RunWriter
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.scoring import make_judge
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import Judge, RuleJudge, TurnScores, score_turns
+from vagen_rewards import RuleJudge, TurnScores, score_turns
 from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_set
 from vagen_rewards.calibration.report import Counts
-from vagen_rewards.clip import ClipJudge
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.wrapper import with_scores
@@ -37,27 +38,6 @@ MaxDollars = Annotated[float | None, typer.Option(help="an LLM judge stops askin
 Prices = Annotated[
     tuple[float, float], typer.Option("--price", help="dollars per million prompt and completion tokens")
 ]
-
-
-def make_judge(
-    name: str, cache: Path | None = None, max_dollars: float | None = None, price: tuple[float, float] = (0.0, 0.0)
-) -> Judge:
-    """The judge of this name. Raises BenchError for an unknown one."""
-    kind, _, model = name.partition(":")
-    if name == "rule":
-        return RuleJudge()
-    if name == "rule-direct":
-        return RuleJudge("direct")
-    if kind in ("llm", "llm-structured") and model:
-        from vagen_rewards.llm import LLMJudge, Price
-
-        if max_dollars is not None and not any(price):
-            raise BenchError("--max-dollars needs the model's --price, in dollars per million tokens")
-        mode = "direct" if kind == "llm" else "structured"
-        return LLMJudge(model, mode, cache=cache, price=Price(*price), max_dollars=max_dollars)  # type: ignore[arg-type]
-    if kind == "clip":
-        return ClipJudge(model or None)
-    raise BenchError(f"unknown judge {name!r}; use rule, rule-direct, llm:MODEL, llm-structured:MODEL or clip:FOLDER")
 
 
 @app.command("calibrate")

@@ -48,6 +48,10 @@ class Model:
 
     Attributes:
         name: what results call it: its name in the registry, or `provider:id`.
+        id: what its provider calls it.
+        max_tokens: of a reply, where nothing else is asked for.
+        temperature: where nothing else is asked for; `False` for a model that takes none.
+        extra: further fields of a request.
         price: US dollars per million tokens of input and of output, as of `price_date`; `None` if unknown.
     """
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.plans import Plan, plan_table
-from vagen_benchmarks.run_folder import Episode
 from vagen_benchmarks.summary import Summary
 
 out = Console(width=None if sys.stdout.isatty() else 180)  # a file or a pipe has no width; 80 breaks the table

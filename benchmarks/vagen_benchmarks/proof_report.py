@@ -46,10 +46,15 @@ def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
                 scores = [each[how][part] for each in own if part in each[how]]
                 if scores:
                     row[how][part] = statistics.fmean(scores)
+        blind = [each["other_pictures"] for each in own if "other_pictures" in each]
+        if blind:
+            row["sampled"]["other_pictures"] = statistics.fmean(each["success"] for each in blind)
         row["seconds"] = statistics.fmean(each["seconds"] for each in own)
         rows.append(row)
     before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
+    if "other_pictures" in start:
+        before["sampled"]["other_pictures"] = start["other_pictures"]["success"]
     rows.sort(key=lambda row: -row["sampled"]["success"])
     return {"before": before, "rows": rows}
 
@@ -65,7 +70,7 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
 
 def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
-    parts = [part for part in ("grounding", "world_modeling") if part in summary["before"]["sampled"]]
+    parts = [part for part in ("grounding", "world_modeling", "other_pictures") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
     head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]

@@ -8,7 +8,8 @@ A proof file (TOML; those of this package are in `proofs/`):
     [options]                   of the environment
     [start]                     of the imitation: see `Start`
     [settings]                  of the trainer, over those of every tiny recipe
-    [evaluation]                split, episodes: the levels held out
+    [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
+                                with the pictures of other levels, to see what sight is worth
 
 Every training writes one file of results when it ends, so that a proof that stopped goes on where it was, and
 several processes may share the work.
@@ -39,6 +40,8 @@ FIRST_RETURN = 2_000_000
 """The first seed of the play that the critic learns from."""
 FIRST_BRIEF = 3_000_000
 """The first seed of the play without words, where there was some with words before."""
+OTHER_LEVEL = 4_000_000
+"""What is added to a level's seed to find another one's pictures."""
 CURVES = (
     "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
     "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
@@ -68,6 +71,7 @@ class Start:
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
         layers, hidden: size of the text model.
+        processes: that play while the model imitates, where play costs more than learning; they change no result.
         seed: of the weights.
     """
 
@@ -84,6 +88,7 @@ class Start:
     vocabulary: int = 1024
     layers: int = 3
     hidden: int = 128
+    processes: int = 0
     seed: int = 0
 
 
@@ -171,12 +176,12 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
 
     def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
-        env = gym.make(env_id, **options)
-        levels = (Level(first + number) for number in range(episodes))
-        played = imitation.demonstrations(env, codec, levels, oracle_share=share)
+        levels = [Level(first + number) for number in range(episodes)]
+        played = imitation.demonstrations_apart(
+            env_id, options, out, levels, oracle_share=share, processes=start.processes
+        )  # fmt: skip
         updates = max(1, episodes // size)
         imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
-        env.close()
 
     def progress(update: int, loss: float) -> None:
         if update % 50 == 0:
@@ -245,14 +250,32 @@ def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
     own, codec = tiny.load(folder)
     sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
     levels = [Level(seed, proof.evaluation["split"]) for seed in range(proof.evaluation["episodes"])]
-    envs = [gym.make(proof.env, **proof.options) for _ in range(min(128, len(levels)))]
     found = {}
-    for name, temperature in (("sampled", 1.0), ("greedy", 0.0)):
+    ways = [("sampled", 1.0), ("greedy", 0.0)]
+    if proof.evaluation.get("other_pictures"):
+        ways.append(("other_pictures", 1.0))
+    envs = [gym.make(proof.env, **proof.options) for _ in range(min(proof.settings.get("num_envs", 128), len(levels)))]
+    for name, temperature in ways:
         sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
-        found[name] = _summary(Rollout(envs, codec, sampler, sampling).play(levels, seed=0))
+        players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
+        found[name] = _summary(Rollout(players, codec, sampler, sampling).play(levels, seed=0))
     for env in envs:
         env.close()
     return found
+
+
+class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows the first picture of another level of the split, whatever happens."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        assert seed is not None  # a rollout names the level
+        self.picture = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
+        observation, info = self.env.reset(seed=seed, options=options)
+        return {**observation, "image": self.picture}, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return {**observation, "image": self.picture}, reward, terminated, truncated, info
 
 
 def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
@@ -298,6 +321,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)
+    for env in trainer.rollout.envs:  # rooms and cameras of a simulator go only when they are told to
+        env.close()
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,

@@ -16,9 +16,10 @@ from typing import Any
 import gymnasium as gym
 
 from vagen_benchmarks.agents import Agent, Call, Game
+from vagen_benchmarks.episode import Episode, Failure
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.protocol import Skipped, Task
-from vagen_benchmarks.run_folder import Episode, Failure, RunWriter
+from vagen_benchmarks.run_folder import RunWriter
 from vagen_benchmarks.scoring import Scoring
 from vagen_benchmarks.spending import Spending
 from vagen_envs.core import Turn, VagenEnv
@@ -36,7 +37,8 @@ class Outcome:
     """What a call of `run` did.
 
     Attributes:
-        played: episodes played to their end; failed: those that have no score.
+        played: episodes played to their end.
+        failed: episodes that have no score.
         left: episodes that weren't begun or not finished because the run stopped early.
         reason: why it stopped early, or empty.
     """

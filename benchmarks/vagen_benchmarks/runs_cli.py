@@ -12,11 +12,12 @@ from rich.table import Table
 from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
 from vagen_benchmarks.compare import read_side
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.export import export as export_run
 from vagen_benchmarks.output import err, out
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.together import Together
 from vagen_envs.chat import History
 from vagen_envs.errors import did_you_mean

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.judge_cli import make_judge
-from vagen_benchmarks.summary import PARTS
+from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_envs.core import Turn
-from vagen_rewards import Judge, score_turns_sync
+from vagen_rewards import Judge, RuleJudge, score_turns_sync
+from vagen_rewards.clip import ClipJudge
+from vagen_rewards.scores import PARTS
 from vagen_rewards.wrapper import with_scores
 
 
@@ -61,3 +62,24 @@ def make_scoring(said: Mapping[str, Any] | None) -> Scoring | None:
             "own, which OPENAI_BASE_URL names)"
         )
     return Scoring(name, make_judge(name), {part: float(beta) for part, beta in betas.items()})
+
+
+def make_judge(
+    name: str, cache: Path | None = None, max_dollars: float | None = None, price: tuple[float, float] = (0.0, 0.0)
+) -> Judge:
+    """The judge of this name. Raises BenchError for an unknown one."""
+    kind, _, model = name.partition(":")
+    if name == "rule":
+        return RuleJudge()
+    if name == "rule-direct":
+        return RuleJudge("direct")
+    if kind in ("llm", "llm-structured") and model:
+        from vagen_rewards.llm import LLMJudge, Price
+
+        if max_dollars is not None and not any(price):
+            raise BenchError("--max-dollars needs the model's --price, in dollars per million tokens")
+        mode = "direct" if kind == "llm" else "structured"
+        return LLMJudge(model, mode, cache=cache, price=Price(*price), max_dollars=max_dollars)  # type: ignore[arg-type]
+    if kind == "clip":
+        return ClipJudge(model or None)
+    raise BenchError(f"unknown judge {name!r}; use rule, rule-direct, llm:MODEL, llm-structured:MODEL or clip:FOLDER")

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vagen_benchmarks.run_folder import Episode
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.stats import bootstrap, mean, pass_at, wilson
+from vagen_rewards.scores import PARTS
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
-PARTS = ("grounding", "world_modeling")
-"""What a judge scores: `<observation>` against the state before, `<prediction>` against the state after."""
 ACCEPTED = 0.5
 """The judge's score from which on a statement counts as right."""
 

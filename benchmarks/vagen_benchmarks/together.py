@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vagen_benchmarks.compare import read_conditions, refuse_differing
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.run_folder import Episode, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 
 
 class Together(RunFolder):

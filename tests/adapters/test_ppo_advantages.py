@@ -381,6 +381,7 @@ def test_missing_critic_and_missing_groups_are_named():
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_discount_outside_zero_and_one_is_refused(value):
-    with pytest.raises(TrainingConfigError, match="gamma_turn"):
-        ppo.bilevel_gae(an_episode(), gamma_turn=value)
+@pytest.mark.parametrize(("name", "coefficient"), [(name, each) for name in WITH_CRITIC for each in COEFFICIENTS[name]])
+def test_a_discount_outside_zero_and_one_is_refused(name, coefficient, value):
+    with pytest.raises(TrainingConfigError, match=f"{coefficient} is {value}, but"):
+        getattr(ppo, name)(an_episode(), **{coefficient: value})

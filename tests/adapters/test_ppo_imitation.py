@@ -16,6 +16,7 @@ from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_i
 from vagen_adapters.ppo.imitation import (  # noqa: E402
     demonstrate,
     demonstrations,
+    demonstrations_apart,
     imitate,
     imitation_loss,
     teach_critic,
@@ -44,6 +45,20 @@ def test_noisy_play_is_well_formed_and_the_same_for_the_same_level(env, tiny_fol
         assert [turn.reply for turn in first.turns] == [turn.reply for turn in again.turns]
         assert all(turn.turn.parsed.format_correct for turn in first.turns)
         assert first.terminated or first.truncated
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_sequences_made_by_other_processes_are_those_made_here_in_the_same_order(tiny_folder, processes):
+    options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, **SHORT}
+    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    here = list(demonstrations(env, codec, LEVELS[:7], oracle_share=0.5))
+    apart = demonstrations_apart(
+        "vagen/FrozenLake-v0", options, tiny_folder, LEVELS[:7], oracle_share=0.5, processes=processes
+    )
+    for mine, theirs in zip(here, apart, strict=True):
+        assert (mine.prompt.ids, mine.turn_ids) == (theirs.prompt.ids, theirs.turn_ids)
+        pictures = [[shown.pixel_values for shown in each.prompt.shown] for each in (mine, theirs)]
+        assert all(map(torch.equal, *pictures))
 
 
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):

@@ -1,11 +1,13 @@
 """The named recipes: each makes valid settings, and says what its source says."""
 
+import gymnasium as gym
 import pytest
 
+import vagen_envs  # noqa: F401 - registers the environments
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe, recipe_names
 
-ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVG-v0"]
+ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVGReconstruction-v0"]
 
 
 def test_the_seven_recipes_are_there():
@@ -39,8 +41,13 @@ def test_settings_of_an_environment_stand_over_the_recipes(tmp_path):
     assert full.config("vagen/Sokoban-v0", str(tmp_path), **quiet).advantage_settings["gamma_turn"] == 0.95
     lake = full.config("vagen/FrozenLake-v0", str(tmp_path), **quiet)
     assert lake.advantage_settings == {"gamma_turn": 1.0, "lam_turn": 1.0, "gamma_token": 1.0, "lam_token": 1.0}
-    assert full.config("vagen/SVG-v0", str(tmp_path), **quiet).max_tokens == 750
-    assert full.config("vagen/SVG-v0", str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+    assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), **quiet).max_tokens == 750
+    assert full.config("vagen/SVGReconstruction-v0", str(tmp_path), max_tokens=99, **quiet).max_tokens == 99
+
+
+def test_settings_of_environments_name_registered_ones():
+    named = {env_id for name in recipe_names() for env_id in load_recipe(name).environments}
+    assert named <= set(gym.registry)
 
 
 def test_only_vagen_full_has_a_reasoning_reward():

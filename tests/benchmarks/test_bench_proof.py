@@ -3,13 +3,25 @@
 import json
 import math
 
+import gymnasium as gym
+import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks import proof_report
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.proving import AGENTS, Start, imitate_play, load_proof, prove, report
+from vagen_benchmarks.proving import (
+    AGENTS,
+    OTHER_LEVEL,
+    OtherPictures,
+    Start,
+    imitate_play,
+    load_proof,
+    prove,
+    report,
+)
 from vagen_envs import RewardTerm
 
 SMALL = """
@@ -32,6 +44,7 @@ critic_warmup_rollouts = 1
 [evaluation]
 split = "test"
 episodes = 4
+other_pictures = true
 """
 
 
@@ -56,6 +69,21 @@ def test_what_is_no_proof_is_refused(text, message, tmp_path):
         load_proof("frozenlak")
 
 
+def test_other_pictures_are_those_of_another_level_and_all_else_is_the_levels_own():
+    env = gym.make("vagen/FrozenLake-v0", strategy="no_think")
+    level = {"seed": 3, "options": {"split": "test"}}
+    told = env.reset(**level)[0]
+    moved = env.step("<answer>right</answer>")
+    elsewhere = env.reset(seed=3 + OTHER_LEVEL, options={"split": "test"})[0]["image"]
+    assert not np.array_equal(told["image"], elsewhere)
+    other = OtherPictures(env)
+    first = other.reset(**level)[0]
+    after = other.step("<answer>right</answer>")
+    assert (first["text"], after[0]["text"], after[1:4]) == (told["text"], moved[0]["text"], moved[1:4])
+    assert np.array_equal(first["image"], elsewhere)
+    assert np.array_equal(after[0]["image"], elsewhere)
+
+
 def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     pytest.importorskip("matplotlib")
@@ -73,6 +101,7 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     written = report(proof, out).read_text()
     assert "`vagen-full`" in written
     assert "`grpo-mask`" in written
+    assert "other pictures" in written
     found = json.loads((out / "results.json").read_text())
     assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
     assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]

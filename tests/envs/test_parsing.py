@@ -49,12 +49,26 @@ def test_a_rendered_reply_is_read_back(grammar, observation, reasoning, predicti
     assert parsed.format_correct
     assert not parsed.problems
     assert [action.text for action in parsed.actions] == actions
+    assert [reply[action.start : action.end].strip() for action in parsed.actions] == actions
+    assert parsed.answer == grammar.separator.join(actions)
     has = {"grounding": "or", "world_modeling": "rp", "grounding_world_modeling": "orp"}.get(grammar.strategy, "")
     assert parsed.observation == (observation.strip() if "o" in has else None)
     assert parsed.reasoning == (reasoning.strip() if "r" in has else None)
     assert parsed.prediction == (prediction.strip() if "p" in has else None)
     if grammar.strategy == "free_think":
         assert parsed.think == f"{observation} {reasoning}".strip()
+
+
+@given(grammars, st.lists(st.sampled_from([" ", "\n", "\t ", ""]), min_size=10, max_size=10))
+def test_blanks_between_tags_and_around_texts_change_nothing(grammar, blanks):
+    reply = grammar.render(["Up"], observation="o", reasoning="r", prediction="p")
+    pieces = re.split("(</?[a-z]+>)", reply)
+    spaced = "".join(f"{blank}{piece}{blank}" for piece, blank in zip(pieces, (blanks * 3)[: len(pieces)], strict=True))
+    before, after = grammar.parse(reply), grammar.parse(spaced)
+    assert after.format_correct
+    texts = ("observation", "reasoning", "prediction", "think", "answer")
+    assert [getattr(after, name) for name in texts] == [getattr(before, name) for name in texts]
+    assert spaced[after.actions[0].start : after.actions[0].end].strip() == "Up"
 
 
 @given(grammars, texts)
@@ -159,6 +173,28 @@ def test_a_thinking_models_own_text_is_set_aside(reply):
     assert allowed.format_correct
 
 
+@pytest.mark.parametrize(
+    ("grammar", "reply"),
+    [
+        (Grammar(MOVES, "no_think", native_thinking="allow"), "<think>so I wonder</think><answer>Up</answer>"),
+        (Grammar(MOVES, "no_think", native_thinking="allow"), "so I wonder</think><answer>Up</answer>"),
+        (
+            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
+            "<think>so I wonder</think><observation>o</observation><answer>Up</answer>",
+        ),
+        (
+            Grammar(MOVES, "grounding", layout="flat", native_thinking="allow"),
+            "<think>so I wonder</think><observation>o</observation><think>r</think><answer>Up</answer>",
+        ),
+    ],
+)
+def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_thought(grammar, reply):
+    parsed = grammar.parse(reply)
+    assert parsed.native_thinking == "so I wonder"
+    assert parsed.format_correct
+    assert [action.name for action in parsed.actions] == ["Up"]
+
+
 def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
     grammar = Grammar(MOVES, parsing="lenient")
     thought = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
@@ -204,10 +240,126 @@ def test_calls_read_numbers_and_say_what_is_wrong():
 def test_free_text_is_one_action():
     grammar = Grammar(FreeText(), "no_think", separator="~~")
     parsed = grammar.parse("<answer>\n<svg><path d='M0,0'/></svg>\n</answer>")
+    assert [(action.name, action.args) for action in parsed.actions] == [("text", ())]
     assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
+    assert [(action.start, action.end) for action in parsed.actions] == [(8, 37)]  # between the answer's tags
+    assert grammar.actions.summary() == "free text"
 
 
 @pytest.mark.parametrize("wrong", [{"strategy": "grond"}, {"separator": ""}, {"separator": "<"}, {"max_actions": 0}])
 def test_a_grammar_that_cannot_work_is_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Grammar(MOVES, **wrong)
+
+
+NESTED = {
+    "no_think": "<answer>...</answer>",
+    "free_think": "<think>...</think><answer>...</answer>",
+    "grounding": "<think><observation>...</observation><reasoning>...</reasoning></think><answer>...</answer>",
+    "world_modeling": "<think><reasoning>...</reasoning><prediction>...</prediction></think><answer>...</answer>",
+    "grounding_world_modeling": "<think><observation>...</observation><reasoning>...</reasoning>"
+    "<prediction>...</prediction></think><answer>...</answer>",
+}  # VAGEN, table 5
+FLAT = {
+    "no_think": "<answer>...</answer>",
+    "free_think": "<think>...</think><answer>...</answer>",
+    "grounding": "<observation>...</observation><think>...</think><answer>...</answer>",
+    "world_modeling": "<think>...</think><answer>...</answer><prediction>...</prediction>",
+    "grounding_world_modeling": "<observation>...</observation><think>...</think><answer>...</answer>"
+    "<prediction>...</prediction>",
+}  # VAGEN's code of 2026
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_format_in_the_prompt_is_the_published_one(strategy):
+    assert Grammar(MOVES, strategy).template() == NESTED[strategy]
+    assert Grammar(MOVES, strategy, layout="flat").template() == FLAT[strategy]
+
+
+OBSERVED = "<think><observation>o</observation>"
+THOUGHT = f"{OBSERVED}<reasoning>r</reasoning><prediction>p</prediction></think>"
+UP = "<answer>Up</answer>"
+GRAMMARS = {
+    "all": Grammar(MOVES, max_actions=2),
+    "none": Grammar(MOVES, "no_think", max_actions=2),
+    "free": Grammar(MOVES, "free_think"),
+    "world": Grammar(MOVES, "world_modeling", reasoning="required"),
+    "calls": Grammar(Calls({"pick": 3, "home": 0}), "no_think", separator="|"),
+    "floats": Grammar(Calls({"pick": 3}, integers=False), "no_think", separator="|"),
+}
+AMISS = [
+    ("all", "Up", [
+        ("missing_tag", "<think> is missing", ""), ("missing_tag", "<observation> is missing", ""),
+        ("missing_tag", "<prediction> is missing", ""), ("text_outside", "text stands outside the tags", "Up"),
+        ("no_answer", "there is no <answer>…</answer>", "Up"),
+    ]),
+    ("all", THOUGHT, [
+        ("tag_order", f"the tags don't stand as in {NESTED['grounding_world_modeling']}", THOUGHT),
+        ("no_answer", "there is no <answer>…</answer>", THOUGHT),
+    ]),
+    ("all", f"hi {THOUGHT}{UP}", [("text_outside", "text stands outside the tags", "hi ")]),
+    ("all", f"{THOUGHT} so {UP} then", [("text_outside", "text stands outside the tags", " so ")]),
+    ("all", f"{THOUGHT}{UP} then", [("text_outside", "text stands outside the tags", " then")]),
+    ("all", f"{OBSERVED}</think>{UP}", [("missing_tag", "<prediction> is missing", "")]),
+    ("all", f"<think><observation>o<prediction>p</prediction></think>{UP}",
+     [("unclosed_tag", "<observation> is not closed", "<observation>")]),
+    ("all", f"<think>o</observation><prediction>p</prediction></think>{UP}",
+     [("missing_tag", "</observation> closes what was never opened", "</observation>")]),
+    ("all", f"{OBSERVED}<observation>q</observation><prediction>p</prediction></think>{UP}",
+     [("repeated_tag", "<observation> stands 2 times", "<observation>")]),
+    ("all", f"<think><Observation>o</observation><prediction>p</prediction></think>{UP}",
+     [("tag_case", "<observation> must be written in lower case", "<Observation>")]),
+    ("all", f"{OBSERVED}<prediction> </prediction></think>{UP}",
+     [("empty_field", "<prediction> is empty", "<prediction> </prediction>")]),
+    ("all", f"a thought</think>{THOUGHT}{UP}",
+     [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")]),
+    ("world", f"{THOUGHT}{UP}",
+     [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
+    ("none", "<answer>Up, Jump</answer>",
+     [("unknown_action", "'Jump' is not an action; use one of Up, Down, Left, Right", " Jump")]),
+    ("none", f"<answer>{'Up' * 30}</answer>",
+     [("unknown_action", f"'{'Up' * 20}…' is not an action; use one of Up, Down, Left, Right", "Up" * 30)]),
+    ("none", f"<answer>{'Up' * 20}</answer>",
+     [("unknown_action", f"'{'Up' * 20}' is not an action; use one of Up, Down, Left, Right", "Up" * 20)]),
+    ("none", "<answer>Up,Down,Left,Right</answer>",
+     [("too_many_actions", "only the first 2 action(s) count", "Left,Right")]),
+    ("none", "<answer> , </answer>", [("no_action", "the answer has no action", " , ")]),
+    ("none", "<answer>Up", [
+        ("unclosed_tag", "<answer> is not closed", "<answer>"),
+        ("no_answer", "there is no <answer>…</answer>", "<answer>Up"),
+    ]),
+    ("free", f"so {UP}", [
+        ("missing_tag", "<think> is missing", ""), ("text_outside", "text stands outside the tags", "so "),
+        ("withheld", "nothing was executed because the format is broken", "Up"),
+    ]),
+    ("calls", "<answer>pik(1,2,3)</answer>",
+     [("unknown_action", "'pik(1,2,3)' is not an action. Did you mean 'pick'?", "pik(1,2,3)")]),
+    ("calls", "<answer>pick 1</answer>",
+     [("unknown_action", "'pick 1' is not an action. Use one of pick(n1, n2, n3), home().", "pick 1")]),
+    ("calls", "<answer>pick(1,2)</answer>", [("bad_argument", "pick takes 3 numbers, not 2", "pick(1,2)")]),
+    ("calls", "<answer>home(1)</answer>", [("bad_argument", "home takes 0 numbers, not 1", "home(1)")]),
+    ("calls", "<answer>pick(1,x,3)</answer>",
+     [("bad_argument", "'x' in pick(…) is not an integer", "pick(1,x,3)")]),
+    ("calls", "<answer>pick(1,2.5,3)</answer>",
+     [("bad_argument", "'2.5' in pick(…) is not an integer", "pick(1,2.5,3)")]),
+    ("floats", "<answer>pick(1,2,1e999)</answer>",
+     [("bad_argument", "'1e999' in pick(…) is not a finite number", "pick(1,2,1e999)")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("grammar", "reply", "wanted"), AMISS)
+def test_problems_say_what_is_amiss_and_where(grammar, reply, wanted):
+    """The model reads these messages, so that another wording is another version of the environments."""
+    found = GRAMMARS[grammar].parse(reply).problems
+    assert [(problem.code, problem.message, reply[problem.start : problem.end]) for problem in found] == wanted
+    assert [problem.end - problem.start for problem in found] == [len(each[2]) for each in wanted]
+
+
+def test_calls_without_arguments_and_with_fractions():
+    reply = "<answer> home( ) | PICK(1.50, -2, 3e1)</answer>"
+    calls = Calls({"pick": 3, "home": 0}, integers=False)
+    home, pick = Grammar(calls, "no_think", separator="|", max_actions=2).parse(reply).actions
+    assert (home.name, home.args, home.text) == ("home", (), "home()")
+    assert (pick.name, pick.args, pick.text) == ("pick", (1.5, -2, 30), "pick(1.5, -2, 30)")
+    assert reply[home.start : home.end].strip() == "home( )"
+    assert reply[pick.start : pick.end].strip() == "PICK(1.50, -2, 3e1)"

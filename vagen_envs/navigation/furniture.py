@@ -27,10 +27,7 @@ from vagen_envs.navigation.shapes import (
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Where small things can stand: a rectangle at a height, in the furniture's own frame, in metres.
-
-    `facing` is whether things on it look the way the furniture does.
-    """
+    """Where small things can stand: a rectangle at a height, in the furniture's own frame, in metres."""
 
     kind: str
     x0: float

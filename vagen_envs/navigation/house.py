@@ -10,9 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
-from vagen_envs.navigation.furniture import (
-    FURNITURE,
-)
+from vagen_envs.navigation.furniture import FURNITURE
 from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color
 
@@ -21,8 +19,6 @@ ROOM_KINDS: tuple[RoomKind, ...] = ("kitchen", "living_room", "bedroom")
 FLOORS = ("planks", "tiles", "carpet")
 
 Rect = tuple[int, int, int, int]
-_SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
-_TRIES = 30
 
 
 @dataclass(frozen=True, slots=True)

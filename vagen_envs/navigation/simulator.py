@@ -73,7 +73,6 @@ class HouseSimulator:
         self._last = ("Initialize", True, "")
         self._scene: Any = None
         self._points, self._owners = self._visibility_points()
-        self._positions = np.array([(each.x / 100, each.y / 100) for each in house.things])
         self._ids = [
             f"{each.kind}|{each.x / 100:+06.2f}|{each.z / 100:+06.2f}|{each.y / 100:+06.2f}" for each in house.things
         ]

@@ -294,4 +294,3 @@ _DRAW: Mapping[str, Callable[[HashStream], Level]] = {
     "drawer": _draw_drawer,
     "align": _draw_align,
 }
-TASKS: tuple[str, ...] = tuple(_DRAW)

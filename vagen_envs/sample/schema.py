@@ -64,6 +64,7 @@ class Sample:
         images: its pictures, maybe none.
         prompt: chat messages, each `{"role": …, "content": …}`.
         ability: the kind of task, such as `counting`.
+        reward_model: the truth, and which verifier holds an answer against it.
         extra_info: JSON. `facts`, a list of sentences, is what is true of the pictures, where that is known.
     """
 

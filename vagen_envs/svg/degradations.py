@@ -33,7 +33,6 @@ RECOLOURINGS = (25.0, 70.0, 160.0)
 """Each colour's hue is turned by this many degrees; greys stay."""
 
 _COLOUR = re.compile(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
-_SVG = "{http://www.w3.org/2000/svg}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The label says whether VAGEN's appendix D.1 would accept the statement: it states a relation that
 matters, and none that is wrong. Labels come from positions, never from a judge. The templates of
 `templates="held_out"` were written after `RuleJudge` was finished, measured once, and nothing was
-mended by them since (known miss: "shows up"). Earlier held-out templates, by which it was mended, are
+mended by them since (docs/judges.md names the misses). Earlier held-out templates, by which it was mended, are
 now among `templates="development"`. Whoever mends `RuleJudge` by the held-out templates moves them
 there and writes others.
 """

@@ -64,8 +64,10 @@ class Report:
     Attributes:
         judge: its name.
         total: over everything but other languages, which the prompts don't ask for.
-        by_kind: per kind of state, without other languages. by_category: per category, all of them.
-        seconds: wall time. requests, tokens, dollars: of a judge that spends, else 0.
+        by_kind: per kind of state, without other languages.
+        by_category: per category, all of them.
+        seconds: wall time.
+        requests, tokens, dollars: of a judge that spends, else 0.
         unscored_because: the last reason, if anything is unscored.
         misses: items where verdict and label differ, with the score.
     """

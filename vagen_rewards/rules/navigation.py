@@ -11,7 +11,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
@@ -40,26 +40,57 @@ _SYNONYMS = {
     "ArmChair": "armchair|chair",
 }
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
-_VIEW = r"(?:me|(?:the )?(?:agent|robot|player|view|image|picture|frame|scene|screen|camera)|my (?:view|position))"
+_IMAGE = r"(?:my |the )?(?:current )?(?:field of )?(?:view|image|picture|frame|scene|screen|camera|vision|sight)"
+_ROOM = r"(?:the |this )?(?:room|kitchen|bedroom|bathroom|living room|hallway|house)"
+_VIEW = (
+    r"(?:me|us|(?:the )?(?:agent|robot|player)|where (?:i|the agent|the robot)|my (?:current )?position"
+    rf"|{_IMAGE}|{_ROOM})"
+)
+_TARGET_WORDS = ("target", "target object", "target item", "goal object", "object of interest", "target location")
+_ANY_TARGET = "*"
 _ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
 _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
+_NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
+"""Words that only look like directions."""
+
+_CLOCK = re.compile(
+    r"\b(?:my |the |about |around |roughly )*(\d{1,2}|[a-z]{3,6})[ -]?o ?'? ?clock(?: (?:position|direction))?"
+)
+_HOURS = ("twelve", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+_AT_HOUR = ("ahead", "ahead", *["on the right"] * 3, *["behind me"] * 3, *["on the left"] * 3, "ahead")
+_DEGREES = re.compile(r"(\d{1,3}) ?(?:degrees?|°)((?: [a-z]+){0,3}? (?:to |on )?(?:the |my )?(?:left|right))\b")
 _PLACE_ALONE = re.compile(
     r"\s*(?:(?:to|on|at|in|from|the|my|me|of|agent|agent's|robot|player|view|image|picture|frame|side|hand|far|directly"
     r"|straight|slightly|right|left|ahead|forwards?|front|behind|back|off|just|over|there|-)[ -]*)+"
 )
 _CLAUSE = re.compile(
-    r",(?! ?(?:and )?(?:to the |on the |slightly |directly )?(?:left|right|ahead|forward))"
+    r",(?! ?(?:(?:and|but|to|on|the|my|a|at|slightly|directly|just|bit|little|also|off|somewhat) )*"
+    r"(?:left|right|ahead|forward)\b(?!,? (?:i|there|we|is|are|stands|lies)\b))"
     r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
 )
-_DIRECTION = re.compile(
-    rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?"
-    rf"\b(?P<slightly>slightly |a bit |somewhat |diagonally )?"
-    rf"(?:(?P<ahead>ahead|forwards?|straight|front)|(?P<left>left(?:ward|wards)?)|"
-    r"(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
-    rf"|(?P<back>behind|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
+_DIRECTION = (
+    r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"
+    rf"(?:(?P<ahead>ahead|forwards?|straight|front|before(?= me\b)|(?:cent(?:er|re)|middle)(?= of {_IMAGE}\b))"
+    r"|(?P<left>left(?:ward|wards)?)"
+    r"|(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
+    rf"|(?P<back>behind|rear|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
+_DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
+_DENIED_TOO = re.compile(rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?{_DIRECTION}")
+_OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|player|camera|viewer)\b)")
+"""After "behind": what is no direction from the agent."""
+
+_ADJECTIVE = re.compile(
+    r"\bthe (?:left|right)(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
+    + "".join(
+        f"(?<!{before} the {way})" for before in ("to", "on", "at", "in", "from", "off") for way in ("left", "right")
+    )
+)
+"""Neither in "the right lamp"."""
+
+_FACING = re.compile(rf"\b{_AGENT} (?:am|is|will be|face)(?: (?:now|currently|directly|already))*(?: facing)?\b")
+_ON_IT = re.compile(r"\bon (?:it|top|which)\b")
 _SIDE_OF_ME = re.compile(rf"\b{_AGENT} (?:am|is|will be) (?:now )?(?:to|on|at) the (?:left|right)")
-_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
 _WORD = re.compile(r"[^\W_]+")
 _IT = re.compile(r"\s*(?:it|which)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")
@@ -68,10 +99,10 @@ _TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNOR
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")
 
 
-_VOCABULARY: dict[str, list[tuple[str, bool]]] = {}
+_VOCABULARY: dict[str, list[tuple[str, bool]]] = {phrase: [(_ANY_TARGET, False)] for phrase in _TARGET_WORDS}
 """Phrases, with the types each may mean, and whether it is only the last word of the type's name ("lamp")."""
 
-_FIRST_WORDS: set[str] = set()
+_FIRST_WORDS: set[str] = {phrase.split(" ", 1)[0] for phrase in _TARGET_WORDS}
 _KNOWN: set[str] = set()
 _learning = threading.Lock()
 
@@ -133,16 +164,20 @@ Said = tuple[str, list[frozenset[str]], list[frozenset[str]]]
 @functools.lru_cache(maxsize=8192)
 def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
     """For each type that is spoken of, where things of it are, and where not."""
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = plain(text)
     found: dict[str, Said] = {}
     spoken = ""
-    for sentence in _DISTANCE.sub("", text).translate(_ENDS).split(".")[:100]:
+    below: frozenset[str] = frozenset()  # where the thing is on which others may stand
+    for sentence in _DISTANCE.sub("", _turns_of(text)).translate(_ENDS).split(".")[:100]:
         named_here, hedged, clauses = _clauses(sentence)
         waiting: frozenset[str] = frozenset()
-        for candidates, (seen, foreseen, no), moving, alone in clauses:
+        for candidates, (seen, foreseen, no), moving, alone, resting in clauses:
             yes = seen if part == "grounding" else foreseen
             named = _named(candidates, kinds) if candidates else ""
+            if resting and not yes and not no:
+                yes = below  # "on my right is a desk, and the lamp is on it"
+            elif not named and not moving:
+                below = yes
             if named:
                 spoken, named_here = named, True
             elif not spoken or not (named_here or moving):
@@ -160,10 +195,28 @@ def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
     return list(found.values())
 
 
+def _turns_of(text: str) -> str:
+    """With hours and angles as directions."""
+    if "clock" in text:
+        text = _CLOCK.sub(lambda match: _at_hour(match[1]) or match[0], text)
+    if "degree" in text or "°" in text:
+        text = _DEGREES.sub(
+            lambda match: "ahead" if int(match[1]) < 45 else "behind me" if int(match[1]) > 135 else match[2], text
+        )
+    return text
+
+
+def _at_hour(hour: str) -> str:
+    number = int(hour) if hour.isdecimal() else _HOURS.index(hour) if hour in _HOURS else 99
+    return _AT_HOUR[number % 12] if number <= 12 else ""
+
+
 def _named(candidates: tuple[tuple[str, bool], ...], kinds: tuple[str, ...]) -> str:
     """The type that is meant, the target first; empty if none. "The lamp" is the target where there is but one."""
     target, named = kinds[0], ""
     for kind, loosely in candidates:
+        if kind == _ANY_TARGET:
+            return target
         if kind == target and (not loosely or _has_own_last_word(kinds)):
             return target
         if not loosely and kind in kinds and (not named or kind < named):
@@ -181,23 +234,27 @@ _EVERYWHERE = frozenset(_WAYS)
 Where = tuple[frozenset[str], frozenset[str], frozenset[str]]
 """Directions in a description, in a prediction, and denied."""
 
-Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool]
+Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool, bool]
 
 
 @functools.lru_cache(maxsize=65536)
 def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     """Whether it begins with "it", whether there is a doubt in it, and its clauses.
 
-    Of each clause the types that may be meant, where something is and isn't, whether something moves, and whether it
-    is nothing but a place ("to the left, …").
+    Of each clause the types that may be meant, where something is and isn't, whether something moves, whether it
+    is nothing but a place ("to the left, …"), and whether something is on what was named before.
     """
     clauses = []
+    if "left " in sentence or "all right" in sentence or "right a" in sentence or "right one" in sentence:
+        sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):
         if not clause or clause.isspace():
             continue
         alone = _PLACE_ALONE.fullmatch(clause) is not None
-        clauses.append((tuple(_candidates(clause)), _directions(clause), _MOVE.search(clause) is not None, alone))
-    return _IT.match(sentence) is not None, _HEDGE.search(sentence) is not None, tuple(clauses)
+        candidates, moving = tuple(_candidates(clause)), _MOVE.search(clause) is not None
+        where = _directions(clause, bool(candidates))
+        clauses.append((candidates, where, moving, alone, _ON_IT.search(clause) is not None))
+    return _IT.match(sentence) is not None, hedges(sentence), tuple(clauses)
 
 
 def _candidates(clause: str) -> Iterator[tuple[str, bool]]:
@@ -214,14 +271,20 @@ def _candidates(clause: str) -> Iterator[tuple[str, bool]]:
                     yield from _VOCABULARY.get(phrase.removesuffix(ending), ())
 
 
-def _directions(clause: str) -> Where:
+def _directions(clause: str, named: bool) -> Where:
     """The directions that are said and those that are denied; "in front of me" is one only without a prediction."""
     yes: set[str] = set()
     no: set[str] = set()
-    in_front = False
-    for match in () if _SIDE_OF_ME.search(clause) else _DIRECTION.finditer(clause):
+    facing = _FACING.search(clause) if named and "fac" in clause else None
+    in_front = facing is not None and "fac" in facing[0]
+    if "the left" in clause or "the right" in clause:
+        clause = _ADJECTIVE.sub("the", clause)
+    pattern = _DENIED_TOO if denies(clause) else _DIRECTIONS
+    for match in () if _SIDE_OF_ME.search(clause) else pattern.finditer(clause):
         way = match.lastgroup if match.lastgroup != "of" else next(name for name in _WAYS if match[name])
-        if match["ahead"] == "front":
+        if match["back"] == "behind" and _OF_ANOTHER.match(clause, match.end()):
+            continue
+        if match["ahead"] in ("front", "before", "center", "centre", "middle"):
             rest = clause[match.end("ahead") :]
             if (match["of"] or rest.startswith(" of ")) and not re.match(rf" of {_VIEW}\b", rest):
                 continue

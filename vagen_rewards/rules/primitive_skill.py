@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import denies, plain
+from vagen_rewards.rules.poses import Point, Pose, point_of, read
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
 """Millimetres on each axis, and of the drawer's opening."""
 
-_NUMBER = r"-?\d{1,6}(?:\.\d{1,6})?"
-_POINT = re.compile(
-    rf"[(\[{{]\s*(?:x\s*[=:]\s*)?({_NUMBER})(?:\s*mm)?\s*,\s*(?:y\s*[=:]\s*)?({_NUMBER})(?:\s*mm)?"
-    rf"(?:\s*,\s*(?:z\s*[=:]\s*)?({_NUMBER})(?:\s*mm)?)?\s*[)\]}}]"
-    rf"|x\s*[=:]\s*({_NUMBER})\s*,?\s*y\s*[=:]\s*({_NUMBER})\s*,?\s*(?:and )?z\s*[=:]\s*({_NUMBER})"
+Spans = Sequence[tuple[str, int, int]]
+
+_GRIPS = re.compile(
+    r"(?<!to )(?<!can )(?<!could )(?<!should )\b(?:hold(?:s|ing)?|grasp(?:s|ing|ed)|grip(?:s|ping|ped)|held"
+    r"|in (?:the|its|my) (?:gripper|hand|grip))\b(?: (?:the|a|onto|it|nothing|anything))*"
 )
-_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
-_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
-_GRIPS = re.compile(r"hold|held|grasp|grip")
-_OR = re.compile(r"\s*(?:,\s*)?(?:or|either)\b")
-_CLAUSE = re.compile(r"[.;,)\]}\n]|\bbut\b")
-_PLAIN = frozenset((" ", ": ", " is at ", " at ", " = ", " will be at ", '": '))
-"""Words before a point that need no second look."""
-
-_FROM = re.compile(r"\b(?:from|was|were|above|over|towards?|left of|right of)\b")
-_OPEN = re.compile(rf"drawer(?:_open_value| is)?[\"']?\s*[:=]?\s*({_NUMBER})\s*(?:mm)?")
-_ON = (
-    r"(?:is|will be|now|lies|sits|rests|placed|stacked|put|be|,|_| ){0,12}"
-    r"\b(?:on top of|onto|stacked on|on)\b(?: the| top| of)* "
+_EMPTY = re.compile(
+    r"(?:gripper|hand) (?:is|will be|remains|stays|was) (?:now |still |then )?(?P<full>not )?(?:empty|free)"
+    r"|hold(?:s|ing)? nothing|(?:nothing|no (?:object|cube|thing)) (?:is|will be)? ?(?:being )?"
+    r"(?:held|grasped|in the (?:gripper|hand))"
+    r"|not hold(?:ing)? anything"
 )
-
-
-@functools.lru_cache(maxsize=4096)
-def _thing_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    ordered = sorted(names, key=len, reverse=True)
-    return re.compile("|".join(f"(?P<n{names.index(name)}>\\b{_words(name)}(?:[ _]position)?\\b)" for name in ordered))
-
-
-def _words(name: str) -> str:
-    return name.lower().removesuffix("_position").replace("_", "[ _]")
+_ON = re.compile(
+    r"(?:is|will be|be|now|then|lies|sits|rests|stands|placed|stacked|put|,|_| )*(?P<no>not |no longer )?"
+    r"(?:now|placed|stacked|directly|standing|resting|sitting| )*"
+    r"(?:(?P<on>on top of|onto|on)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries))"
+    r"(?: (?:the|a|top|of))* "
+)
+_OPENED = re.compile(
+    r"drawer(?:_open_value| is| will be| opens| has been)?(?: now| still)?[\"']?\s*[:=]?\s*"
+    r"(?:(?:open(?:ed)?|pulled out) (?:by )?)?"
+    r"(?:about )?(?P<by>-?\d{1,6}(?:\.\d+)?\s?(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)?)(?![\d,])"
+    r"|drawer (?:is|will be|will|stays|remains|now|still|fully|completely|wide|slightly|already|be| )*"
+    r"(?P<no>not |no longer )?(?:fully |completely )?(?P<how>closed|shut|open)"
+)
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -51,104 +48,76 @@ def compare(state: State, text: str, part: Part) -> Marks:
     truth: Any = state
     names = tuple(truth.positions)
     marks = Marks(wanted=len(names))
-    lowered = text.lower()
-    if "'" in lowered or "’" in lowered:
-        lowered = lowered.replace("’", "'").replace("n't", " not")
-    said = _points(lowered, names)
-    for name, points in said.items():
-        place = truth.positions[name]
-        near = [_near(point, place) for point, _ in points]
-        if any(hedged for _, hedged in points) or (len(points) > 1 and not all(near) and not _agree(points)):
-            marks.fault(f"{name}: {len(points)} places, or a doubtful one", len(points))
-        elif all(near):
-            marks.right += 1
-            marks.found += 1
-        else:
-            marks.fault(f"{name} at {tuple(points[0][0])}, truly at {tuple(place)}")
-    if _GRIPS.search(lowered):
-        _held(marks, truth, lowered, names)
-    if " on" in lowered or "_on" in lowered:
-        _stacked(marks, truth, lowered, names)
-    opened = _OPEN.search(lowered) if truth.drawer_open_value is not None else None
-    if opened:
-        if abs(float(opened[1]) - truth.drawer_open_value) <= TOLERANCE:
-            marks.right += 1
-        else:
-            marks.fault(f"drawer {opened[1]} mm open")
+    lowered = plain(text)
+    said, spans = read(lowered, names)
+    for name, poses in said.items():
+        _place(marks, name, poses, truth.positions[name])
+    if "gr" in lowered or "h" in lowered:
+        _held(marks, truth, lowered, spans)
+    if len(spans) > 1:
+        _stacked(marks, truth, lowered, spans)
+    if truth.drawer_open_value is not None:
+        _opened(marks, truth.drawer_open_value, lowered)
     return marks
 
 
-Point = tuple[float, ...]
+def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -> None:
+    near = [_near(pose.at, place) for pose in poses]
+    one = all(_near(pose.at, poses[0].at) for pose in poses)
+    if any(pose.hedged for pose in poses) or (len(poses) > 1 and not all(near) and not one):
+        marks.fault(f"{name}: {len(poses)} places, or a doubtful one", len(poses))
+    elif all(near):
+        marks.right += 1
+        marks.found += 1
+    else:
+        marks.fault(f"{name} at {poses[0].at}, truly at {tuple(place)}")
 
 
-@functools.lru_cache(maxsize=8192)
-def _points(text: str, names: tuple[str, ...]) -> dict[str, list[tuple[Point, bool]]]:
-    """The coordinates said of each thing, and whether with a doubt: those that follow its name."""
-    if not names:
-        return {}
-    said: dict[str, list[tuple[Point, bool]]] = {}
-    mentions = list(_thing_pattern(names).finditer(text))[:200]
-    starts = [*[mention.start() for mention in mentions[1:]], len(text)]
-    end = 0
-    for mention, start in zip(mentions, starts, strict=False):
-        lead = text[max(end, mention.start() - 60) : mention.start()]
-        end = mention.end()
-        doubtful = False
-        if len(lead) > 5:
-            lead = _CLAUSE.split(lead)[-1]
-            if _NOT.search(lead):
-                continue  # "I don't see the cube at …"
-            doubtful = _HEDGE.search(lead) is not None
-        between = text[end : min(start, end + 400)]
-        last = 0
-        for point in _POINT.finditer(between):
-            words = between[last : point.start()]
-            if words not in _PLAIN:
-                if "." in words or "\n\n" in words or len(words) > 80 or _FROM.search(words):
-                    break
-                if _NOT.search(words):
-                    last = point.end()
-                    continue
-            last = point.end()
-            numbers = tuple([float(number) for number in point.groups() if number is not None])
-            hedged = doubtful or (words not in _PLAIN and _HEDGE.search(words) is not None)
-            found = said.setdefault(names[int((mention.lastgroup or "n0")[1:])], [])
-            found.append((numbers, hedged or _OR.match(between, last) is not None))
-    return said
+def _near(point: Point, place: Sequence[float]) -> bool:
+    return all(abs(a - b) <= TOLERANCE for a, b in zip(point, place, strict=False))
 
 
-def _near(point: Point, truth: tuple[int, ...]) -> bool:
-    return all(abs(a - b) <= TOLERANCE for a, b in zip(point, truth, strict=False))
+def _claim(marks: Marks, holds: bool, words: str) -> None:
+    if holds:
+        marks.right += 1
+    else:
+        marks.fault(words)
 
 
-def _agree(points: list[tuple[Point, bool]]) -> bool:
-    first = points[0][0]
-    return all(_near(point, first) for point, _ in points)  # type: ignore[arg-type]
-
-
-def _held(marks: Marks, truth: Any, text: str, names: tuple[str, ...]) -> None:
-    for name in names:
-        claim = re.search(rf"(not )?\b(?:hold(?:s|ing)?|grasp(?:s|ing)|grip(?:s|ping))(?: the)? {_words(name)}", text)
-        if claim is None:
+def _held(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
+    """The gripper holds the thing after the verb, or else the one before it."""
+    for match in list(_EMPTY.finditer(text))[:20]:
+        _claim(marks, (not truth.held) != bool(match["full"]), f"the gripper holds {truth.held or 'nothing'}")
+    for match in list(_GRIPS.finditer(text))[:20]:
+        start = max(text.rfind(mark, 0, match.start()) for mark in (".", ";", "\n")) + 1
+        before = text[start : match.start()]
+        if "nothing" in match[0] or "anything" in match[0] or "nothing" in before[-20:]:
             continue
-        if (truth.held == name) != bool(claim[1]):
-            marks.right += 1
-        else:
-            marks.fault(f"holding the {name}")
-    if re.search(r"gripper (?:is|will be) empty|holds nothing|nothing is held", text):
-        if truth.held:
-            marks.fault("the gripper is empty")
-        else:
-            marks.right += 1
+        after = [name for name, at, _ in spans if 0 <= at - match.end() <= 1]
+        earlier = [name for name, at, _ in spans if at < match.start()]
+        name = after[:1] or earlier[-1:]
+        if name:
+            denied = denies(before[-30:])
+            _claim(marks, (truth.held == name[0]) != denied, f"{'not ' if denied else ''}holding the {name[0]}")
 
 
-def _stacked(marks: Marks, truth: Any, text: str, names: tuple[str, ...]) -> None:
-    for upper in names:
-        for lower in names:
-            if upper == lower or not re.search(rf"{_words(upper)} {_ON}{_words(lower)}", text):
-                continue
-            a, b = truth.positions[upper], truth.positions[lower]
-            if abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2]:
-                marks.right += 1
-            else:
-                marks.fault(f"{upper} on {lower}")
+def _stacked(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
+    for (first, _, end), (second, start, _) in itertools.pairwise(spans):
+        relation = _ON.fullmatch(text, end, start) if first != second and start - end < 60 else None
+        if relation is None:
+            continue
+        upper, lower = (first, second) if relation["on"] else (second, first)
+        a, b = truth.positions[upper], truth.positions[lower]
+        on = abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2]
+        _claim(marks, on != bool(relation["no"]), f"{upper} on {lower}")
+
+
+def _opened(marks: Marks, truth: int, text: str) -> None:
+    match = _OPENED.search(text)
+    if match is None:
+        return
+    if match["by"]:
+        _claim(marks, abs(point_of(match["by"])[0] - truth) <= TOLERANCE, f"drawer {match['by']} open")
+    else:
+        closed = (match["how"] != "open") != bool(match["no"])
+        _claim(marks, closed == (truth <= TOLERANCE), f"drawer {'closed' if closed else 'open'}")

@@ -11,7 +11,9 @@ import functools
 import re
 
 from vagen_rewards.rules.claims import MAX_CLAIMS, Absence, Claim, Mention, Reading
-from vagen_rewards.rules.sentence import NOTHING, Reader
+from vagen_rewards.rules.modality import plain
+from vagen_rewards.rules.nouns import NOTHING
+from vagen_rewards.rules.sentence import Reader
 from vagen_rewards.rules.words import Token, tokens
 
 MAX_SENTENCE = 600
@@ -32,9 +34,7 @@ def read(board: str, text: str) -> Reading:
 
 
 def _read(board: str, text: str) -> Reading:
-    text = text.lower()
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = plain(text)
     if "(" in text:
         text = _PARENTHESIS.sub(" ", text)
     claims: list[Claim] = []
@@ -84,7 +84,7 @@ def _read_sentence(
     reader.run()
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
     directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
-    clear = bool(reader.claims or reader.absences) or len(named) < 2 or not directed
+    clear = not reader.unknown and (bool(reader.claims or reader.absences) or len(named) < 2 or not directed)
     newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
     after = (reader.subjects, reader.objects)
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.words import DENIALS, DOUBTS
+from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
 from vagen_rewards.scores import Part
 
 TOLERANCE = 15
@@ -19,34 +19,72 @@ MAX_CLAIMS = 64
 
 _SHAPES = {"square": "rectangle", "rect": "rectangle", "bar": "rectangle", "box": "rectangle", "disc": "circle",
            "disk": "circle", "dot": "circle", "ring": "circle", "oval": "ellipse", "stroke": "line", "letter": "text",
-           "path": "shape", "polygon": "shape", "figure": "shape"}  # fmt: skip
+           "path": "shape", "polygon": "shape", "figure": "shape", "ball": "circle", "sphere": "circle",
+           "frame": "rectangle", "strip": "rectangle", "stripe": "rectangle", "block": "rectangle",
+           "panel": "rectangle"}  # fmt: skip
 _ROUND = ("circle", "ellipse")
 _NAMES = "circle|ellipse|rectangle|triangle|line|text|shape|" + "|".join(_SHAPES)
-_COLOURS = {"grey": "gray", "violet": "purple", "magenta": "pink", "turquoise": "cyan"}
+_COLOURS = {"grey": "gray", "violet": "purple", "magenta": "pink", "turquoise": "cyan", "scarlet": "red",
+            "crimson": "red", "maroon": "red", "navy": "blue", "teal": "cyan", "aqua": "cyan", "lime": "green",
+            "golden": "yellow", "silver": "gray"}  # fmt: skip
 _COLOUR = "black|white|gr[ae]y|red|orange|yellow|green|cyan|blue|purple|pink|brown|" + "|".join(
-    set(_COLOURS) - {"grey"}
+    sorted(set(_COLOURS) - {"grey"})
 )
-_PAINT = rf"(?:(?P<tone>light|dark|pale|bright) )?(?P<colour>{_COLOUR})"
+_PAINT = rf"(?:(?P<tone>light|dark|pale|bright|deep)[ -])?(?P<colour>#[0-9a-f]{{6}}|\b(?:{_COLOUR}))"
 _CLAIM = re.compile(
-    rf"\b(?:{_PAINT}(?:[-, ]+(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
-    rf"(?P<shape>{_NAMES})(?:e?s)?\b"
+    rf"(?<![\w#])(?:{_PAINT}(?:[-, (]+(?:#[0-9a-f]{{6}}\)?)?"
+    rf"(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
+    rf"(?P<shape>{_NAMES})(?P<plural>e?s)?\b"
 )
 _AFTER = re.compile(
     r"(?:[, -]"
-    r"|\b(?:in|that|which|is|are|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded|tinted|solid)\b)*"
-    rf"\b{_PAINT}\b(?! background)"
+    r"|\b(?:in|that|which|whose|its?|'s|is|are|will|be|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded"
+    r"|tinted|solid|outlined?|border|stroke|edge|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
+    rf"{_PAINT}\b(?! background)"
 )
 """A colour after the shape: "a circle in red", "a circle, red, …"."""
 _ENTRY = re.compile(
     r"\{shape:\s*(?P<shape>[a-z ]{1,40}),\s*colou?r:\s*(?P<colour>#[0-9a-f]{6}|[a-z ]{1,20}),"
     r"\s*center:\s*\((?P<x>\d{1,3}),\s*(?P<y>\d{1,3})\)"
 )
-_POINT = re.compile(r"\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*\)")
+_POINT = re.compile(
+    r"\(\s*(?:x\s*=\s*)?(?P<x>\d{1,3})\s*%?\s*,\s*(?:y\s*=\s*)?(?P<y>\d{1,3})\s*%?\s*\)"
+    r"|\bx\s*[=:]\s*(?P<x2>\d{1,3})\s*%?\s*,?\s*(?:and )?y\s*[=:]\s*(?P<y2>\d{1,3})"
+    r"|\b(?:at|around|near|about|coordinates) (?P<x3>\d{1,3})\s*,\s*(?P<y3>\d{1,3})\b"
+)
+_SHAPED = re.compile(
+    r"\b(circular|round|rectangular|triangular|oval|elliptical|square)((?:[ ,]+[a-z]+){0,2}?)"
+    r" (?:shape|figure|form|object|element|patch|piece)(s?)\b"
+)
+_AS_NOUN = {"circular": "circle", "round": "circle", "rectangular": "rectangle", "triangular": "triangle",
+            "elliptical": "ellipse"}  # fmt: skip
+_MANY = re.compile(
+    r"\b(two|three|four|five|six|several|many|multiple|various|both|(?:a )?pair of|a few|\d{1,2})(?: [a-z]+)? *$"
+)
+_NUMBERS = {"three": 3, "four": 4, "five": 5, "six": 6}
+_OTHERWISE = re.compile(r"\b(?:not(?! [a-z]+,? but\b)|nor|rather than|instead of)\b[^,;]*")
+_PLANNED = re.compile(
+    r"\b(?:needs?|wants?|have|has|plans?|try|aims?|hopes?) to (?:be )?"
+    r"(?:add|draw|paint|includ|put|chang|mov|mak)[a-z]*\b[a-z ]{0,30}$"
+)
+_FRONTED = re.compile(
+    r"(?P<by>^|,|\band\b|\bwhile\b|\bbut\b|\bwith\b) *(?P<place>(?:in|at|on|near|towards?|to|along) "
+    r"(?:(?!\band\b)[^,]){0,40}?\b(?:left|right|top|bottom|middle|cent(?:er|re)|corner|part|side|half)\b"
+    r"(?: of (?:it|(?:the|my) [a-z]+(?: image| picture)?))?),? *"
+    r"(?P<verb>(?:there (?:is|are|will be)|is|are|sits?|stands?|lies|rests|i (?:can )?see|we (?:can )?see"
+    r"|you (?:can )?see"
+    r"|appears|it has|shows|i notice|:)\b)? *(?:also |just )?(?:an?|the|one|another|two|three|some)? *(?:[a-z]+ )?$"
+)
+"""A place before its element: "in the lower left there is a …"."""
 _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
-_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
-_DOUBTFUL = frozenset(["or", *DOUBTS.split("|")])
 _WORD = re.compile(r"[a-z]+")
-_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,30}}$")
+_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
+
+_UNDONE = re.compile(
+    r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:is|was|are|were|has|have|had|does|did|do|can|could|would|will) "
+    r"(?:not|never|hardly|nowhere)\b(?! [a-z]+,? but\b)"
+)
+"""After an element: "a red circle was not found"."""
 
 
 class _Claim(NamedTuple):
@@ -81,9 +119,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 def _read(text: str, aim: str) -> list[tuple[str, tuple[_Claim, ...]]]:
     """The claims about the target and about the drawing; words that name neither are about `aim`."""
-    text = text.lower().replace("\n", ".")
-    if "'" in text or "’" in text:
-        text = text.replace("’", "'").replace("n't", " not")
+    text = _SHAPED.sub(_shaped, plain(text).replace("\n", ".").replace(" of the target", ""))
     said: dict[str, tuple[_Claim, ...]] = {"target": (), "drawing": ()}
     topic = aim
     for sentence in text.split("."):
@@ -128,38 +164,81 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
 def _clause(part: str) -> tuple[_Claim, ...]:
     """The claims of a part between semicolons."""
     found: list[_Claim] = []
-    doubtful = not _DOUBTFUL.isdisjoint(_WORD.findall(part))
+    doubtful, denied = hedges(part), denies(part)
     matches = list(_CLAIM.finditer(part))[: 2 * MAX_CLAIMS]
     end = 0
+    fronted = ""
     for i, match in enumerate(matches):
+        place = fronted
         lead = part[max(end, match.start() - 80) : match.start()]
-        if _NOT.search(lead):
-            end = match.end()
-            continue
         following = matches[i + 1].start() if i + 1 < len(matches) else len(part)
         rest = part[match.end() : min(following, match.end() + 80)]
+        if i == 0:
+            place = _fronted(lead, first=True)[0]
+        fronted, cut = _fronted(rest, first=False) if following < len(part) else ("", len(rest))
         end = match.end()
-        point = _POINT.search(rest) if "(" in rest else None
-        spot = (int(point[1]), int(point[2])) if point else None
-        painted = match if match["colour"] else _AFTER.match(rest)
-        third = (None, None) if point else _third(rest)
-        if painted is None and spot is None and third == (None, None):
+        if (denied and (_NOT.search(lead) or _UNDONE.match(rest))) or ("to " in lead and _PLANNED.search(lead)):
             continue
-        colour = "" if painted is None else _COLOURS.get(painted["colour"], painted["colour"])
-        if painted is not None and painted["tone"] in ("light", "dark"):
-            colour = f"{painted['tone']} {colour}"
-        shape = match["shape"]
-        hedged = doubtful and bool(_HEDGE.search(lead) or _HEDGE.search(rest))
-        found.append(_Claim(_SHAPES.get(shape, shape), colour, spot, third, hedged, f"{match[0]}{rest[:20]}".strip()))
+        rest = _OTHERWISE.sub("", rest[:cut]) if "not " in rest or " of" in rest or " than" in rest else rest[:cut]
+        claim = _element(match, lead, rest, place, doubtful)
+        if claim is not None:
+            found += [claim] * _count(match, lead)
     return tuple(found)
+
+
+def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> _Claim | None:
+    """The claim of a shape with a colour or a place; `None` if it has neither."""
+    point = _POINT.search(rest) if any(each in rest for each in "0123456789") else None
+    spot = (
+        (int(point["x"] or point["x2"] or point["x3"]), int(point["y"] or point["y2"] or point["y3"]))
+        if point
+        else None
+    )
+    painted = match if match["colour"] else _AFTER.match(rest)
+    third = (None, None) if point else _third(rest)
+    if third == (None, None) and place and not point:
+        third = _third(place)
+    if painted is None and spot is None and third == (None, None):
+        return None
+    colour = "" if painted is None else _COLOURS.get(painted["colour"], painted["colour"])
+    if painted is not None and painted["tone"] in ("light", "dark"):
+        colour = f"{painted['tone']} {colour}"
+    shape = match["shape"]
+    hedged = doubtful and (hedges(lead) or hedges(rest))
+    return _Claim(_SHAPES.get(shape, shape), colour, spot, third, hedged, f"{match[0]}{rest[:20]}".strip())
+
+
+def _shaped(match: re.Match[str]) -> str:
+    """With "a red circle" for "a circular red shape"."""
+    noun = _AS_NOUN.get(match[1], match[1])
+    return f"{match[2].lstrip(' ,')} {noun}{match[3]}".strip()
+
+
+def _fronted(lead: str, first: bool) -> tuple[str, int]:
+    """The place at the end of some words that is the next element's, and where it begins."""
+    match = _FRONTED.search(lead) if " " in lead.strip() else None
+    if match is None or not (first or match["by"] not in ("", ",") or match["verb"]):
+        return "", len(lead)
+    return match["place"], match.start()
+
+
+def _count(match: re.Match[str], lead: str) -> int:
+    """Of how many elements the words speak: a plural of at least two."""
+    many = _MANY.search(lead) if lead else None
+    if many is None:
+        return 2 if match["plural"] else 1
+    number = int(many[1]) if many[1].isdecimal() else _NUMBERS.get(many[1], 2)
+    return max(1, min(number, MAX_CLAIMS)) if match["plural"] else 1
 
 
 def _third(rest: str) -> tuple[int | None, int | None]:
     words = set(_WORD.findall(rest))
     across = -1 if "left" in words else 1 if "right" in words else None
+    if not words:
+        return None, None
     down = -1 if words & {"top", "upper"} else 1 if words & {"bottom", "lower"} else None
-    if across is None and down is None and words & {"middle", "center", "centre"}:
-        return 0, 0
+    if words & {"middle", "center", "centre"}:  # "top center" is in the middle of the top
+        return (0, 0) if across is None and down is None else (across or 0, down or 0)
     return across, down
 
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from vagen_rewards.rules.modality import DENIALS, DOUBTS
+
 
 class Token(NamedTuple):
     """One word or phrase.
@@ -26,44 +28,35 @@ class Token(NamedTuple):
     relational: bool = False
 
 
-DOUBTS = (
-    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
-    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
-    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
-    "|randomly"
+_PEOPLE = (
+    r"(?:(?:human|robot|player|little|main|game) (?=player|agent|character|worker|person|man|figure|avatar|robot|piece))?"
+    r"(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist|sprite|explorer"
+    r"|adventurer|boy|girl|pawn|piece)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite|piece))?"
 )
-"""Words that hedge, in every environment."""
-
-DENIALS = (
-    r"not|never|no longer|neither|nor|cannot|nowhere|nothing|none|hardly|barely|scarcely|by no means|in no way"
-    r"|anything but|(?:wrong|false|untrue|incorrect|impossible|mistaken|doubtful)(?= (?:that|to)\b)|den(?:y|ies)|doubts?"
-)
-"""Words that deny what follows, in every environment."""
-
-_PEOPLE = "(?:(?:human|robot|player|little|main) (?=player|agent|character|worker|person|man|figure|avatar|robot))?(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite))?"
-
+_SPOT = "(?:locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?|zones?|pads?|markers?)"
 _TARGETS = (
-    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?)"
-    r"(?: (?:box|locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?))?"
+    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?|objectives?|exit|endpoint|finish|prize)"
+    rf"(?: (?:box|{_SPOT[3:-1]}))?"
+    rf"|(?:final|end|desired|intended|designated|required|finishing|winning|drop-off|docking|dock) {_SPOT}"
 )
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
     "sokoban": {
         "player": _PEOPLE,
-        "box": r"box(?:es)?|crates?|cubes?",
+        "box": r"box(?:es)?|crates?|cubes?|packages?|cartons?|parcels?",
         "target": _TARGETS.replace("box|", ""),
     },
     "frozen_lake": {
         "player": _PEOPLE,
         "target": _TARGETS,
-        "hole": r"(?:ice )?(?:holes?|pits?)(?: in the (?:ice|ground|floor|lake|grid))?",
+        "hole": r"(?:ice )?(?:holes?|pits?|traps?|hazards?|gaps?)(?: (?:cell|tile|square)s?)?(?: in the (?:ice|ground|floor|lake|grid))?",
     },
 }
 """Regular expressions of the names that the things of a board go by."""
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
-    r"(?:boxes|crates|cubes|targets|goals|destinations|gifts|presents|treasures|holes|pits)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
+    r"(?:boxes|crates|cubes|packages|cartons|parcels|targets|goals|destinations|gifts|presents|treasures|holes|pits|traps|hazards|gaps)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")
 _ORDINALS = {
@@ -78,29 +71,61 @@ _ORDINALS = {
     "an": "a",
 }
 
+_ATTRIBUTE = (
+    r"(?:with|bearing|carrying|showing|marked (?:with|by)) (?:the|an?|some) "
+    r"(?!(?:box|crate|target|goal|player|agent|hole|gift|robot|character)\b)[a-z]+(?: [a-z]+)?"
+    r" (?:on|in|at|through|across|inside) (?:it|top|its [a-z]+)"
+)
+"""What a thing looks like: "the box with the cross on it"."""
+
+_MARKING = (
+    r"(?:circle|dot|spot|square|tile|mark|marker|cell|place|area|symbol|icon|cross|[a-z]+ one)"
+    r" (?:(?:that|which) (?:marks|shows|represents|indicates|denotes|is)|marking|showing|representing|indicating) (?:the|our|a)"
+    r"(?= [a-z]+\b)"
+)
+"""In "the circle that marks the target" the target is meant."""
+
+_UNIT = r"(?:rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|blocks?|positions?|places?|spots?)"
+_COUNT = r"(?:one|two|three|four|five|six|seven|\d+|an?|a single|a few|a couple of|several|some|many)"
+_DISTANCE = rf"{_COUNT} (?:single |more |grid |floor |full )?{_UNIT}(?: (?:or|and/or) {_UNIT})?(?: (?:away(?! from)|over(?! (?:the|an?|it|me|my)\b)|apart|distant|further|farther))?"
+"""In "two rows above" the rows are no things."""
+
+_BOARD = r"(?:board|grid|map|room|image|picture|screen|lake|puzzle|level|scene|frame|field|view)"
+_EDGE = r"(?:left|right|top|bottom|upper|lower|north|south|east|west|far|very|outer)(?:ern|most|hand|-hand)?(?:[- ](?:left|right))?"
+_ABSOLUTE = (
+    rf"(?:from|against|by|near|at|to|along|towards?|on|in) (?:the )?(?:{_EDGE} )+(?:walls?|borders?|boundary)(?: of the {_BOARD})?"
+    rf"|(?:in|at|on|near|to|towards?) (?:the )?(?:{_EDGE} )+(?:row|column|half|part|corner|side|quarter|quadrant|edge|section|area|region|end)? ?of the {_BOARD}"
+)
+"""Places on the board are no relations."""
+
 _SIDE = r"(?:(?:to|on|at|in|from|towards?) )?(?:the )?(?:(?:immediate|direct|far|immediately|directly) )?"
 _END = r"(?:[ -]?hand)?(?: (?:side|part|corner|direction|end|edge))?(?P<{name}_of> (?:of|from|than|to(?= (?:the|me|it|both|a)\b)))?"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
-    ("skip", r"on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
-    ("same", r"(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
-    ("aligned", r"(?:(?:in line|aligned|level|lined up) )?(?P<aligned_how>horizontally|vertically)(?: (?:aligned|in line|level|lined up))?(?: (?:with|to))?|level with"),
-    ("frame", r"(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
-    ("onto", r"on top of|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arrived? at|arrives at|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
+    ("skip", rf"{_ATTRIBUTE}|{_MARKING}|" r"(?<=is )over(?=,)|(?<=are )over(?=,)|" r"fac(?:e|es|ed|ing) (?:up|down|left|right|north|south|east|west)(?:ward|wards)?(?! of)|on the (?:floor|ground|ice)|a (?:little|bit)|(?:first|most|after|best|above) (?:of )?all(?=,)|^right(?= (?:to|at|on|north|south|east|west|left)\b)|right(?= (?:above|below|under|beneath|underneath|next|on|at|in|here|now|over|beside)\b)|left over|(?:show|turn|pop|come|light)(?:s|ed|ing)? up|as (?:the|a|our|my) (?:reference|origin|cent(?:er|re)|starting)(?: point)?|from what (?:i|we) (?:can )?(?:see|tell)|as far as (?:i|we) can (?:see|tell)|of course|in the (?:image|picture|frame|screenshot|scene|grid|map|board|view)|(?:right|over|out|up|down) there|(?:rows?|columns?|cells?|tiles?|steps?) (?:or|and/or) (?:rows?|columns?|cells?|tiles?|steps?)|(?:one|two|three|\d+) (?:or|to) (?:more|two|three|four|\d+)"),
+    ("absolute", _ABSOLUTE),
+    ("distance", _DISTANCE),
+    ("purpose", r"(?<!going )(?<!expected )(?<!sure )to (?:reach|get to|arrive at|go to|come to|land on|end up (?:at|on)|be (?:at|on))"),
+    ("almost", r"almost|nearly|close to being|about to be|virtually"),
+    ("same", r"(?:(?:shares?|sharing) (?:a|the|one|its|their)|in (?:one|a single)) (?P<shared>row|column)(?: (?:as|with|of))?|(?:(?:on|at|in|to|into|shares?|sharing) )?(?:the |a )?(?:exact(?:ly)? |very )?same (?P<same_what>row|column|col|(?:horizontal|vertical)(?: line| level)?|position|place|location|spot|cell|tile|square|point)(?: (?:as|with|of))?"),
+    ("aligned", r"(?:in line|aligned|level|lined up) (?P<aligned_how>horizontally|vertically)(?: (?:with|to))?|(?P<how_aligned>horizontally|vertically) (?:aligned|in line|level|lined up)(?: (?:with|to))?|level with"),
+    ("frame", r"if(?= (?:the |a |this |that )?[a-z' ]{1,40} (?:taken|used|chosen|considered|treated) as)|(?:as )?(?:seen |viewed |looking )?from|taking|using|look(?:s|ing)? at|relative to|(?:with|in) (?:respect|regards?|reference|relation|comparison) (?:to|with)|compared (?:to|with)|measured from"),
+    ("onto", r"on top of|(?:covered|occupied|reached|overlapped|taken|filled) by|(?:exactly |just |right )?where(?= (?:the |an? |its )?[a-z]+(?: [a-z]+)? (?:is|are|was|stands|lies|sits)\b)|(?:has |have |will have )?(?:got|gotten|come|made it) to|(?:will |has )?(?:land|lands|landed|landing) on|(?:at|in|to) the (?:position|location|place|spot|cell|tile) of|(?:has |have |will )?(?:reach(?:es|ed)?|arriv(?:e|es|ed|ing) (?:at|on)|coincides? with|overlaps?(?: with)?|occup(?:y|ies)|get(?:s)? to|fall(?:s|en)? in(?:to)?|cover(?:s|ed)?)|onto|into|at|on|in|inside"),
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
-    ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern)?" + _END.format(name="h")),
+    ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern|most)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
-    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|higher|lower|top|bottom|upwards?|downwards?|(?:upper|lower)(?= (?:side|part|end) ))(?:ward|wards|ern)?(?: (?:side|part|end))?(?P<v_of> (?:of|from|than))?"),
-    ("near", r"(?:in front of|behind|next to|adjacent to|beside|besides|near(?:by)?(?: to)?|close to|between|around|facing|away from|by)"),
-    ("hedge", DOUBTS + "|any"),
+    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|overhead|higher|lower|top|bottom|upwards?|downwards?|upper)(?:ward|wards|ern|most)?(?: (?:side|part|end|position|row|level|place|spot))?(?P<v_of> (?:of|from|than))?"),
+    ("between", r"(?:in )?between"),
+    ("near", r"(?:on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
+    ("hedge", DOUBTS + r"|any|(?:on |at )?(?:both|all|each|every) (?:of (?:its|the) |four )?sides?|all around"),
     ("or", r"or|and/or"),
-    ("not", DENIALS + r"|n't|isn't|aren't|won't|no|without"),
+    ("not", rf"(?P<denial>{DENIALS}|no|without)(?: any)?"),
     ("but", r"but|instead|rather"),
     ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
     ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|end(?:s|ed|ing)? up|(?:seem|look)s?(?: like)?(?: it)?|appears?|located|situated|positioned|placed|'re|'m"),
     ("has", r"has|have|having"),
     ("which", r"which|that|who"),
-    ("with", r"with|if|while|whereas|as|because|so|since|when|after|before|then"),
+    ("with", r"with|if|while|whilst|whereas|although|though|as|because|so|since|when|after|before|then"),
     ("and", r"and|&|also|plus"),
     ("all", r"both|all|every|each"),
     ("ordinal", r"first|second|third|fourth|another|other|one(?= of)?"),
@@ -113,14 +138,16 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("a", r"a|an|some"),
     ("comma", r","),
     ("colon", r":"),
-    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction)"),
-    ("unit", r"rows?|columns?|steps?|units?|moves?|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("verb", r"(?<=can )(?:spot|place)|(?<=\bi )spot|(?<=we )spot|(?<=you )spot|(?<=to )spot"),
+    ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction|rows?|columns?|steps?|units?|moves?)"),
+    ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("scenery", r"walls?|borders?|edges?|floor|ground|path|way|route|rooms?|grid|board|map|obstacles?|ice|lake|corners?|rest|paths|world|surroundings|background|corridor|puzzle|image|picture|view|scene"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
 
 _WAYS = {
     "up": (-1, None), "upper": (-1, None), "top": (-1, None), "above": (-1, None), "over": (-1, None),
-    "north": (-1, None), "higher": (-1, None), "upward": (-1, None), "upwards": (-1, None),
+    "overhead": (-1, None), "north": (-1, None), "higher": (-1, None), "upward": (-1, None), "upwards": (-1, None),
     "down": (1, None), "lower": (1, None), "low": (1, None), "bottom": (1, None), "below": (1, None),
     "under": (1, None), "underneath": (1, None), "beneath": (1, None), "south": (1, None),
     "downward": (1, None), "downwards": (1, None),
@@ -134,8 +161,12 @@ def _pattern(board: str) -> re.Pattern[str]:
         rf"(?P<{kind}>(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?)" for kind, names in BOARD_NOUNS[board].items()
     )
     rest = "|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon"))
-    return re.compile(
-        rf"(?P<me>(?:i|me|myself|you)\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)|\b(?:{nouns}|{rest})(?![^\W_])"
+    return re.compile(  # what is most common first: it saves a third of the time
+        r"(?P<me>(?:i|me|myself|you|one(?= (?:finds|sees|can (?:see|find)|notices|spots|observes|encounters)\b))\b)|(?P<my>my\b)|(?P<owner>'s\b)|(?P<comma>,)|(?P<colon>:)"
+        r"|\b(?:(?P<copula>is|are|was|were)|(?P<particle>of(?! course)|will)|(?P<also>and(?!/))"
+        r"|(?P<article>the(?= (?:player|box|target|goal|gift|hole|agent)\b))"
+        rf"|(?P<beside>to the (?P<b>left|right) of(?! (?:the )?{_BOARD}\b)))(?![^\W_])"
+        rf"|\b(?:{nouns}|{rest})(?![^\W_])"
     )
 
 
@@ -158,7 +189,7 @@ def _thing(name: str, text: str) -> Token:
 
 
 def _same(match: re.Match[str]) -> Token:
-    what = match["same_what"]
+    what = match["same_what"] or match["shared"]
     if what == "row" or what.startswith("horizontal"):
         return Token("direction", (0, None), True)
     return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), True)
@@ -182,22 +213,34 @@ def _number(match: re.Match[str]) -> Token:
 _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "me": lambda match: Token("thing", ("player", "", False, match[0])),
     "same": _same,
-    "aligned": lambda match: Token("direction", (None, 0) if match["aligned_how"] == "vertically" else (0, None), True),
+    "aligned": lambda match: Token(
+        "direction", (None, 0) if "vertically" in (match["aligned_how"], match["how_aligned"]) else (0, None), True
+    ),
     "onto": lambda match: Token("onto", (0, 0), len(match[0]) > 2),
     "diagonal": _diagonal,
     "horizontal": _horizontal,
+    "beside": lambda match: Token("direction", _WAYS[match["b"]], True),
     "preposition": lambda match: Token("direction", _WAYS[match["p"]], True),
     "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
     "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
     "number": _number,
     "with": lambda match: Token("with", (match[0],)),
+    "not": lambda match: Token("not", (match["denial"],)),
 }
 _PLAIN = {
     **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
-    "colon": Token("is"),
+    "colon": Token("is", ("colon",)),
+    "copula": Token("is"),
+    "particle": Token("skip"),
+    "also": Token("and"),
+    "article": Token("the"),
     "skip": Token("skip"),
     "unit": Token("skip"),
+    "verb": Token("word"),
+    "scenery": Token("word", ("scenery",)),
     "my": Token("owner_of", ("player", "", False)),
+    "absolute": Token("skip"),
+    "distance": Token("skip"),
     "near": Token("direction", (None, None), True),
 }
 

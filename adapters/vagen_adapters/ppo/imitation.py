@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
@@ -180,6 +182,48 @@ def demonstrations(
     """The training sequences of `demonstrate` on each level, whole episodes."""
     for level in levels:
         yield from training_sequences(demonstrate(env, codec, level, oracle_share=oracle_share), None, with_end=False)
+
+
+def demonstrations_apart(
+    env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
+    oracle_share: float = 0.35, processes: int = 0,
+) -> Iterator[TokenSequence]:  # fmt: skip
+    """`demonstrations`, made by processes that play while the caller learns. How many they are changes no sequence.
+
+    Args:
+        env_id: the environment, as in `gym.make`.
+        options: its options.
+        folder: of the model whose codec it is.
+        levels: what to play.
+        oracle_share: as in `demonstrate`.
+        processes: how many; 0 plays in the caller's.
+    """
+    play = _Play(env_id, options, folder, levels, oracle_share)
+    ahead = 16 if processes else None  # an update's worth; the loader refuses a number where nobody plays ahead
+    return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
+
+
+class _Play(IterableDataset[TokenSequence]):
+    """Each of n processes plays every n-th level, and the loader takes one sequence of each in turn."""
+
+    def __init__(
+        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], oracle_share: float
+    ) -> None:
+        self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
+        self.levels, self.oracle_share = levels, oracle_share
+
+    def __iter__(self) -> Iterator[TokenSequence]:
+        worker = get_worker_info()
+        levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
+        env = gym.make(self.env_id, **self.options)
+        try:
+            yield from demonstrations(env, Codec.from_pretrained(self.folder), levels, oracle_share=self.oracle_share)
+        finally:
+            env.close()
+
+
+def _as_is(sequence: TokenSequence) -> TokenSequence:
+    return sequence
 
 
 def _truthful(core: Any, actions: Sequence[str]) -> str:

@@ -9,57 +9,36 @@ from typing import Any, ClassVar
 from vagen_adapters.two_player_sokoban.board import PLAYERS, Board, Moved, draw_board
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.actions import Action, ActionGrammar, Names
-from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
 from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.sokoban.env import SokobanConfig
 from vagen_envs.sokoban.levels import ACTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoPlayerSokobanConfig(EnvConfig):
-    """Options of `vagen_two_player_sokoban_v0`. Rewards are Sokoban's (VAGEN, table 16), shared by both players."""
+class TwoPlayerSokobanConfig(SokobanConfig):
+    """Options of `vagen_two_player_sokoban_v0`: Sokoban's, with other defaults.
 
-    level_fields: ClassVar[tuple[str, ...]] = (
-        "dim_room", "num_boxes", "min_solution_length", "max_solution_length"
-    )  # fmt: skip
-    representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
+    Solution lengths are those of `player_0` alone. Rewards are for what either player does, and both get them.
+    """
+
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
 
     dim_room: tuple[int, int] = (7, 7)
     """Rows and columns of the grid in cells, the surrounding wall included; 6 to 10 each."""
     num_boxes: int = 2
-    """Boxes, and targets; 1 to 4."""
     min_solution_length: int = 7
-    """Fewest moves in which player 0 alone could solve it."""
     max_solution_length: int = 12
-    """Most moves in which player 0 alone could solve it: what four turns of three actions can do."""
+    """What four turns of three actions can do."""
     max_turns: int = 4
     """Turns of each player in an episode; it is truncated after the last."""
-    success_reward: float = 10.0
-    """For both, when all boxes stand on targets."""
-    step_reward: float = -0.1
-    """For both, for each action of either after which the task isn't solved."""
-    box_on_target_reward: float = 1.0
-    """For both, for each box that either pushes onto a target."""
-    box_off_target_reward: float = 0.0
-    """For both, for each box that either pushes off a target."""
-    scale: int = 1
-    """Pixels of a tile are 16 times this."""
 
     def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
+        SokobanConfig.__post_init__(self)
         self.require(all(6 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 6 to 10")
-        self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
-        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
-        self.require(
-            self.min_solution_length <= self.max_solution_length <= 60,
-            "max_solution_length",
-            f"from min_solution_length={self.min_solution_length} to 60",
-        )
-        self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
 
 
 class Table:

@@ -21,7 +21,6 @@ from vagen_envs.errors import SimulatorError
 pytest.importorskip("mani_skill")
 
 ID = "vagen/PrimitiveSkillPlace-v0"
-CALLS = (("pick", (0, 0, 20)), ("pick", (-100, 200, 150)))
 REPLY = (
     "<think><observation>{red_cube: (0, 0, 20)}</observation><reasoning>I try.</reasoning><prediction>"
     "{red_cube: (0, 0, 20)}</prediction></think><answer>pick(0, 0, 20)|pick(-100, 200, 150)</answer>"

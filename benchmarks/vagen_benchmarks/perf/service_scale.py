@@ -33,10 +33,10 @@ class Site:
     think: float = 5.0
     fronts: int = 1
     cores: int = 1
-    front_s: float = 420e-6
-    worker_s: float = 360e-6
-    turn_bytes: float = 5400.0
-    session_bytes: float = 200e3
+    front_s: float = 385e-6
+    worker_s: float = 220e-6
+    turn_bytes: float = 4700.0
+    session_bytes: float = 200 * 1024
     core_hour: float = 0.04
 
     @property
@@ -103,7 +103,7 @@ def main() -> None:
     asked = args.environments / args.think
     say(f"{asked:.0f} turns a second; {args.environments * args.session_kib / 2**20:.1f} GiB in sessions")
     say("fronts  cores   done/s   p50 ms   p99 ms   $/M turns   fullest")
-    for spare in (1.0, 1.3, 2.0):
+    for spare in (1.0, 1.3, 2.5):
         fronts = math.ceil(asked * args.front_us / 1e6 * spare)
         cores = math.ceil(asked * args.worker_us / 1e6 * spare)
         site = Site(args.environments, args.think, fronts, cores, args.front_us / 1e6, args.worker_us / 1e6,

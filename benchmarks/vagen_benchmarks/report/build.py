@@ -18,12 +18,14 @@ from typing import Any, TextIO
 
 from PIL import Image
 
+from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.plans import Plan, plan_table
-from vagen_benchmarks.run_folder import Episode, RunFolder
-from vagen_benchmarks.summary import ERRORS, NOT_OWN, PARTS, Summary, errors_of
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.summary import ERRORS, NOT_OWN, Summary, errors_of
 from vagen_envs.core import State
 from vagen_envs.errors import VagenError
+from vagen_rewards.scores import PARTS
 
 HERE = Path(__file__).parent
 CHUNK = 25

@@ -1,0 +1,186 @@
+"""What a judge is asked of a turn, and how its answers are gathered and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_rewards import (
+    Judge,
+    RepetitionPenalty,
+    Score,
+    Statement,
+    Tally,
+    TurnScores,
+    VisualReasoningReward,
+    score_turn,
+    score_turns,
+    score_turns_sync,
+    statements_of,
+)
+from vagen_rewards.errors import TooManyUnscoredError
+from vagen_rewards.wrapper import with_scores
+
+
+class Lengths(Judge):
+    """Remembers what it is asked, and scores a text by its length; words that begin with ? it can't judge."""
+
+    name = "lengths"
+
+    def __init__(self, needs_pictures=False):
+        self.needs_pictures = needs_pictures
+        self.asked: list[Statement] = []
+        self.batches: list[int] = []
+
+    def score(self, statement):
+        self.asked.append(statement)
+        if statement.text.startswith("?"):
+            return Score.unscored(f"no idea of {statement.text}")
+        return Score(len(statement.text) / 10, statement.text)
+
+    async def score_many(self, statements):
+        self.batches.append(len(statements))
+        return await super().score_many(statements)
+
+
+def reply(observation="ab", prediction="abcd", answer="Up"):
+    return (
+        f"<think><observation>{observation}</observation><prediction>{prediction}</prediction></think>"
+        f"<answer>{answer}</answer>"
+    )
+
+
+def a_turn(*replies, env_id="vagen/FrozenLake-v0", **options):
+    env = gym.make(env_id, **options)
+    env.reset(seed=3)
+    for text in replies:
+        turn = env.step(text)[4]["turn"]
+    return turn
+
+
+@pytest.mark.parametrize("pictures", [False, True])
+def test_an_observation_is_held_against_before_and_a_prediction_against_after(pictures):
+    turn = a_turn(reply(answer="Down"))
+    assert turn.before != turn.after
+    judge = Lengths(needs_pictures=pictures)
+    scores = score_turn(turn, judge)
+    env_id = "vagen/FrozenLake-v0"
+    assert judge.asked == [
+        Statement("grounding", "ab", turn.before, env_id, turn.observed.picture.png if pictures else None),
+        Statement("world_modeling", "abcd", turn.after, env_id, turn.result.picture.png if pictures else None),
+    ]
+    assert statements_of(turn, pictures) == judge.asked
+    assert statements_of(turn)[0].picture is None
+    assert scores == TurnScores(Score(0.2, "ab"), Score(0.4, "abcd"))
+    assert scores.by_part() == (("grounding", scores.grounding), ("world_modeling", scores.world_modeling))
+
+
+def test_where_nothing_is_seen_there_is_no_picture_to_judge():
+    turn = a_turn(reply(), observation="text")
+    assert [each.picture for each in statements_of(turn, pictures=True)] == [None, None]
+
+
+@pytest.mark.parametrize("together", [score_turns_sync, lambda *args: asyncio.run(score_turns(*args))])
+def test_a_batch_is_asked_at_once_and_answered_in_order(together):
+    turns = [a_turn(reply("a")), a_turn("no tags"), a_turn(reply("abc", "?"))]
+    judge = Lengths()
+    assert together(turns, judge) == [score_turn(turn, Lengths()) for turn in turns]
+    assert together(turns, judge)[1] == TurnScores()
+    assert judge.batches == [4, 4]
+
+
+@pytest.mark.parametrize("needs_pictures", [False, True])
+def test_a_batch_brings_pictures_to_a_judge_that_needs_them(needs_pictures):
+    judge = Lengths(needs_pictures)
+    score_turns_sync([a_turn(reply())], judge)
+    assert [each.picture is not None for each in judge.asked] == [needs_pictures] * 2
+
+
+def test_a_batch_with_too_much_unscored_is_refused():
+    turns = [a_turn(reply("?1", "?2")), a_turn(reply())]
+    assert score_turns_sync(turns, Lengths(), max_unscored=0.5)[0].grounding == Score(None, "no idea of ?1")
+    with pytest.raises(TooManyUnscoredError, match=r"^2 of 4 statements are unscored, more than the 49% allowed"):
+        score_turns_sync(turns, Lengths(), max_unscored=0.49)
+    with pytest.raises(TooManyUnscoredError):
+        asyncio.run(score_turns(turns, Lengths(), max_unscored=0.49))
+
+
+def test_a_tally_counts_and_complains_above_its_share_and_not_before_it_has_seen_enough():
+    scored, unscored = Score(1.0, "fine"), Score.unscored("the server is down")
+    tally = Tally(0.25, at_least=4)
+    assert (tally.scored, tally.unscored, tally.last_reason) == (0, 0, "")
+    tally.add_all([unscored, scored, scored])
+    tally.check()  # a third, but of three only
+    tally.add(scored)
+    tally.check()  # a quarter
+    tally.add(unscored)
+    assert (tally.scored, tally.unscored, tally.last_reason) == (3, 2, "the server is down")
+    said = (
+        "2 of 5 statements are unscored, more than the 25% allowed; the last for this reason: the server is down. "
+        "Mend the judge, or raise max_unscored"
+    )
+    with pytest.raises(TooManyUnscoredError, match=re.escape(said)):
+        tally.check()
+    tally.add_all([scored] * 3)
+    tally.check()  # back at a quarter
+
+
+def test_a_tally_without_a_limit_never_complains_and_an_empty_one_neither():
+    tally = Tally()
+    tally.add(Score.unscored("x"))
+    tally.check()
+    Tally(0.0).check()
+    Tally(0.0, at_least=0).check()
+    strict = Tally(0.0)
+    strict.add(Score.unscored("x"))
+    with pytest.raises(TooManyUnscoredError, match="1 of 1"):
+        strict.check()
+
+
+def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
+    turn = a_turn(reply())
+    task = list(turn.rewards)
+    first = with_scores(
+        turn, TurnScores(Score(0.5, "half"), Score.unscored("down")), {"grounding": 2.0, "world_modeling": 3.0}
+    )
+    assert [(term.name, term.value) for term in first.rewards[len(task) :]] == [("grounding", 1.0)]
+    assert {**first.metrics} == {
+        **turn.metrics,
+        "grounding_reason": "half",
+        "grounding": 0.5,
+        "world_modeling_reason": "down",
+        "world_modeling_unscored": True,
+    }
+    second = with_scores(first, TurnScores(None, Score(0.25, "poor")), {"grounding": 2.0, "world_modeling": 3.0})
+    assert [(term.name, term.value) for term in second.rewards[len(task) :]] == [("world_modeling", 0.75)]
+    assert {**second.metrics} == {**turn.metrics, "world_modeling_reason": "poor", "world_modeling": 0.25}
+    assert list(second.rewards[: len(task)]) == task
+
+
+def test_the_penalty_is_of_what_each_field_says():
+    penalty = RepetitionPenalty(amount=-0.125, at_least=1)
+    betas = {"grounding": 1.0, "world_modeling": 1.0}
+    turn = a_turn(reply("same words", "other words"))
+    wrong = TurnScores(Score(0.0, ""), Score(0.0, ""))
+    assert "repetition" not in {term.name for term in with_scores(turn, wrong, betas, penalty).rewards}
+    assert with_scores(turn, wrong, betas, penalty).rewards[-1].value == -0.25
+    right = TurnScores(Score(0.0, ""), Score(1.0, ""))
+    assert with_scores(turn, right, betas, penalty).rewards[-1].value == -0.125
+
+
+def test_the_wrapper_counts_what_is_unscored_and_gives_up_after_twenty_statements():
+    env = VisualReasoningReward(
+        gym.make("vagen/FrozenLake-v0", max_turns=30, max_steps=100), Lengths(), max_unscored=0.5
+    )
+    env.reset(seed=3)
+    stay = reply("?", "?", answer="Sideways")
+    for count in range(1, 10):
+        info = env.step(stay)[4]
+        assert (env.tally.scored, env.tally.unscored) == (0, 2 * count)
+        assert info["scores"].grounding.value is None
+    with pytest.raises(TooManyUnscoredError, match="20 of 20"):
+        env.step(stay)

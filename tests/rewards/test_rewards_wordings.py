@@ -1,0 +1,242 @@
+"""What doubts, denials and affirmations around a sentence do to it, and constructions of each environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.navigation.state import NavigationState
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.sokoban.state import SokobanState
+from vagen_envs.svg.state import Element, SvgState
+from vagen_rewards import RuleJudge, Statement
+
+FLOOR = (1 << 64) - 1
+BOARD = SokobanState(8, 8, FLOOR, (3, 3), ((2, 3),), ((1, 1),))  # box above the player, target up and left of both
+ROW = SokobanState(8, 8, FLOOR, (3, 3), ((3, 5),), ((3, 1),))  # target, player, box
+TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))
+ON = SokobanState(8, 8, FLOOR, (3, 3), ((5, 5),), ((5, 5),))  # box on the target
+LAKE = FrozenLakeState(4, (1, 1), (2, 3), ((1, 3), (3, 0)))
+RIGHT = NavigationState("DeskLamp", 1.71, "right", (("Chair", "ahead", 1.08),))
+AHEAD = NavigationState("CellPhone", 2.59, "ahead", ())
+TABLE = PrimitiveSkillState("place", {"red_cube": (100, 50, 20), "green_cube": (-40, 95, 20)}, "", None)
+HELD = PrimitiveSkillState("place", {"red_cube": (100, 50, 120), "green_cube": (-40, 95, 20)}, "red_cube", None)
+STACK = PrimitiveSkillState("stack", {"red_cube": (100, 50, 60), "green_cube": (100, 50, 20)}, "", None)
+DRAWER = PrimitiveSkillState("drawer", {"apple": (-127, 192, 36), "drawer": (-300, -20, 200)}, "", 150)
+PICTURE = SvgState(
+    (
+        Element("circle", "filled", "#ff0000", 50, 40, 20, 20),
+        Element("rectangle", "outlined", "#0000ff", 20, 80, 10, 10),
+    )
+)
+FACTS = [
+    (BOARD, "the box is above the player"),
+    (LAKE, "the goal is below the player"),
+    (RIGHT, "the lamp is on my right"),
+    (TABLE, "the red cube is at (100, 50, 20)"),
+    (PICTURE, "there is a red circle in the middle"),
+]
+
+
+def accepts(state, text, part="grounding"):
+    return RuleJudge("direct").score(Statement(part, text, state)).value == 1.0
+
+
+DENIED_OR_DOUBTED = [
+    "It is not so that {}.",
+    "It isn't that {}.",
+    "I don't believe {}.",
+    "I can't confirm that {}.",
+    "I cannot confirm that {}.",
+    "There is no indication that {}.",
+    "No one would think {}.",
+    "I no longer think {}.",
+    "It can hardly be said that {}.",
+    "It would be false to say {}.",
+    "It would be incorrect to claim that {}.",
+    "I was wrong to think that {}.",
+    "Contrary to the claim that {}, it is elsewhere.",
+    "Perhaps {}.",
+    "I would guess {}.",
+    "My guess is that {}.",
+    "If {}, I act.",
+    "Unless I err, {} or not.",
+    "Suppose {}.",
+    "What if {}?",
+    "Is it true that {}?",
+    "{}, or maybe not.",
+    "{}, or the opposite.",
+    "Possibly {}.",
+    "It might be that {}.",
+    "It is unlikely that {}.",
+    "{}? No.",
+    "Not true: {}.",
+    "False: {}.",
+    "It is a lie that {}.",
+    "Someone claims that {}, but that is wrong.",
+    "I doubt {}.",
+    "{}, I think, or else not.",
+    "It remains to be seen whether {}.",
+    "There is a chance that {}.",
+    "Chances are {}.",
+    "In theory {}.",
+    "It is unclear if {}.",
+    "I am not convinced that {}.",
+    "It seems unlikely that {}.",
+    "I have no idea whether {}.",
+    "{} is what I would say if I were guessing.",
+    "The opposite of this is true: {}.",
+    "It is anything but true that {}.",
+    "It's never the case that {}.",
+    "Neither is it true that {}.",
+    "Don't think that {}.",
+    "We cannot assume that {}.",
+    "It has yet to happen that {}.",
+    "{}, which is not true.",
+    "{}, which is wrong.",
+    "{} - not!",
+]
+AFFIRMED = [
+    "I see that {}.",
+    "As can be seen, {}.",
+    "In this image, {}.",
+    "Clearly, {}.",
+    "So, {}.",
+    "First, {}.",
+    "I can confirm that {}.",
+    "It is true that {}.",
+    "It is clear that {}.",
+    "There is no doubt that {}.",
+    "Without a doubt, {}.",
+    "No doubt {}.",
+    "I have no doubt that {}.",
+    "Undoubtedly, {}.",
+    "I am certain that {}.",
+    "I'm sure that {}.",
+    "Not surprisingly, {}.",
+    "{}, no question.",
+    "It can be seen that {}.",
+    "Now {}.",
+    "At the moment {}.",
+    "Next, {}.",
+    "I notice that {}.",
+    "{}, as shown.",
+    "{}, so I act.",
+    "Nothing else matters: {}.",
+    "It isn't hard to see that {}.",
+    "It cannot be denied that {}.",
+    "You can't miss it: {}.",
+    "As expected, {}.",
+    "According to the image, {}.",
+    "Okay, {}.",
+    "Observation: {}.",
+    "I observe the following. {}.",
+    "Note: {}.",
+    "{}; I must plan.",
+    "From this view, {}.",
+    "It turns out that {}.",
+    "It is obvious that {}.",
+    "{} at the moment.",
+    "Looking at it, {}.",
+]
+
+
+@pytest.mark.parametrize("frame", DENIED_OR_DOUBTED)
+def test_a_true_sentence_denied_or_doubted_is_refused(frame):
+    for state, fact in FACTS:
+        text = frame.format(fact)
+        assert not accepts(state, text[0].upper() + text[1:]), state.kind
+
+
+@pytest.mark.parametrize("frame", AFFIRMED)
+def test_a_true_sentence_affirmed_is_accepted(frame):
+    for state, fact in FACTS:
+        text = frame.format(fact)
+        assert accepts(state, text[0].upper() + text[1:]), state.kind
+
+
+TRUE = [
+    (BOARD, "The box lies one cell to the north of the player."),
+    (BOARD, "Above the player are both the box and the target."),
+    (BOARD, "The box shares a column with the player."),
+    (BOARD, "The box is above the player rather than below it."),
+    (BOARD, "The box isn't not above the player."),
+    (BOARD, "The player has the box directly overhead."),
+    (BOARD, "The target is two rows up and two columns left of the player."),
+    (BOARD, "Relative to the player's position, the box is above and the target is to the upper left."),
+    (BOARD, "The box is three squares from the left wall and above the player."),
+    (BOARD, "The player, who is below the box, is to the right of the target."),
+    (BOARD, "The red spot that is the target is up and left of the box with the X on it."),
+    (ROW, "The player is between the target on the left and the box on the right."),
+    (ROW, "To the player's right is a box, to the player's left is the target."),
+    (ROW, "The player has a box on its right and the target on its left."),
+    (TWO, "One box is above the player and the other is to its right."),
+    (TWO, "There are two boxes: one above the player and one to the right of the player."),
+    (ON, "The target is covered by the box."),
+    (ON, "The box is exactly where the target is."),
+    (LAKE, "The goal is below the player and there aren't any holes above the player."),
+    (
+        LAKE,
+        "The goal is to the lower right of the player. There are two holes, one to the right of the player, the other to the lower left.",
+    ),
+    (RIGHT, "The desk lamp is at my three o'clock."),
+    (RIGHT, "The target object is on the right."),
+    (RIGHT, "On my right I see a desk, and the lamp is on it."),
+    (RIGHT, "The lamp is about 90 degrees to my right."),
+    (AHEAD, "I am facing the phone."),
+    (AHEAD, "The phone is in the center of my view."),
+    (AHEAD, "The phone is in front of me, slightly to the left."),
+    (AHEAD, "In front of me is a table with a cell phone on it."),
+    (TABLE, "The red cube is at (10 cm, 5 cm, 2 cm)."),
+    (TABLE, "At (100, 50, 20) is the red cube and at (-40, 95, 20) is the green cube."),
+    (TABLE, "The red cube and the green cube are at (100, 50, 20) and (-40, 95, 20) respectively."),
+    (TABLE, "There is a red cube at (100,50,20) and a green one at (-40,95,20)."),
+    (TABLE, "The red cube's x is 100, its y is 50 and its z is 20."),
+    (TABLE, "The red cube was at (0, 0, 20) and is now at (100, 50, 20)."),
+    (HELD, "The red cube is held by the gripper at (100, 50, 120)."),
+    (STACK, "The red cube is on the green cube, at (100, 50, 60)."),
+    (STACK, "The green cube is under the red cube, at (100, 50, 20)."),
+    (DRAWER, "The drawer is open by 15 cm; the apple is at (-127, 192, 36)."),
+    (PICTURE, "In the lower-left corner, a blue rectangle can be seen."),
+    (PICTURE, "A circular red shape."),
+    (PICTURE, "The circle's fill is red."),
+    (PICTURE, "A #ff0000 circle."),
+    (PICTURE, "The circle is not green but red."),
+    (PICTURE, "The blue rectangle is in the bottom-left, not in the top-right."),
+]
+FALSE = [
+    (BOARD, "The box is almost on the player."),
+    (BOARD, "The final thing is above the player and the box is below the player."),
+    (BOARD, "If the box is above the player, I push it."),
+    (BOARD, "The box is above/below the player."),
+    (BOARD, "The player wants to be below the box or above it."),
+    (TWO, "One box is left of the player and the other is to its right."),
+    (ON, "The box is nearly at the target."),
+    (LAKE, "The player will try to reach the goal."),
+    (RIGHT, "The lamp is all right."),
+    (RIGHT, "The right lamp is here."),
+    (RIGHT, "The desk lamp is at nine o'clock."),
+    (RIGHT, "On my left I see a desk, and the lamp is on it."),
+    (TABLE, "The red cube is at (100 cm, 50 cm, 20 cm)."),
+    (TABLE, "At (0, 0, 20) there is the red cube."),
+    (TABLE, "The red cube needs to go to (100, 50, 20)."),
+    (TABLE, "The red one is at (-40, 95, 20) and the green one is at (100, 50, 20)."),
+    (HELD, "The red cube is at (100, 50, 120) and isn't held."),
+    (HELD, "The red cube is at (100, 50, 120). Nothing is in the gripper."),
+    (STACK, "The red cube is under the green cube at (100, 50, 60)."),
+    (DRAWER, "The apple is at (-127, 192, 36) and the drawer is closed."),
+    (PICTURE, "Two red circles."),
+    (PICTURE, "At the bottom left is a red circle."),
+    (PICTURE, "A rectangular red shape."),
+    (PICTURE, "A red circle was not found."),
+]
+
+
+@pytest.mark.parametrize(("state", "text"), TRUE)
+def test_what_is_true_is_understood(state, text):
+    assert accepts(state, text)
+
+
+@pytest.mark.parametrize(("state", "text"), FALSE)
+def test_what_is_not_true_is_refused(state, text):
+    assert not accepts(state, text)

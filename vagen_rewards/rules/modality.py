@@ -1,0 +1,145 @@
+"""What every environment's reader asks of English first: plain spelling, doubts and denials."""
+
+from __future__ import annotations
+
+import re
+
+_PLACE_WORDS = "above|below|under|underneath|beneath|over|left|right|ahead|behind|to|on|at|in|up|down|anywhere|" + (
+    "north|south|east|west"
+)
+
+DOUBTS = (
+    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
+    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
+    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
+    "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
+    "|tend|tends|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
+    "|most of the time|at times|in (?:some|most|many) cases|let us say|hard to (?:say|tell)"
+    "|chance|chances|theory|theoretically|were it|or (?:else|not)|hope|hopes|wish|supposed to|meant to|rumoured"
+    "|(?:some|they|people) say|said to be"
+    "|want (?:the|it|this)|let (?:the|it|us)"
+    "|(?:goal|aim|plan|task|objective|idea) is to|another (?:level|state|game|board|world|room)"
+    f"|can be(?= (?:{_PLACE_WORDS})\\b)|(?:say|tell|know|see|decide|sure|matter|check|ask) if"
+    "|not (?:know|sure|certain|clear|obvious|decide|decided)"
+    "|if(?= (?:the|a|an|there|it|he|she|they|both|one|another|box|player|target|goal)\\b)"
+    "(?! [a-z' ]{1,40} (?:taken|used|seen|viewed|considered|chosen|treated|regarded|the origin|the reference|the cent))"
+)
+"""Words that hedge, in every environment, conditions among them; "if I move" is none."""
+
+DENIALS = (
+    r"not|never|no longer|no more|neither|nor|cannot|nowhere|nothing|none|nobody|no one|hardly|barely|scarcely"
+    r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|earlier"
+    r"|yesterday"
+    r"|unlike"
+    r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being"
+    r"|(?:mistake|error|lie|myth|fallacy|misconception|falsehood|nonsense|illusion|delusion)(?= (?:that|to)\b)"
+    r"|yet to|contrary to (?:the|what)|(?:the )?opposite of"
+    r"|(?:rather|other) than|instead of|as opposed to|except|cease|ceases|ceased|stops being|stopped being"
+    r"|fail|fails|failed|failing|lack|lacks|lacked|lacking|refuse|refuses|refused|disagree|disagrees|reject|rejects"
+    r"|dispute|disputes|rule out|rules out|contradicts|myth|missing|absent|deny|denies|denied|doubt|doubts"
+    r"|(?:wrong|false|untrue|incorrect|inaccurate|impossible|mistaken|doubtful|absurd|unthinkable)(?= (?:that|to)\b)"
+)
+"""Words that deny what follows, in every environment."""
+
+_WORDS = re.compile(r"[a-z]+")
+_COMMON = frozenset(
+    f"a an and another are as at b be being box both by case cent chosen considered far from goal has he i if in is it"
+    f" let likely no of one origin other out player reference s seen she some target taken than that the there they"
+    f" time to treated us used viewed w way z {_PLACE_WORDS.replace('|', ' ')}".split()
+) - {"if", "likely", "let"}
+_DOUBTFUL = frozenset(_WORDS.findall(DOUBTS)) - _COMMON
+_DENYING = (frozenset(_WORDS.findall(DENIALS)) | {"no", "without", "far", "used"}) - (_COMMON - {"no", "far", "used"})
+_HEDGE = re.compile(rf"\b(?:or|{DOUBTS})\b")
+_NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
+
+
+def hedges(text: str) -> bool:
+    """Whether there is a doubt or an alternative in it."""
+    words = _WORDS.findall(text)
+    return "or" in words or (not _DOUBTFUL.isdisjoint(words) and _HEDGE.search(text) is not None)
+
+
+def denies(text: str) -> bool:
+    """Whether something is denied in it."""
+    return not _DENYING.isdisjoint(_WORDS.findall(text)) and _NOT.search(text) is not None
+
+
+_ENDS = re.compile(r"[.;!?\n]")
+_QUESTION = re.compile(r"[^.!?;\n]{0,300}\?")
+_DENIED_AFTERWARDS = re.compile(
+    r"\b(?:is|are|would be|will be|seems|sounds|remains) (?:simply |just |plainly |clearly |quite |actually )?"
+    r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present"
+    r"|visible|drawn|shown|to be (?:seen|found)"
+    r"|(?:a )?part of (?:it|this|the [a-z]+)|in (?:it|(?:the|this) (?:image|picture|target|drawing|scene)))"
+    r"|false|wrong|untrue|incorrect|nonsense"
+    r"|mistaken|missing|absent|gone"
+    r"|nowhere(?: to be (?:seen|found)| in sight)?|a (?:lie|myth|mistake)|ruled out|excluded|out of the question"
+    r"|impossible)\s*(?=[.;!?\n]|$)|[-–—,] ?not(?: so| true)?\s*(?=[.;!?\n]|$)"
+)
+"""What is said first and then denied: "that the box is above the player is not true"."""
+
+_DENIED_WORDS = (
+    "not ", "true", "correct", "case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent", "gone",
+    "lie", "myth", "nowhere", "ruled out", "excluded", "question", "impossible", " not",
+)  # fmt: skip
+_CERTAIN = re.compile(
+    r"\b(?:there is |i have |there can be )?(?:no|without (?:a|any)|beyond (?:a|any|all))"
+    r" doubts?(?: (?:that|about it))?"
+    r"|\bit (?:cannot|can not|ca not) be denied(?: that)?|\bit is not hard to (?:see|tell|notice)(?: that)?"
+)
+"""Denials and doubts that affirm."""
+
+_FALSE = re.compile(
+    r"\b(?:false|wrong|untrue|incorrect|not (?:true|so|correct)|the opposite(?: of [a-z]+)? is (?:true|the case)) ?: ?"
+)
+_NOT_SO = re.compile(r"\b(?:not|never) (?:simply |quite |at all )?(?:right|true|correct|accurate|so|the case) that\b")
+_ASIDE = re.compile(
+    r",? ?, (?:i (?:think|believe|say|see|know)|in fact|however|of course|though|to be (?:clear|sure|precise|exact)"
+    r"|as (?:far as )?i (?:see it|see|can see|can tell|know)|for sure|indeed|actually|in truth|at least),"
+)
+"""What stands between a "not" and what it denies."""
+
+_NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
+_IS = re.compile(
+    r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
+    r"|situated|positioned|placed|standing|sitting|lying|going|being|left of|right of|ahead|behind)\b)"
+    r"|(?<=\bit)'s|(?<=\bthat)'s|(?<=\bthere)'s|(?<=\bhere)'s|(?<=\bhe)'s|(?<=\bshe)'s|(?<=\bwhich)'s"
+)
+_SHORT = re.compile(r"(?<=\w)'(?:re|ll|ve|m|d)\b")
+_LONG = {"'re": " are", "'ll": " will", "'ve": " have", "'m": " am", "'d": " would"}
+
+
+def plain(text: str) -> str:
+    """Lower case without contractions and questions; denials stand before what they deny. Linear in the length."""
+    text = text.lower().replace("’", "'").replace("\u2212", "-")
+    if "'" in text:
+        text = _SHORT.sub(lambda match: _LONG[match[0]], text.replace("n't", " not"))
+        text = _IS.sub(" is", text)
+    if "?" in text:
+        text = _QUESTION.sub(" ", text)
+    if " or " in text:
+        text = _NOR.sub(r"\1\2 nor", text)
+    if "doubt" in text or "denied" in text or "not hard" in text:
+        text = _CERTAIN.sub("", text)
+    if "anything but" in text:
+        text = text.replace("anything but", "not")
+    if ":" in text:
+        text = _FALSE.sub("it is false that ", text)
+    if "not " in text:
+        text = _NOT_SO.sub("false that", _ASIDE.sub("", text))
+    for word in _DENIED_WORDS:
+        if word in text:
+            return _turned(text)
+    return text
+
+
+def _turned(text: str) -> str:
+    """With "it is false that" before what is denied afterwards."""
+    kept: list[str] = []
+    end = 0
+    for match in _DENIED_AFTERWARDS.finditer(text):
+        before = text[end : match.start()]
+        start = max((stop.end() for stop in _ENDS.finditer(before)), default=0)
+        kept += [before[:start], " it is false that ", before[start:]]
+        end = match.end()
+    return "".join([*kept, text[end:]])

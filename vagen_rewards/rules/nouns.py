@@ -1,0 +1,110 @@
+"""Who is spoken of: the nouns of a sentence about a board, with their articles, numbers and ordinals."""
+
+from __future__ import annotations
+
+from vagen_rewards.rules.claims import Mention, Notes
+from vagen_rewards.rules.words import Cursor, Token
+
+NOTHING: tuple[Mention, ...] = ()
+
+
+class NounPhrases(Notes, Cursor):
+    """What is kept of a sentence while it is read, and the handlers of the parts of noun phrases."""
+
+    def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
+        Notes.__init__(self)
+        Cursor.__init__(self, words)
+        self.past_subjects, self.past_objects = subjects, objects
+        self.looked_back = False  # whether the past was asked for
+        self.subjects: tuple[Mention, ...] = ()
+        self.objects: tuple[Mention, ...] = ()
+        self.frame: tuple[Mention, ...] = ()
+        self.recent: list[Mention] = []
+        self.adverbial = False  # whether it comes after a preposition
+        self.scenery = False  # whether the strange noun is a wall or the like
+        self.unknown = False  # whether something is said to be beside a thing, but it isn't known of what
+        self.clause = 0  # index of the first claim of this clause
+        self._reset_clause()
+
+    def _reset_clause(self) -> None:
+        self.pending: list[Token] = []
+        self.front: tuple[list[Token], tuple[Mention, ...]] | None = None
+        self.related = False
+        self.negated = self.hedged = self.moving = self.wants_frame = False
+        self.label = ""
+        self.count = 0
+        self.everyone = self.determiner = self.strange = self.none_of = self.onto = False
+        self.owner: tuple[Mention, ...] = ()
+        self.between: tuple[Mention, ...] = ()
+        self.swallow = self.inverted = False
+        self.denial = ""
+        self.stranger = False
+        self.existing = self.attribute = False
+
+    # -- nouns that are no things ------------------------------------------------------------------
+
+    def on_word(self, token: Token) -> None:
+        if self.determiner:
+            self.scenery = token.value == ("scenery",) or (self.strange and self.scenery)
+            self.strange = True
+
+    def _settle_noun(self, token: Token) -> None:
+        """After "the wall": it takes the place of a thing, so that nothing is claimed of another."""
+        if token.kind in ("thing", "ordinal", "all", "number", "direction", "onto") and not self.strange:
+            self.determiner = False
+        elif token.kind == "thing" and not token.value[3:]:
+            self.determiner = self.strange = self.attribute = False  # "the yellow box"
+        elif self.strange and token.kind not in ("the", "a", "owner"):
+            self.determiner = self.strange = False
+            if self.attribute:
+                self.attribute = False  # "the box with the cross"
+            elif self.wants_frame:
+                self.wants_frame = False  # "from the image"
+            elif self.pending or self.onto:
+                self.pending, self.onto = [], False
+            else:
+                self.subjects, self.related = NOTHING, False
+                self.stranger = not (
+                    self.scenery or self.adverbial
+                )  # who it is isn't known, so what is said of it isn't either
+
+    def on_the(self, token: Token) -> None:
+        self.adverbial = self.words[self.index - 1].kind in ("onto", "frame", "with") and self.index > 0
+        self.determiner, self.strange = True, False
+
+    def on_a(self, token: Token) -> None:
+        self.determiner, self.strange = True, False
+        self.label = self.label or "a"
+
+    # -- things ------------------------------------------------------------------------------------
+
+    def on_number(self, token: Token) -> None:
+        value = token.value[0]
+        self.count = value if isinstance(value, int) else 0
+
+    def on_all(self, token: Token) -> None:
+        self.everyone = self._next_but("the", "a", "number").kind in (
+            "thing",
+            "is",
+            "it",
+            "they",
+        )  # not "if all goes well"
+
+    def _mentions(self, token: Token) -> tuple[Mention, ...]:
+        kind, label, plural = token.value[:3]
+        count = min(self.count, 9)
+        if self.everyone:
+            label = "all"
+        elif plural and kind != "player":
+            label = "" if count > 1 else ("some" if kind == "hole" else "all")
+        label = str(label or self.label)
+        self.label, self.everyone, self.count = "", False, 0
+        if plural and count > 1 and label != "all":
+            self.new_count += count
+            return tuple([Mention(str(kind), f"a:{self.new_count - i}:") for i in range(count)])
+        if label == "a":
+            self.new_count += 1
+            label = f"a:{self.new_count}:"
+        elif label == "#1" and not token.value[1]:
+            label = "#first"
+        return (Mention(str(kind), "" if kind == "player" else label),)
