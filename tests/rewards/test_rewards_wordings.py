@@ -229,6 +229,8 @@ FALSE = [
     (PICTURE, "At the bottom left is a red circle."),
     (PICTURE, "A rectangular red shape."),
     (PICTURE, "A red circle was not found."),
+    (PICTURE, "A red circle cannot be seen."),
+    (PICTURE, "A red circle can't be seen in it."),
 ]
 
 

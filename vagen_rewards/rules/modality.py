@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _PLACE_WORDS = "above|below|under|underneath|beneath|over|left|right|ahead|behind|to|on|at|in|up|down|anywhere|" + (
     "north|south|east|west"
@@ -55,13 +56,26 @@ _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
 
 def hedges(text: str) -> bool:
     """Whether there is a doubt or an alternative in it."""
-    words = _WORDS.findall(text)
-    return "or" in words or (not _DOUBTFUL.isdisjoint(words) and _HEDGE.search(text) is not None)
+    return _hedged(_WORDS.findall(text), text)
 
 
 def denies(text: str) -> bool:
     """Whether something is denied in it."""
-    return not _DENYING.isdisjoint(_WORDS.findall(text)) and _NOT.search(text) is not None
+    return _denied(_WORDS.findall(text), text)
+
+
+def hedges_and_denies(text: str) -> tuple[bool, bool]:
+    """Both, for the work of one."""
+    words = _WORDS.findall(text)
+    return _hedged(words, text), _denied(words, text)
+
+
+def _hedged(words: list[str], text: str) -> bool:
+    return "or" in words or (not _DOUBTFUL.isdisjoint(words) and _HEDGE.search(text) is not None)
+
+
+def _denied(words: list[str], text: str) -> bool:
+    return not _DENYING.isdisjoint(words) and _NOT.search(text) is not None
 
 
 _ENDS = re.compile(r"[.;!?\n]")
@@ -78,9 +92,11 @@ _DENIED_AFTERWARDS = re.compile(
 )
 """What is said first and then denied: "that the box is above the player is not true"."""
 
+_SAYING = ("not", "is ", "are ", "be ", "seems ", "sounds ", "remains ", ":")
 _DENIED_WORDS = (
-    "not ", "true", "correct", "case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent", "gone",
-    "lie", "myth", "nowhere", "ruled out", "excluded", "question", "impossible", " not",
+    "not", "true", "correct", "case", "accurate", "false", "wrong", "nonsense", "mistake", "missing", "absent", "gone",
+    "lie", "myth", "nowhere", "ruled out", "excluded", "question", "impossible",
+    "opposite",
 )  # fmt: skip
 _CERTAIN = re.compile(
     r"\b(?:there is |i have |there can be )?(?:no|without (?:a|any)|beyond (?:a|any|all))"
@@ -123,18 +139,23 @@ def plain(text: str) -> str:
         text = _CERTAIN.sub("", text)
     if "anything but" in text:
         text = text.replace("anything but", "not")
-    if ":" in text:
-        text = _FALSE.sub("it is false that ", text)
-    if "not " in text:
-        text = _NOT_SO.sub("false that", _ASIDE.sub("", text))
-    for word in _DENIED_WORDS:
-        if word in text:
-            return _turned(text)
-    return text
+    return _turned(text) if mentions(text, _SAYING) and mentions(text, _DENIED_WORDS) else text
+
+
+def mentions(text: str, parts: Iterable[str]) -> bool:
+    """Whether one of these is in the text; much quicker than a pattern that won't be found."""
+    for part in parts:  # noqa: SIM110 - `any` takes twice as long
+        if part in text:
+            return True
+    return False
 
 
 def _turned(text: str) -> str:
     """With "it is false that" before what is denied afterwards."""
+    if ":" in text:
+        text = _FALSE.sub("it is false that ", text)
+    if "not " in text:
+        text = _NOT_SO.sub("false that", _ASIDE.sub("", text))
     kept: list[str] = []
     end = 0
     for match in _DENIED_AFTERWARDS.finditer(text):

@@ -48,7 +48,6 @@ _VIEW = (
 )
 _TARGET_WORDS = ("target", "target object", "target item", "goal object", "object of interest", "target location")
 _ANY_TARGET = "*"
-_ENDS = str.maketrans(dict.fromkeys(";!?\n", "."))
 _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
 _NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
 """Words that only look like directions."""
@@ -116,6 +115,7 @@ def _learn(kind: str) -> None:
             _VOCABULARY.setdefault(phrase, []).append((kind, phrase not in names))
             _FIRST_WORDS.add(phrase.split(" ", 1)[0])
         _clauses.cache_clear()
+        _parsed.cache_clear()
         _read.cache_clear()
         _KNOWN.add(kind)
 
@@ -158,19 +158,25 @@ def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
                 marks.fault(f"{kind} {'-'.join(sorted(each))}")
 
 
+_WAYS = ("ahead", "left", "right", "back")
+_EVERYWHERE = frozenset(_WAYS)
+_NOWHERE: frozenset[str] = frozenset()
+Where = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""Directions in a description, in a prediction, and denied."""
+
+Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool, bool]
+
 Said = tuple[str, list[frozenset[str]], list[frozenset[str]]]
 
 
 @functools.lru_cache(maxsize=8192)
 def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
     """For each type that is spoken of, where things of it are, and where not."""
-    text = plain(text)
     found: dict[str, Said] = {}
     spoken = ""
-    below: frozenset[str] = frozenset()  # where the thing is on which others may stand
-    for sentence in _DISTANCE.sub("", _turns_of(text)).translate(_ENDS).split(".")[:100]:
-        named_here, hedged, clauses = _clauses(sentence)
-        waiting: frozenset[str] = frozenset()
+    below = _NOWHERE  # where the thing is on which others may stand
+    for begins_with_it, hedged, clauses in _parsed(text):
+        named_here, waiting = begins_with_it, _NOWHERE
         for candidates, (seen, foreseen, no), moving, alone, resting in clauses:
             yes = seen if part == "grounding" else foreseen
             named = _named(candidates, kinds) if candidates else ""
@@ -185,7 +191,7 @@ def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
                     waiting |= yes
                 continue
             if waiting and not yes and not no:
-                yes, waiting = waiting, frozenset()
+                yes, waiting = waiting, _NOWHERE
             if yes or no:
                 said = found.setdefault(spoken, (spoken, [], []))
                 if yes:
@@ -193,6 +199,16 @@ def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
                 if no:
                     said[2].append(no)
     return list(found.values())
+
+
+@functools.lru_cache(maxsize=8192)
+def _parsed(text: str) -> list[tuple[bool, bool, tuple[Clause, ...]]]:
+    """The clauses of each sentence."""
+    text = _DISTANCE.sub("", _turns_of(plain(text)))
+    for end in ";!?\n":
+        if end in text:
+            text = text.replace(end, ".")
+    return [_clauses(sentence) for sentence in text.split(".")[:100]]
 
 
 def _turns_of(text: str) -> str:
@@ -227,14 +243,6 @@ def _named(candidates: tuple[tuple[str, bool], ...], kinds: tuple[str, ...]) -> 
 def _has_own_last_word(kinds: tuple[str, ...]) -> bool:
     last = [_NAME.findall(kind)[-1:] for kind in kinds]
     return last.count(last[0]) == 1
-
-
-_WAYS = ("ahead", "left", "right", "back")
-_EVERYWHERE = frozenset(_WAYS)
-Where = tuple[frozenset[str], frozenset[str], frozenset[str]]
-"""Directions in a description, in a prediction, and denied."""
-
-Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool, bool]
 
 
 @functools.lru_cache(maxsize=65536)

@@ -6,7 +6,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from vagen_rewards.rules.modality import denies, hedges
+from vagen_rewards.rules.modality import denies, hedges, mentions
 
 Point = tuple[float, ...]
 """Two or three coordinates in millimetres."""
@@ -21,6 +21,7 @@ _POINT = (
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
 )
 _NUMBER = re.compile(r"([-+]?\d{1,6}(?:\.\d{1,6})?)\s?(mm|cm|m|(?:milli|centi)?met(?:er|re)s?)?")
+_BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
 _NOUNS = {"cube": "cube|block|box|brick|one", "target": "target|goal|marker|disc|disk|destination|one"}
@@ -48,6 +49,7 @@ _OR_ELSE = re.compile(
     r"[^.;\n]{0,40}\b(?:or else|or not|guess|guessing|unless)\b"
     r"|\s*(?:,\s*)?(?:or|either|unless|perhaps|maybe|probably|possibly|i guess)\b"
 )
+_ALTERNATIVES = ("or", "guess", "either", "unless", "perhaps", "maybe", "probably", "possibly")
 _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )
@@ -91,6 +93,8 @@ def _words(name: str) -> str:
 
 def point_of(text: str) -> Point:
     """The coordinates of a match of a point, in millimetres."""
+    if "m" not in text:
+        return tuple([float(number) for number in _BARE.findall(text)])
     numbers = _NUMBER.findall(text)
     units = [unit for _, unit in numbers if unit] or ["mm"]
     scales = [_scale(unit or units[-1]) for _, unit in numbers]
@@ -135,6 +139,7 @@ class _Reader:
         self.points: list[Pose] = []
         self.waiting: Pose | None = None  # coordinates whose thing is still to come
         self.inverted = self.doubtful = self.denied = False
+        self.or_else = mentions(text, _ALTERNATIVES)
 
     def close(self) -> None:
         """Give the points to the things named before them."""
@@ -155,7 +160,7 @@ class _Reader:
                 self.group, self.inverted = [name], True
             self.waiting = None
             return
-        if self.group and _ONTO.search(between):
+        if self.group and len(between) > 3 and _ONTO.search(between):
             return
         lead = _CLAUSE.split(between[-60:])[-1] if len(between) > 2 else ""
         if self.group and not self.points and not self.denied and _JOINED.fullmatch(between):
@@ -170,7 +175,7 @@ class _Reader:
     def point(self, match: re.Match[str]) -> None:
         between = self._between(match)
         hedged = len(between) > 6 and hedges(between)
-        pose = Pose(point_of(match[0]), self.doubtful or hedged or _OR_ELSE.match(self.text, match.end()) is not None)
+        pose = Pose(point_of(match[0]), self.doubtful or hedged or self._or_else(match.end()))
         if (
             not self.group
             or self.inverted
@@ -182,6 +187,9 @@ class _Reader:
             len(between) < 6 or (len(between) <= 80 and not _ELSEWHERE.search(between) and not denies(between))
         ):
             self.points.append(pose)
+
+    def _or_else(self, end: int) -> bool:
+        return self.or_else and _OR_ELSE.match(self.text, end) is not None
 
     def _between(self, match: re.Match[str]) -> str:
         """The words since the last thing or point; after the end of a sentence only "it" goes on with its thing."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import denies, plain
+from vagen_rewards.rules.modality import denies, mentions, plain
 from vagen_rewards.rules.poses import Point, Pose, point_of, read
 from vagen_rewards.scores import Part
 
@@ -28,6 +28,9 @@ _EMPTY = re.compile(
     r"(?:held|grasped|in the (?:gripper|hand))"
     r"|not hold(?:ing)? anything"
 )
+_OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
+"""One of these is in whatever says what is held."""
+
 _ON = re.compile(
     r"(?:is|will be|be|now|then|lies|sits|rests|stands|placed|stacked|put|,|_| )*(?P<no>not |no longer )?"
     r"(?:now|placed|stacked|directly|standing|resting|sitting| )*"
@@ -52,7 +55,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     said, spans = read(lowered, names)
     for name, poses in said.items():
         _place(marks, name, poses, truth.positions[name])
-    if "gr" in lowered or "h" in lowered:
+    if mentions(lowered, _OF_THE_GRIPPER):
         _held(marks, truth, lowered, spans)
     if len(spans) > 1:
         _stacked(marks, truth, lowered, spans)
@@ -62,6 +65,10 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 
 def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -> None:
+    if len(poses) == 1 and not poses[0].hedged and _near(poses[0].at, place):
+        marks.right += 1
+        marks.found += 1
+        return
     near = [_near(pose.at, place) for pose in poses]
     one = all(_near(pose.at, poses[0].at) for pose in poses)
     if any(pose.hedged for pose in poses) or (len(poses) > 1 and not all(near) and not one):
@@ -74,7 +81,7 @@ def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -
 
 
 def _near(point: Point, place: Sequence[float]) -> bool:
-    return all(abs(a - b) <= TOLERANCE for a, b in zip(point, place, strict=False))
+    return all(-TOLERANCE <= a - b <= TOLERANCE for a, b in zip(point, place, strict=False))
 
 
 def _claim(marks: Marks, holds: bool, words: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
+from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions, plain
 from vagen_rewards.scores import Part
 
 TOLERANCE = 15
@@ -56,6 +56,7 @@ _SHAPED = re.compile(
     r"\b(circular|round|rectangular|triangular|oval|elliptical|square)((?:[ ,]+[a-z]+){0,2}?)"
     r" (?:shape|figure|form|object|element|patch|piece)(s?)\b"
 )
+_SHAPELY = ("circular", "round", "angular", "oval", "elliptical", "square")
 _AS_NOUN = {"circular": "circle", "round": "circle", "rectangular": "rectangle", "triangular": "triangle",
             "elliptical": "ellipse"}  # fmt: skip
 _MANY = re.compile(
@@ -76,13 +77,17 @@ _FRONTED = re.compile(
     r"|appears|it has|shows|i notice|:)\b)? *(?:also |just )?(?:an?|the|one|another|two|three|some)? *(?:[a-z]+ )?$"
 )
 """A place before its element: "in the lower left there is a …"."""
+
+_PLACES = ("left", "right", "top", "bottom", "middle", "cent", "corner", "part", "side", "half")
+"""One of these is in each of them."""
 _TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
 _WORD = re.compile(r"[a-z]+")
+_DIGIT = re.compile(r"\d")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
 
 _UNDONE = re.compile(
-    r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:is|was|are|were|has|have|had|does|did|do|can|could|would|will) "
-    r"(?:not|never|hardly|nowhere)\b(?! [a-z]+,? but\b)"
+    r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:(?:is|was|are|were|has|have|had|does|did|do|can?|could|would|will) "
+    r"(?:not|never|hardly|nowhere)|cannot)\b(?! [a-z]+,? but\b)"
 )
 """After an element: "a red circle was not found"."""
 
@@ -119,14 +124,21 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 def _read(text: str, aim: str) -> list[tuple[str, tuple[_Claim, ...]]]:
     """The claims about the target and about the drawing; words that name neither are about `aim`."""
-    text = _SHAPED.sub(_shaped, plain(text).replace("\n", ".").replace(" of the target", ""))
     said: dict[str, tuple[_Claim, ...]] = {"target": (), "drawing": ()}
     topic = aim
-    for sentence in text.split("."):
-        for named, claims in _sentence(sentence) if sentence else ():
-            topic = named or topic
-            said[topic] += claims
+    for named, claims in _parsed(text):
+        topic = named or topic
+        said[topic] += claims
     return [(name, claims[:MAX_CLAIMS]) for name, claims in said.items()]
+
+
+@functools.lru_cache(maxsize=8192)
+def _parsed(text: str) -> list[tuple[str, tuple[_Claim, ...]]]:
+    """What is spoken of, where it is said anew, and claims about it."""
+    text = plain(text).replace("\n", ".").replace(" of the target", "")
+    if mentions(text, _SHAPELY):
+        text = _SHAPED.sub(_shaped, text)
+    return [found for sentence in text.split(".") if sentence for found in _sentence(sentence)]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -164,7 +176,7 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
 def _clause(part: str) -> tuple[_Claim, ...]:
     """The claims of a part between semicolons."""
     found: list[_Claim] = []
-    doubtful, denied = hedges(part), denies(part)
+    doubtful, denied = hedges_and_denies(part)
     matches = list(_CLAIM.finditer(part))[: 2 * MAX_CLAIMS]
     end = 0
     fronted = ""
@@ -188,7 +200,7 @@ def _clause(part: str) -> tuple[_Claim, ...]:
 
 def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> _Claim | None:
     """The claim of a shape with a colour or a place; `None` if it has neither."""
-    point = _POINT.search(rest) if any(each in rest for each in "0123456789") else None
+    point = _POINT.search(rest) if _DIGIT.search(rest) else None
     spot = (
         (int(point["x"] or point["x2"] or point["x3"]), int(point["y"] or point["y2"] or point["y3"]))
         if point
@@ -216,7 +228,7 @@ def _shaped(match: re.Match[str]) -> str:
 
 def _fronted(lead: str, first: bool) -> tuple[str, int]:
     """The place at the end of some words that is the next element's, and where it begins."""
-    match = _FRONTED.search(lead) if " " in lead.strip() else None
+    match = _FRONTED.search(lead) if mentions(lead, _PLACES) else None
     if match is None or not (first or match["by"] not in ("", ",") or match["verb"]):
         return "", len(lead)
     return match["place"], match.start()
@@ -224,11 +236,13 @@ def _fronted(lead: str, first: bool) -> tuple[str, int]:
 
 def _count(match: re.Match[str], lead: str) -> int:
     """Of how many elements the words speak: a plural of at least two."""
+    if not match["plural"]:
+        return 1
     many = _MANY.search(lead) if lead else None
     if many is None:
-        return 2 if match["plural"] else 1
+        return 2
     number = int(many[1]) if many[1].isdecimal() else _NUMBERS.get(many[1], 2)
-    return max(1, min(number, MAX_CLAIMS)) if match["plural"] else 1
+    return max(1, min(number, MAX_CLAIMS))
 
 
 def _third(rest: str) -> tuple[int | None, int | None]:

@@ -32,8 +32,8 @@ ENVS: dict[str, dict[str, Any]] = {
 }
 CACHES = (
     reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
-    boards._around_player, boards._ranked, counting.facts, navigation._read, navigation._clauses,
-    poses.read, svg._sentence, svg._clause, svg._match,
+    boards._around_player, boards._ranked, counting.facts, navigation._read, navigation._parsed, navigation._clauses,
+    poses.read, svg._parsed, svg._sentence, svg._clause, svg._match,
 )  # fmt: skip
 """All that a judge remembers of what was said."""
 
