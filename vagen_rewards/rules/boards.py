@@ -10,6 +10,7 @@ from vagen_envs.grid import Position
 from vagen_rewards.rules.claims import Claim, Mention, Reading
 from vagen_rewards.rules.counting import MAX_MATCHED, counted, fits, is_present, mark, sides_of
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.places import Things
 from vagen_rewards.rules.reading import read
 
@@ -185,19 +186,8 @@ def _matched(
         name: [i for i, sides in enumerate(seen) if all(fits(claim, sides) != claim.negated for claim in each)]
         for name, each in said.items()
     }
-    owner: dict[int, str] = {}
-
-    def place(name: str, seen: set[int]) -> bool:
-        for i in suitable[name]:
-            if i not in seen:
-                seen.add(i)
-                if i not in owner or place(owner[i], seen):
-                    owner[i] = name
-                    return True
-        return False
-
-    for name in sorted(names, key=lambda each: -len(said[each]))[:MAX_MATCHED]:
-        place(name, set())
+    first = sorted(names, key=lambda each: -len(said[each]))[:MAX_MATCHED]
+    owner = matched((name, suitable[name]) for name in first)
     meant = dict.fromkeys(names, -1)
     meant.update({name: i for i, name in owner.items()})
     return meant

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions, plain
 from vagen_rewards.scores import Part
 
@@ -258,25 +259,15 @@ def _third(rest: str) -> tuple[int | None, int | None]:
 
 @functools.lru_cache(maxsize=4096)
 def _match(claims: tuple[_Claim, ...], elements: Any) -> tuple[int, tuple[str, ...]]:
-    """Give as many claims as possible an element of their own (augmenting paths): how many, and the rest in words."""
+    """Give as many claims as possible an element of their own: how many, and the rest in words."""
     seen = [(each, _named(each.colour)) for each in elements]
     fits = [
         [] if claim.hedged else [i for i, (each, colour) in enumerate(seen) if _fits(claim, each, colour)]
         for claim in claims
     ]
-    owner: dict[int, int] = {}
-
-    def place(number: int, tried: set[int]) -> bool:
-        for i in fits[number]:
-            if i not in tried:
-                tried.add(i)
-                if i not in owner or place(owner[i], tried):
-                    owner[i] = number
-                    return True
-        return False
-
-    faults = [claim.words for number, claim in enumerate(claims) if not place(number, set())]
-    return len(owner), tuple(faults)
+    owner = matched(enumerate(fits))
+    given = set(owner.values())
+    return len(owner), tuple([claim.words for number, claim in enumerate(claims) if number not in given])
 
 
 def _fits(claim: _Claim, element: Any, colour: tuple[str, str]) -> bool:
