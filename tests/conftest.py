@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
+from ctypes.util import find_library
+from pathlib import Path
 
 # Two busy threads of a numeric library on two cores only wait for each other. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell without job control starts what runs in the background deaf to Ctrl-C, and children inherit that.
@@ -21,10 +26,51 @@ settings.load_profile("repository")
 
 def pytest_collection_modifyitems(config, items):
     """`gpu`, `api` and `slow` run only when asked for by name with -m."""
-    import pytest
-
     asked = config.getoption("-m") or ""
     for item in items:
         for marker in ("gpu", "api", "slow"):
             if item.get_closest_marker(marker) and marker not in asked:
                 item.add_marker(pytest.mark.skip(reason=f"opt in with -m {marker}"))
+
+
+def _lacking():
+    """What this machine lacks beside Python: the words of an error that comes of it, and the packages that mend it."""
+    vulkan = any(Path(folder).glob("*.json") for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"))
+    return [
+        (re.compile(words, re.IGNORECASE), packages)
+        for there, words, packages in (
+            (find_library("cairo"), "cairo", "libcairo2"),
+            (find_library("EGL"), "egl|opengl|AI2-THOR player", "libegl1 libgl1 libgl1-mesa-dri"),
+            (find_library("X11") and vulkan, "libX11|vulkan", "Mesa's Vulkan drivers: scripts/setup_vulkan.sh"),
+            (shutil.which("chromium"), "chromium", "chromium"),
+        )
+        if not there
+    ]
+
+
+LACKING = _lacking()
+
+
+def _skipped_if_lacking(report, error):
+    """A test that fails for want of a system package, on a machine that lacks it, is skipped with that reason."""
+    words = []
+    while error is not None:
+        words.append(f"{type(error).__name__}: {error} {getattr(error, 'stderr', '')}")
+        error = error.__cause__ or error.__context__
+    for known, packages in LACKING:
+        if known.search(" ".join(words)):
+            report.outcome = "skipped"
+            report.longrepr = (report.nodeid.split("::")[0], 0, f"Skipped: this machine lacks {packages}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    return _skipped_if_lacking(report, report.call.excinfo.value) if LACKING and report.failed else report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    return _skipped_if_lacking(report, call.excinfo.value) if LACKING and report.failed else report

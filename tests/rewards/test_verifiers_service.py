@@ -225,13 +225,11 @@ def test_wrong_paths_and_methods_are_answered(service):
 
 def test_killed_workers_are_replaced(service, client):
     client.score_many_sync(SAMPLES, REPLIES)
-    out = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(service.process.pid)], capture_output=True, text=True, check=True
-    )
-    pids = [int(word) for word in out.stdout.split()]
-    assert pids
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+    psutil = pytest.importorskip("psutil")
+    workers = psutil.Process(service.process.pid).children()
+    assert workers
+    for worker in workers:
+        worker.kill()
     assert client.score_many_sync(SAMPLES, REPLIES) == score_many(SAMPLES, REPLIES)
 
 
