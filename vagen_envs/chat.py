@@ -6,11 +6,14 @@ state, a reply and so on, with the reasoning of the earlier replies or with thei
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn
+import gymnasium as gym
+
+from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture
 
@@ -33,6 +36,12 @@ class History:
     def __post_init__(self) -> None:
         if self.turns is not None and (isinstance(self.turns, bool) or self.turns < 0):
             raise ConfigError(f"turns={self.turns!r} is not valid: it must be None (all) or at least 0")
+
+
+def system_prompt_of(env_id: str, **options: Any) -> str:
+    """The system prompt of the environment that `gym.make` gives for this id and these options."""
+    with contextlib.closing(gym.make(env_id, **options)) as env:
+        return cast(VagenEnv, env.unwrapped).system_prompt
 
 
 def chat_messages(

@@ -9,14 +9,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
-from vagen_envs.chat import Message, observation_parts
+from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError
 from vagen_envs.seeding import Split
@@ -95,8 +94,7 @@ def levels(
         num_levels: how many rows.
         options: for `gym.make`.
     """
-    with contextlib.closing(gym.make(env_id, **options)) as env:
-        prompt = [{"role": "system", "content": cast(VagenEnv, env.unwrapped).system_prompt}]
+    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     for seed in range(first_seed, first_seed + num_levels):
         yield {"prompt": prompt, "env_class": NAME, "env_id": env_id, "split": split, "seed": seed, "options": options}
 

@@ -12,14 +12,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any, cast
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
-from vagen_envs.chat import observation_parts
+from vagen_envs.chat import observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError
 from vagen_envs.seeding import Split
@@ -135,9 +134,7 @@ def levels(
         num_levels: how many rows.
         options: for `gym.make`, the same as the factory's: they shape the system prompt.
     """
-    with contextlib.closing(gym.make(env_id, **options)) as env:
-        system_prompt = cast(VagenEnv, env.unwrapped).system_prompt
-    prompt = [{"role": "system", "content": system_prompt}, {"role": "user", "content": ""}]
+    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}, {"role": "user", "content": ""}]
     seeds = range(first_seed, first_seed + num_levels)
     return Dataset.from_list(
         [{"prompt": prompt, "environment": env_id, "split": split, "seed": seed} for seed in seeds]

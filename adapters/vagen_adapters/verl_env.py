@@ -7,7 +7,6 @@ The loop is `agent_name: vagen` once this module is imported, or through a file 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from uuid import uuid4
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
-from vagen_envs.chat import Message, observation_parts
+from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.seeding import Split
@@ -171,8 +170,7 @@ def levels(
         num_levels: how many rows.
         options: for `gym.make`.
     """
-    with contextlib.closing(gym.make(env_id, **options)) as env:
-        prompt = [{"role": "system", "content": cast(VagenEnv, env.unwrapped).system_prompt}]
+    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     for index, seed in enumerate(range(first_seed, first_seed + num_levels)):
         level = {"index": index, "env_id": env_id, "split": split, "seed": seed, "options": options or None}
         yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}

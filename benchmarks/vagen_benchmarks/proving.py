@@ -28,12 +28,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from vagen_benchmarks import proof_report
+from vagen_benchmarks import proof_report, tiny_agent
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
 HERE = Path(__file__).parent / "proofs"
-AGENTS = Path(__file__).parent / "tiny"
 FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
 FIRST_RETURN = 2_000_000
@@ -204,10 +203,10 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
         size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
         tiny.save_tiny(out, tiny.texts_of([env_id], levels=200, **options), seed=start.seed, **size)
         return tiny.load(out)
-    known = sorted(path.parent.name for path in AGENTS.glob("*/player.json"))
+    known = sorted(path.parent.name for path in tiny_agent.FOLDER.glob("*/player.json"))
     if start.agent not in known:
         raise ProtocolError(f"the agent tiny knows no {start.agent!r}.{did_you_mean(start.agent, known)}")
-    model, codec = tiny.load(AGENTS / start.agent)
+    model, codec = tiny.load(tiny_agent.FOLDER / start.agent)
     model.float().save_pretrained(out)  # it is kept in half precision
     codec.save_pretrained(out)
     return model, codec

@@ -10,18 +10,9 @@ import pytest
 pytest.importorskip("typer")
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
-from vagen_benchmarks import proof_report
+from vagen_benchmarks import proof_report, tiny_agent
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.proving import (
-    AGENTS,
-    OTHER_LEVEL,
-    OtherPictures,
-    Start,
-    imitate_play,
-    load_proof,
-    prove,
-    report,
-)
+from vagen_benchmarks.proving import OTHER_LEVEL, OtherPictures, Start, imitate_play, load_proof, prove, report
 from vagen_envs import RewardTerm
 
 SMALL = """
@@ -121,7 +112,7 @@ def test_a_start_goes_on_from_what_the_agent_tiny_knows(tmp_path, monkeypatch):
     start = Start(agent="frozenlake", episodes=16, learning_rate=1e-9, critic_episodes=32)
     imitate_play("vagen/FrozenLake-v0", tmp_path / "start", start, options, lambda line: None)
     begun = ActorCritic.from_pretrained(str(tmp_path / "start"))
-    for name, tensor in tiny.load(AGENTS / "frozenlake")[0].state_dict().items():
+    for name, tensor in tiny.load(tiny_agent.FOLDER / "frozenlake")[0].state_dict().items():
         torch.testing.assert_close(begun.policy.state_dict()[name], tensor.float(), atol=1e-6, rtol=0)
     assert begun.value_head.weight.any()  # the critic has been taught
 

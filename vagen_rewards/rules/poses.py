@@ -11,16 +11,17 @@ from vagen_rewards.rules.modality import denies, hedges, mentions
 Point = tuple[float, ...]
 """Two or three coordinates in millimetres."""
 
-_N = r"[-+]?\d{1,6}(?:\.\d{1,6})?(?:\s?(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)\b)?"
+UNIT = r"(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)"
+_UNIT_AFTER = rf"(?:\s?{UNIT}\b)?"
+_N = rf"[-+]?\d{{1,6}}(?:\.\d{{1,6}})?{_UNIT_AFTER}"
 _BY = r"(?:\s*[,;]\s*|\s+)"
-_UNIT_AFTER = r"(?:\s?(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)\b)?"
 _IS = r"\s*(?:=|:|is|of|at|coordinate)?\s*"
 _POINT = (
     rf"[(\[{{<⟨]\s*(?:x{_IS})?{_N}{_BY}(?:y{_IS})?{_N}(?:{_BY}(?:z{_IS})?{_N})?\s*[)\]}}>⟩]{_UNIT_AFTER}"
     rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the )?y{_IS}{_N}[ ,]*(?:and )?(?:its |the )?z{_IS}{_N}"
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
 )
-_NUMBER = re.compile(r"([-+]?\d{1,6}(?:\.\d{1,6})?)\s?(mm|cm|m|(?:milli|centi)?met(?:er|re)s?)?")
+_NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
 _BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 

@@ -10,7 +10,7 @@ from typing import Any
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.modality import denies, mentions, plain
-from vagen_rewards.rules.poses import Point, Pose, point_of, read
+from vagen_rewards.rules.poses import UNIT, Point, Pose, point_of, read
 from vagen_rewards.scores import Part
 
 TOLERANCE = 10
@@ -40,7 +40,7 @@ _ON = re.compile(
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been)?(?: now| still)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out) (?:by )?)?"
-    r"(?:about )?(?P<by>-?\d{1,6}(?:\.\d+)?\s?(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)?)(?![\d,])"
+    rf"(?:about )?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,])"
     r"|drawer (?:is|will be|will|stays|remains|now|still|fully|completely|wide|slightly|already|be| )*"
     r"(?P<no>not |no longer )?(?:fully |completely )?(?P<how>closed|shut|open)"
 )

@@ -72,8 +72,9 @@ def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
     for turn in (turn for episode in episodes for turn in episode.turns):
         parts["reply_tokens"].append(float(len(turn.reply.ids)))
         parts["cut_replies"].append(float(turn.cut))
-        parts["reflection/ratio"].append(float(is_reflective(turn.turn.reply)))
-        if is_reflective(turn.turn.reply):
+        reflective = is_reflective(turn.turn.reply)
+        parts["reflection/ratio"].append(float(reflective))
+        if reflective:
             parts["reflection/success"].append(float(turn.turn.success))
         for name, entry in turn.turn.metrics.items():
             if name != "success" and not isinstance(entry, str):

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import torch
@@ -32,6 +32,8 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_envs.core import VagenEnv
+from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
 
 COMPLETE = "complete"
@@ -120,10 +122,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             max_length=args.max_length,
             max_turns=args.max_turns,
             score=score,
-            prompts=[
-                gym.make(args.env_id, **args.env_options, prompt_pack=pack).unwrapped.prompts  # type: ignore[attr-defined]
-                for pack in args.prompt_pool
-            ],
+            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
             threads=args.env_threads,
         )
         self._scored: ScoredRollout | None = None
@@ -548,6 +547,11 @@ def _whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
     """(rows, longest), padded on the right."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
+
+
+def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
+    with contextlib.closing(gym.make(args.env_id, **args.env_options, prompt_pack=pack)) as env:
+        return cast(VagenEnv, env.unwrapped).prompts
 
 
 def _shortest_first(sequences: Sequence[TokenSequence], rows: Tensor) -> Tensor:

@@ -142,6 +142,7 @@ def measure(size: str, settings: Mapping[str, Any], peak_tflops: float | None = 
     with tempfile.TemporaryDirectory() as folder:
         write_model(size, Path(folder))
         config = MultiTurnPPOConfig(f"{folder}/out", **settings)
+        config.logging_steps = config.steps_per_rollout
         trainer = MultiTurnPPOTrainer(folder, config)
         watch = Watch(config.steps_per_rollout)
         trainer.add_callback(watch)
@@ -198,8 +199,7 @@ def main(words: list[str] | None = None) -> None:
         "gradient_checkpointing": gpu, "save_strategy": "no", "report_to": "none", "disable_tqdm": True,
     }  # fmt: skip
     settings |= parse_options(asked.set)
-    steps = settings.get("epochs_per_rollout", 1) * settings.get("minibatches", 4)
-    found = measure(asked.size, {**settings, "logging_steps": steps}, asked.peak_tflops)
+    found = measure(asked.size, settings, asked.peak_tflops)
     device = torch.cuda.get_device_name() if gpu else f"CPU, {torch.get_num_threads()} thread(s)"
     sys.stdout.write(f"{asked.size} on {device}, torch {torch.__version__}\n")
     for name, entry in found.items():
