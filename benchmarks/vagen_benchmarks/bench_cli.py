@@ -105,8 +105,8 @@ def bench(
             first_seed=first_seed, episodes=episodes,
         )  # fmt: skip
     for each in skipped:
-        err.print(f"[yellow]skipped[/] {each.env_id}: ", end="", highlight=False)
-        err.print(each.reason, markup=False, highlight=False)
+        err.print("skipped", style="yellow", end=" ")
+        err.print(f"{each.env_id}: {each.reason}")
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
     asked = Asked(
@@ -228,7 +228,7 @@ def _play(job: _Job) -> int:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
         done = len(folder.finished)
         if done:
-            out.print(f"{job.path}: {done} of {total} episodes are there already", highlight=False)
+            out.print(f"{job.path}: {done} of {total} episodes are there already")
         folder.note("asked", **job.how)
         outcome = Outcome()
         interrupted = False
@@ -247,12 +247,13 @@ def _play(job: _Job) -> int:
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
     if outcome.failed:
-        err.print(f"[red]{outcome.failed} episode(s) failed and have no score[/]; "
-                  f"vagen resume {job.path} plays them again", highlight=False, soft_wrap=True)  # fmt: skip
+        err.print(f"{outcome.failed} episode(s) failed and have no score", style="red", end="; ")
+        err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
     if interrupted or outcome.reason:
         why = outcome.reason or "interrupted"
-        err.print(f"[red]stopped:[/] {why}; go on with: vagen resume {job.path}", highlight=False, soft_wrap=True)
-    out.print(f"report: {report.resolve()}", highlight=False, soft_wrap=True)
+        err.print("stopped:", style="red", end=" ")
+        err.print(f"{why}; go on with: vagen resume {job.path}", soft_wrap=True)
+    out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0

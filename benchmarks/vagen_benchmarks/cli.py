@@ -21,8 +21,8 @@ def main() -> None:
     try:
         app()
     except (BenchError, VagenError) as error:
-        err.print("[bold red]vagen:[/] ", end="")
-        err.print(str(error), markup=False, highlight=False)
+        err.print("vagen:", style="bold red", end=" ")
+        err.print(str(error))
         sys.exit(bench_cli.EXIT_BAD_INPUT)
 
 

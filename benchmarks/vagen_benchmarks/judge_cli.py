@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.output import out
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.scoring import make_judge
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import RuleJudge, TurnScores, score_turns
+from vagen_rewards import RuleJudge, TurnScores, score_turns_sync
 from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_set
 from vagen_rewards.calibration.report import Counts
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
@@ -27,7 +25,6 @@ from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.wrapper import with_scores
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
-out = Console(emoji=False)  # "llm:m:direct" is no emoji
 
 JudgeName = Annotated[
     str,
@@ -67,10 +64,10 @@ def calibrate_command(
     report = calibrate(made, items, threshold)
     _print_report(report, len(items))
     for kind, why in skipped.items():
-        out.print(f"{kind} was left out: {why}", markup=False)
+        out.print(f"{kind} was left out: {why}")
     for item, score in report.misses[:misses]:
         label = "true" if item.label else "false"
-        out.print(f"\n{item.category}, {label}: {item.statement.text!r}\n  {score.value}: {score.reason}", markup=False)
+        out.print(f"\n{item.category}, {label}: {item.statement.text!r}\n  {score.value}: {score.reason}")
 
 
 def _print_report(report: Report, count: int) -> None:
@@ -84,11 +81,10 @@ def _print_report(report: Report, count: int) -> None:
     out.print(table)
     out.print(
         f"{report.judge}: {count} statements in {report.seconds:.2f} s, {count / report.seconds:,.0f} a second; "
-        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}",
-        markup=False,
+        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}"
     )
     if report.unscored_because:
-        out.print(f"the last that went unscored: {report.unscored_because}", markup=False)
+        out.print(f"the last that went unscored: {report.unscored_because}")
 
 
 def _figures(counts: Counts) -> list[str]:
@@ -123,7 +119,7 @@ def rescore_command(
         for episode in source.episodes():
             pictures = {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
             turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
-            scores = asyncio.run(score_turns(turns, made))
+            scores = score_turns_sync(turns, made)
             rescored = [with_scores(turn, each, betas).to_json() for turn, each in zip(turns, scores, strict=True)]
             writer.add(Episode.from_json({**episode.to_json(), "turns": rescored}), pictures.values())
             names = (episode.agent, episode.task.removeprefix("vagen/"))
@@ -131,7 +127,7 @@ def rescore_command(
     _print_scores(judged)
     if sentences > 0:
         _print_sentences(judged, sentences)
-    out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True, markup=False)
+    out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True)
 
 
 def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
@@ -157,11 +153,9 @@ def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
         table.add_row(*key, str(len(all_of_them)), str(len(all_of_them) - len(known)), mean, *varied)
     out.print(table)
     if not values:
-        out.print(
-            "no reply of this run has an <observation> or a <prediction>: there is nothing to judge", markup=False
-        )
+        out.print("no reply of this run has an <observation> or a <prediction>: there is nothing to judge")
     if unscored:
-        out.print(f"the last that went unscored: {unscored}", markup=False)
+        out.print(f"the last that went unscored: {unscored}")
 
 
 def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
@@ -171,6 +165,6 @@ def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int
     for name in ("most rewarded sentences", "said", "score in all", "true of the run's states"):
         table.add_column(name, justify="left" if name.startswith("most") else "right")
     for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
-        table.add_row(escape(row.sentence), str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
+        table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
     if table.row_count:
         out.print(table)

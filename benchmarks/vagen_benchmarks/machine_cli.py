@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import gymnasium as gym
 import typer
+from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import vagen_envs
 from vagen_benchmarks.bench_cli import OptionPairs, parse_options
@@ -30,14 +32,14 @@ def envs() -> None:
         try:
             env = gym.make(env_id, disable_env_checker=True)
         except (VagenError, ImportError) as error:
-            table.add_row(env_id, "", "", "", f"[yellow]{_one_line(error)}[/]")
+            table.add_row(env_id, "", "", "", Text(" ".join(str(error).splitlines()), "yellow"))
             continue
         inner = env.unwrapped
         assert isinstance(inner, VagenEnv)
         space = inner.observation_space["image"]  # type: ignore[index]
         size = f"{space.shape[1]}×{space.shape[0]}"
         turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
-        table.add_row(env_id, size, turns, inner.grammar.actions.summary(), "[green]ready[/]")
+        table.add_row(env_id, size, turns, inner.grammar.actions.summary(), Text("ready", "green"))
         env.close()
     out.print(table)
 
@@ -59,10 +61,6 @@ def models(
     out.print(table)
 
 
-def _one_line(error: Exception) -> str:
-    return str(error).replace("[", r"\[").replace("\n", " ")
-
-
 def play(
     env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
     seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
@@ -73,7 +71,7 @@ def play(
     options: dict[str, Any] = {"split": split, **parse_options(option or [])}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
-        play_episode(made, seed, out)
+        play_episode(made, seed, Console())
     finally:
         made.close()
 
@@ -89,8 +87,7 @@ def doctor() -> None:
     well = True
     for finding in examine():
         well &= finding.ok or not finding.needed
-        mark = "[green]✓[/]" if finding.ok else "[red]✗[/]" if finding.needed else "[yellow]–[/]"
-        mend = "" if finding.ok else finding.mend
-        table.add_row(mark, finding.what, finding.found, mend.replace("[", r"\["))
+        mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
+        table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.mend)
     out.print(table)
     raise typer.Exit(0 if well else 1)

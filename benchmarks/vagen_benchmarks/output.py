@@ -15,8 +15,10 @@ from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.plans import Plan, plan_table
 from vagen_benchmarks.summary import Summary
 
-out = Console(width=None if sys.stdout.isatty() else 180)  # a file or a pipe has no width; 80 breaks the table
-err = Console(stderr=True)
+# What others wrote (an error with [/INST], the agent openai:llama:7b) is neither markup nor emoji.
+_plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+out = Console(width=None if sys.stdout.isatty() else 180, **_plain)  # a file has no width; 80 would break the tables
+err = Console(stderr=True, **_plain)
 
 
 class Bar:
@@ -24,7 +26,7 @@ class Bar:
 
     def __init__(self, total: int, done: int) -> None:
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
         )  # fmt: skip
         self._task = self._bar.add_task("episodes", total=total, completed=done, note="")

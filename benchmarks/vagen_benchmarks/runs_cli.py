@@ -63,11 +63,11 @@ def export(
         return enough and (not solved or episode.success) and agent in (None, episode.agent)
 
     count = export_run(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
-    out.print(f"{count} rows in {path}", highlight=False)
+    out.print(f"{count} rows in {path}")
     splits = sorted({task.split for task in RunFolder(run_folder).protocol.tasks} - {"train"})
     if form == "chat" and splits:
-        err.print(f"[yellow]these are levels of {' and '.join(splits)}[/]: a model trained on them can't be tested on "
-                  "them; play with --split train", highlight=False)  # fmt: skip
+        err.print(f"these are levels of {' and '.join(splits)}:", style="yellow", end=" ")
+        err.print("a model trained on them can't be tested on them; play with --split train")
 
 
 def gif(
@@ -81,7 +81,7 @@ def gif(
     """Write an episode as an animated GIF."""
     run_read = RunFolder(run_folder)
     count = write_gif(run_read, find_episode(run_read, agent, env, seed), path, seconds)
-    out.print(f"{count} pictures in {path}", highlight=False)
+    out.print(f"{count} pictures in {path}")
 
 
 def view(
@@ -96,6 +96,6 @@ def view(
     together = len(runs) > 1
     made = Together(runs) if together else RunFolder(runs[0])
     report = write_report(made, page or (Path("together.html") if together else None)).resolve()
-    out.print(f"report: {report}", highlight=False, soft_wrap=True)
+    out.print(f"report: {report}", soft_wrap=True)
     if browser and not webbrowser.open(report.as_uri()):
-        err.print("no browser was found; copy the file to where one is", highlight=False)
+        err.print("no browser was found; copy the file to where one is")

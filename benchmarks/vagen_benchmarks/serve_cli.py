@@ -65,7 +65,7 @@ def serve(
 
     def say(bound: int) -> None:
         guarded = "with a key" if key else "without a key"
-        out.print(f"serving on http://{host}:{bound}, {guarded}; {workers} workers, {pool}", highlight=False)
+        out.print(f"serving on http://{host}:{bound}, {guarded}; {workers} workers, {pool}")
 
     serve_pool(made, config, host=host, port=port, key=key, started=say)
 

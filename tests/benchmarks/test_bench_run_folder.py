@@ -268,6 +268,20 @@ def runner(words):
     return done.output
 
 
+def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
+    """Brackets and colons in names and messages are rich's markup and emoji elsewhere."""
+    name, path = "openai:llama:7b[q4]", str(tmp_path / "run")
+    asked = ["bench", "-e", "sokoban", "-a", name, "-n", "1", "--base-url", endpoint.url, "--attempts", "1",
+             "--give-up-after", "1", "--out", path]  # fmt: skip
+    endpoint.script = lambda number, body: {"error": {"message": "unexpected [/INST]"}}
+    stopped = runner(asked)
+    assert "stopped:" in stopped
+    assert "unexpected [/INST]" in stopped
+    endpoint.script = lambda number, body: endpoint.good
+    assert name in runner(asked)
+    assert name in runner(["compare", path, path])
+
+
 def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
     process = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 2, "--base-url", closed_port, "--attempts", 1,
                     "--out", tmp_path / "run")  # fmt: skip
