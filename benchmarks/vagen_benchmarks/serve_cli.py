@@ -77,9 +77,8 @@ def _make_pool(pool: str, address: str, sizes: dict[str, Any]) -> Pool:
         return local_pool(**sizes)
     if pool != "ray":
         raise BenchError(f"unknown pool {pool!r}.{did_you_mean(pool, POOLS)}")
-    import ray
-
-    from vagen_adapters.service.ray_pool import ray_pool
+    from vagen_adapters.service.ray_pool import ray_pool  # first: it says which extra is missing
+    import ray  # isort: skip
 
     ray.init(address=address, log_to_driver=False)
     return ray_pool(**sizes)

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import gymnasium as gym
@@ -41,6 +42,7 @@ from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_adapters.service.server import serve
 from vagen_adapters.service.sessions import ServiceConfig
+from vagen_benchmarks import serve_cli
 from vagen_envs import ENV_IDS, Turn, conformance
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError, SimulatorError
 from vagen_rewards import VisualReasoningReward
@@ -532,11 +534,38 @@ def test_the_key_is_asked_for(monkeypatch):
         RemoteEnv(Service(served.url), LAKE).close()
 
 
+class Proxy(BaseHTTPRequestHandler):
+    """One whose server behind it is gone."""
+
+    def do_GET(self):
+        self.send_response(502)
+        self.end_headers()
+        self.wfile.write(b'{"error": "bad gateway"}')
+
+    def log_message(self, *args):
+        pass
+
+
+def test_what_a_proxy_says_is_not_taken_for_the_services_own_words():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        with pytest.raises(ServiceError, match="gives no answer"):
+            RemoteEnv(Service(f"http://127.0.0.1:{proxy.server_port}", patience=0.1), LAKE)
+        proxy.shutdown()
+
+
 def test_pages_of_other_sites_are_refused(served):
     got = httpx.post(f"{served.url}/v1/open", json={}, headers={"Origin": "https://example.org"})
     assert got.status_code == 403
     with pytest.raises(Exception, match="403"):
         connect(served.url.replace("http", "ws") + "/v1/ws", origin="https://example.org")
+
+
+def test_a_cluster_without_ray_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "vagen_adapters.service.ray_pool", raising=False)
+    with pytest.raises(MissingExtraError, match=r"vagen-envs\[ray\]"):
+        serve_cli._make_pool("ray", "auto", {})
 
 
 def test_it_is_open_to_other_machines_only_with_a_key():

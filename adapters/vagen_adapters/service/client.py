@@ -116,10 +116,11 @@ class Service:
             body = error.response.body or b""
             try:
                 said = json.loads(body)["error"]
-            except (ValueError, KeyError, TypeError):
+                code, message = said["code"], said["message"]
+            except (ValueError, KeyError, TypeError):  # not the service's own words: a proxy before it
                 return
-            if said["code"] not in ("full", *TRY_AGAIN):
-                raise ServiceError(said["code"], said["message"]) from None
+            if code not in ("full", *TRY_AGAIN):
+                raise ServiceError(code, message) from None
         elif isinstance(error, InvalidHandshake):
             raise ServiceError("bad_answer", f"{self.url} is not an environment service ({error})") from None
         elif isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == TOO_BIG:
