@@ -150,7 +150,6 @@ def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, fo
         raise ProtocolError(f"{path} is there already; name a new folder")
     splits = {task.split for task in run.protocol.tasks}
     split = {"val": "validation"}.get(*splits, *splits) if len(splits) == 1 else "train"
-    (path / "data").mkdir(parents=True)
     count = _write_parquet(rows, path / "data" / f"{split}.parquet", form)
     tasks = "\n".join(f"- {task.label}, split {task.split}" for task in run.protocol.tasks)
     card = CARD.format(name=path.name, form=form, tasks=tasks, sha256=run.protocol.to_json()["sha256"])
@@ -177,7 +176,14 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
             f'{path} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[export]", '
             "or write .jsonl"
         ) from error
-    return _write_batches(rows, path, pa, pq, _chat_schema(pa) if form == "chat" else _turns_schema(pa))
+    schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
+    path.parent.mkdir(parents=True, exist_ok=True)  # not before: without pyarrow nothing is left behind
+    count = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            count += len(batch)
+    return count
 
 
 def _turns_schema(pa: Any) -> Any:
@@ -200,12 +206,3 @@ def _chat_schema(pa: Any) -> Any:
     rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]
     fields = [("messages", pa.list_(message)), ("images", pa.list_(image)), *texts, *rest]
     return pa.schema(fields, metadata={"huggingface": json.dumps(HUGGING_FACE)})
-
-
-def _write_batches(rows: Iterator[dict[str, Any]], path: Path, pa: Any, pq: Any, schema: Any) -> int:
-    count = 0
-    with pq.ParquetWriter(path, schema) as writer:
-        while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
-            writer.write_table(pa.Table.from_pylist(batch, schema))
-            count += len(batch)
-    return count

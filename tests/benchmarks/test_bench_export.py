@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -101,6 +102,14 @@ def test_turns_add_up_to_the_run(folder, tmp_path, ending):
     assert sum(row["reward"] for row in rows) == pytest.approx(sum(episode.score for episode in folder.episodes()))
     assert np.mean([row["success"] for row in rows if row["agent"] == "random"]) < 0.5
     assert {row["ending"] for row in rows} == {None}
+
+
+def test_without_pyarrow_nothing_is_left_behind(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in ("set", "a.parquet"):
+        with pytest.raises(ProtocolError, match=r"vagen-envs\[export\]"):
+            export(folder, tmp_path / name, "chat")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_ending_is_refused(folder, tmp_path):
