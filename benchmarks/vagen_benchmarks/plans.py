@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 HERE = Path(__file__).parent / "protocols"
 KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "scoring", "columns", "published"}
 COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
+TABLE_KEYS = {
+    "axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}, "history": {"turns", "reasoning"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -106,21 +109,27 @@ def load_plan(name_or_path: str) -> Plan:
 
 def _check(data: Mapping[str, Any]) -> None:
     """Raise ValueError for what isn't known, KeyError for what is missing."""
-    for name in data:
-        if name not in KEYS:
-            raise ValueError(f"unknown entry {name!r}.{did_you_mean(name, KEYS)}")
+    _know(data, KEYS)
+    for table, known in TABLE_KEYS.items():
+        _know(data.get(table, {}), known, f" of [{table}]")
+    if "axis" in data and len(data["axis"]) < 2:
+        raise ValueError("[axis] needs both option and values")
     if not data["columns"]:
         raise ValueError("it has no columns")
     for column in data["columns"]:
-        for name in column:
-            if name not in COLUMN_KEYS:
-                raise ValueError(f"unknown entry {name!r} of a column.{did_you_mean(name, COLUMN_KEYS)}")
+        _know(column, COLUMN_KEYS, " of a column")
         for name in ("name", "env", "episodes"):
             if name not in column:
                 raise ValueError(f"a column lacks {name!r}")
     for name, figures in data.get("published", {}).items():
         if len(figures) > len(data["columns"]):
             raise ValueError(f"the published row {name!r} has more figures than there are columns")
+
+
+def _know(names: Iterable[str], known: Collection[str], where: str = "") -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown entry {name!r}{where}.{did_you_mean(name, known)}")
 
 
 @dataclass(frozen=True)

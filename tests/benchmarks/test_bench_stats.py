@@ -282,6 +282,9 @@ def test_svg_columns_are_its_scores_not_its_success():
     assert values["", "overall"] is None
 
 
+COLUMN = "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\n"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -290,6 +293,9 @@ def test_svg_columns_are_its_scores_not_its_success():
         ("[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'", "lacks 'episodes'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
+        (f"{COLUMN}[sampling]\nmax_token = 3", "Did you mean 'max_tokens'"),
+        (f"{COLUMN}[history]\nturn = 1", "Did you mean 'turns'"),
+        (f"{COLUMN}[axis]\noption = 'strategy'", "both option and values"),
         ("=", "not a protocol"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/SVG-v0'\nepisodes = 1", "unknown environment 'vagen/SVG-v0'"),
     ],
@@ -302,9 +308,7 @@ def test_broken_protocol_file_is_one_clear_error(tmp_path, text, said):
 
 
 def test_option_that_an_environment_lacks_is_the_files_mistake(tmp_path):
-    (tmp_path / "mine.toml").write_text(
-        "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\noptions = {num_boxs = 2}"
-    )
+    (tmp_path / "mine.toml").write_text(f"{COLUMN}options = {{num_boxs = 2}}")
     with pytest.raises(ProtocolError, match="Did you mean 'num_boxes'"):
         load_plan(str(tmp_path / "mine.toml")).tasks()
     with pytest.raises(ProtocolError, match="Did you mean 'strategies'"):
