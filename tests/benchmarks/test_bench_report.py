@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import json
 import re
@@ -20,6 +22,7 @@ from vagen_benchmarks.runner import run
 from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import wilson
 from vagen_benchmarks.together import Together
+from vagen_envs.sokoban.env import SokobanEnv
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
 
@@ -104,6 +107,13 @@ def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
         assert said in page
     assert page.count("data:image/png;base64,") == 2
     assert "<title>run <1> · vagen bench</title>" in page
+
+
+def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(SokobanEnv, "_metrics", lambda self: {"success_so_far": 0.5})
+    page = write_report(RunFolder(one_run(tmp_path / "run", Oracle(), env="sokoban"))).read_text()
+    (episode, *_) = json.loads(gzip.decompress(base64.b64decode(re.search(r'id="c0">(.*?)<', page)[1])))
+    assert episode["turns"][0]["own"] == {"success_so_far": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +213,8 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     assert "[random and oracle]" in page
 
 
-def one_run(path, *agents, **options):
-    tasks, _ = make_tasks(["frozenlake"], episodes=3, **options)
+def one_run(path, *agents, env="frozenlake", **options):
+    tasks, _ = make_tasks([env], episodes=3, **options)
     with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
         run(folder, agents)
     return path

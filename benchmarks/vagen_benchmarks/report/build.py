@@ -32,8 +32,6 @@ CHUNK = 25
 """Episodes a chunk."""
 TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
 """What the page shows of a turn, besides its states."""
-NO_OWN = tuple(sorted(NOT_OWN))
-"""How the metrics begin that have places of their own on the page."""
 LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
@@ -135,7 +133,7 @@ def _slim(episode: Episode) -> dict[str, Any]:
         kept = {name: turn[name] for name in TURN}
         kept["states"] = [_described(turn["before"]), _described(turn["after"])]
         kept["verdicts"] = [_verdict(part, turn["metrics"]) for part in PARTS if f"{part}_reason" in turn["metrics"]]
-        kept["own"] = {name: value for name, value in turn["metrics"].items() if not name.startswith(NO_OWN)}
+        kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
         turns.append({**kept, "call": call})
     level = episode.turns[0]["level"] if episode.turns else None
     return {"key": episode.key, "level": level, "failure": episode.failure and vars(episode.failure), "turns": turns}
