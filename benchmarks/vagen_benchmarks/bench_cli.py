@@ -128,7 +128,7 @@ def bench(
         tuple(tasks), tuple(each.describe() for each in agents), repeats, named, scoring.describe() if scoring else None
     )
     how = {
-        "base_url": _without_password(base_url), "models": models and str(models.resolve()), "timeout": timeout,
+        "base_url": base_url, "models": models, "timeout": timeout,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
         "max_tokens": max_total_tokens,
     }  # fmt: skip
@@ -181,7 +181,7 @@ def resume(
         raise RunFolderError(f"{folder} was scored again from another run; resume that one, then rescore it")
     begun: Mapping[str, Any] = next((each for each in reversed(run_read.journal()) if each["event"] == "asked"), {})
     changed = {
-        "base_url": base_url, "models": models and str(models), "concurrency": concurrency, "timeout": timeout,
+        "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
         "max_tokens": max_total_tokens,
     }  # fmt: skip
@@ -204,7 +204,8 @@ def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
         sampling = {name: each.get("sampling", {}).get(name) for name in ("max_tokens", "temperature", "top_p")}
         history = History(**each["history"]) if "history" in each else History()
         one = Asked(**asked, **sampling, history=history)
-        agents += make_agents([each["name"]], one, _path(how.get("models")), _baselines(tasks))
+        models = Path(how["models"]) if "models" in how else None
+        agents += make_agents([each["name"]], one, models, _baselines(tasks))
     scoring = make_scoring(protocol.scoring)
     described = tuple(each.describe() for each in agents)
     same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
@@ -219,17 +220,13 @@ def _baselines(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(name for task in tasks for name in task.baselines))
 
 
-def _path(name: str | None) -> Path | None:
-    return None if name is None else Path(name)
-
-
 def _play(job: _Job) -> int:
     with RunWriter(job.path, job.protocol) as folder:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
         done = len(folder.finished)
         if done:
             out.print(f"{job.path}: {done} of {total} episodes are there already")
-        folder.note("asked", **job.how)
+        folder.note("asked", **_written(job.how))
         outcome = Outcome()
         interrupted = False
         with Bar(total, done) as told:
@@ -259,9 +256,10 @@ def _play(job: _Job) -> int:
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
-def _without_password(url: str | None) -> str | None:
-    """A URL that may be written down."""
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+def _written(how: Mapping[str, Any]) -> dict[str, Any]:
+    """What the journal keeps: a URL without its password, and a file by a path that holds elsewhere, too."""
+    url, models = how.get("base_url"), how.get("models")
+    if url is not None:
+        parts = urlsplit(url)
+        url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return {**how, "base_url": url, "models": models and str(Path(models).resolve())}

@@ -238,10 +238,10 @@ def test_resume_refuses_what_became_different(tmp_path, monkeypatch):
 
 
 def test_a_password_in_a_url_is_not_written_down(tmp_path):
-    path = tmp_path / "run"
-    runner(["bench", "-e", "sokoban", "-a", "oracle", "-n", "1", "--base-url", "http://me:hunter2@host/v1?key=hunter2",
-            "--out", str(path)])  # fmt: skip
-    assert '"http://host/v1"' in (path / "journal.jsonl").read_text()
+    path, url = tmp_path / "run", ["--base-url", "http://me:hunter2@host/v1?key=hunter2"]
+    runner(["bench", "-e", "sokoban", "-a", "oracle", "-n", "1", *url, "--out", str(path)])
+    runner(["resume", str(path), *url])
+    assert (path / "journal.jsonl").read_text().count('"http://host/v1"') == 2
     assert not [file for file in path.rglob("*") if file.is_file() and b"hunter2" in file.read_bytes()]
 
 
