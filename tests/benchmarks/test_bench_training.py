@@ -49,6 +49,8 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
         (["--recipe", "vagen-full", "-o", "strategy=no_think", *CPU], "--without-reasoning-reward"),
         (["--recipe", "tiny-vagen-base"], "vagen warmstart"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
+        (["--recipe", "vagen-base", "-s", "max_tokns=3"], "Did you mean 'max_tokens'"),
+        (["--recipe", "vagen-base", "-s", "env_options={}"], "no such setting"),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_anything_is_loaded(words, message, tmp_path):

@@ -1,0 +1,114 @@
+"""`vagen warmstart`, `vagen train` and `vagen prove`: the trainer of `vagen_adapters.ppo` from the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import gymnasium as gym
+import typer
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.recipes import load_recipe
+from vagen_benchmarks import proving
+from vagen_benchmarks.bench_cli import OptionPairs, parse_options
+from vagen_benchmarks.protocol import resolve_id
+from vagen_envs.errors import MissingExtraError, did_you_mean
+
+PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
+
+Environment = Annotated[str, typer.Option("--env", "-e", help="The environment.")]
+
+
+def warmstart(
+    env: Environment,
+    out: Annotated[Path, typer.Option(help="The folder of the new model.")],
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes of noisy play to imitate.")] = 14_000,
+    oracle_share: Annotated[float, typer.Option(min=0, max=1, help="Share of turns that the oracle plays.")] = 0.7,
+    vocabulary: Annotated[int, typer.Option(min=300, help="Most tokens of its tokenizer.")] = 1024,
+    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+    option: OptionPairs = None,
+) -> None:
+    """Make a tiny model and teach it the format and some skill, by imitation."""
+    _require_extra("vagen warmstart")
+    start = proving.Start(
+        episodes=episodes,
+        critic_episodes=episodes // 4,
+        oracle_share=oracle_share,
+        vocabulary=vocabulary,
+        seed=seed,
+    )
+    proving.imitate_play(resolve_id(env), out, start, parse_options(option or []), typer.echo)
+    typer.echo(f"{out} holds the model")
+
+
+def prove(
+    proof: Annotated[str, typer.Argument(metavar="PROOF", help=f"{PROOFS}, or a file.")],
+    out: Annotated[Path, typer.Option(help="The folder of results; what is there already isn't done again.")],
+    recipe: Annotated[list[str] | None, typer.Option(help="Only this recipe; may be repeated.")] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
+) -> None:
+    """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
+    _require_extra("vagen prove")
+    asked = proving.load_proof(proof)
+    proving.prove(asked, out, typer.echo, recipes=recipe or [], seeds=seed or [])
+    typer.echo(proving.report(asked, out).read_text(encoding="utf-8"))
+
+
+def train(
+    recipe: Annotated[str, typer.Option(help="Such as `vagen-base`, or `tiny-vagen-base` for a tiny model.")],
+    env: Environment,
+    out: Annotated[Path, typer.Option(help="Where checkpoints and the trained model go.")],
+    model: Annotated[str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")] = None,
+    option: OptionPairs = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", "-s", help="A setting of the trainer, NAME=VALUE; may be repeated.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
+    without_reasoning_reward: Annotated[
+        bool,
+        typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has."),
+    ] = False,
+) -> None:
+    """Train a vision-language model on an environment, by multi-turn PPO."""
+    _require_extra("vagen train")
+    chosen = load_recipe(recipe)
+    start = model or chosen.model
+    if start is None:
+        raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
+    options, settings = parse_options(option or []), parse_options(setting or [])
+    _check_names(settings)
+    weights = {} if without_reasoning_reward else chosen.reasoning_reward
+    _train(chosen.config(resolve_id(env), str(out), env_options=options, **settings), start, resume, weights)
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    from vagen_adapters.ppo.config import MultiTurnPPOConfig
+
+    own = {"env_id", "env_options", "output_dir"}  # options of the command
+    known = {each.name for each in dataclasses.fields(MultiTurnPPOConfig)} - own
+    for name in settings:
+        if name not in known:
+            raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
+
+
+def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, float]) -> None:
+    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
+    from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+
+    check_fields(gym.make(config.env_id, **config.env_options), reasoning_reward)
+    score = reasoning_score(reasoning_reward) if reasoning_reward else None
+    trainer = MultiTurnPPOTrainer(model, config, score=score)
+    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    trainer.save_model(config.output_dir)
+    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
+    typer.echo(f"{config.output_dir} holds the trained model")
+
+
+def _require_extra(command: str) -> None:
+    for module in ("torch", "trl"):
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtraError(command, "ppo", module)
