@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -134,10 +135,4 @@ def test_import(benchmark: Any) -> None:
     taken = sorted(seconds() for _ in range(7))[3]
     benchmark.extra_info["at_most_us"] = 500_000
     # The interpreter's own start doesn't count, so the time comes from inside the process.
-    benchmark.pedantic(_wait(taken), rounds=1)
-
-
-def _wait(seconds: float) -> Callable[[], None]:
-    import time
-
-    return lambda: time.sleep(seconds)
+    benchmark.pedantic(time.sleep, (taken,), rounds=1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import json
-import multiprocessing
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +12,7 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs
+from vagen_benchmarks.perf import endpoint as loopback
 from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
 from vagen_rewards.llm import LLMJudge
@@ -97,43 +96,11 @@ REQUESTS = 256
 REPLY = "<think>It fits.</think><answer>YES</answer>"
 
 
-def serve(port: Any, delay: float) -> None:
-    """A model's endpoint in a process of its own, that takes `delay` seconds for each reply."""
-    message = {"role": "assistant", "content": REPLY}
-    body = json.dumps({
-        "id": "x", "object": "chat.completion", "created": 0, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
-    }).encode()  # fmt: skip
-    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                asked = await reader.readuntil(b"\r\n\r\n")
-                length = next(line for line in asked.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-                await reader.readexactly(int(length.partition(b":")[2]))
-                await asyncio.sleep(delay)
-                writer.write(head + body)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    async def main() -> None:
-        server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=256)
-        port.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(main())
-
-
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    ours, its = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(its, 0.05), daemon=True)
-    process.start()
-    yield f"http://127.0.0.1:{ours.recv()}/v1"
-    process.terminate()
-    process.join()
+    """Its URL: a model that takes 50 ms for each reply."""
+    with loopback.endpoint(0.05, REPLY) as url:
+        yield url
 
 
 def asked_statements() -> list[Statement]:

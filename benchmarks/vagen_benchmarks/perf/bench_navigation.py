@@ -6,14 +6,13 @@ without.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_benchmarks.perf.bench_grids import resetter
 from vagen_envs.navigation.scene import extract
 
 pytest.importorskip("mujoco")
@@ -79,9 +78,4 @@ def test_state(benchmark: Any) -> None:
 @pytest.mark.benchmark(group="Navigation, reset with its first picture")
 def test_reset(benchmark: Any) -> None:
     benchmark.extra_info["at_most_us"] = 500_000
-    benchmark.pedantic(_resetter(made()), rounds=40, warmup_rounds=3)
-
-
-def _resetter(env: Any) -> Callable[[], Any]:
-    seeds = itertools.count()
-    return lambda: env.reset(seed=next(seeds))
+    benchmark.pedantic(resetter(made()), rounds=40, warmup_rounds=3)

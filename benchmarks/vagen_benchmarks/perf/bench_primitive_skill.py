@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_benchmarks.perf.processes import resident
 from vagen_envs.errors import SimulatorError
 
 pytest.importorskip("mani_skill")
@@ -81,20 +81,15 @@ def test_picture(benchmark: Any, env: Any) -> None:
 @pytest.mark.benchmark(group="PrimitiveSkill, one more env (ms are MB)", timer=time.process_time)
 def test_memory(benchmark: Any, env: Any) -> None:
     env.reset(seed=1)  # the first one, with all that a process needs once
-    before = _resident()
+    before = resident()
     more: list[Any] = [gym.make(ID, workers=0, disable_env_checker=True) for _ in range(5)]
     for each in more:
         each.reset(seed=1)
-    megabytes = (_resident() - before) / len(more) / 1e6
+    megabytes = (resident() - before) / len(more) / 1e6
     for each in more:
         each.close()
     benchmark.extra_info["at_most_us"] = 30_000
     benchmark.pedantic(_wait(megabytes / 1e3), rounds=1)
-
-
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
 
 
 def _wait(seconds: float) -> Callable[[], None]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,7 +26,8 @@ from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.places import InPool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
-from vagen_benchmarks.perf.bench_grids import REPLY
+from vagen_benchmarks.perf.bench_grids import REPLY, turner
+from vagen_benchmarks.perf.service_load import serving
 
 SOKOBAN = "vagen/Sokoban-v0"
 MANY = 64
@@ -41,27 +40,10 @@ LONG: dict[str, Any] = {"max_turns": 10**9, "max_steps": 10**9}
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
     """A server in a process of its own, with two workers."""
-    command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", "--workers", "2"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
-        assert server.stdout is not None
-        found = re.search(r"serving on (http://[\d.]+:\d+)", server.stdout.readline())
-        assert found, "the server did not start"
-        made = Service(found[1])
+    with serving("--workers", "2") as (port, _):
+        made = Service(f"http://127.0.0.1:{port}")
         yield made
         made.close()
-        server.terminate()
-
-
-def turner(env: Any) -> Callable[[], Any]:
-    """Plays turns of three actions."""
-    replies = itertools.cycle([REPLY.format(answer) for answer in ("Up,Left,Down", "Down,Right,Up")])
-    env.reset(seed=7)
-
-    def turn() -> None:
-        if env.step(next(replies))[2]:
-            env.reset(seed=7)
-
-    return turn
 
 
 def turner_of_many(envs: Any) -> Callable[[], Any]:

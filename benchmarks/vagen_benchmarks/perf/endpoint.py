@@ -1,4 +1,4 @@
-"""An endpoint on loopback that answers chat completions after a fixed time: `python -m … .endpoint SECONDS`.
+"""An endpoint on loopback that answers chat completions after a fixed time: `python -m … .endpoint SECONDS REPLY`.
 
 A process of its own, so that its work isn't the runner's. Prints its port.
 """
@@ -16,21 +16,24 @@ REPLY = (
     "<think><observation>The box is above the player.</observation><reasoning>I push it.</reasoning>"
     "<prediction>The box is on the target.</prediction></think><answer>Up,Left,Down</answer>"
 )
-MESSAGE = {"role": "assistant", "content": REPLY}
-BODY = json.dumps({
-    "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-    "choices": [{"index": 0, "finish_reason": "stop", "message": MESSAGE}],
-    "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
-}).encode()  # fmt: skip
-RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)
 LENGTH = b"content-length:"
+
+
+def response(reply: str) -> bytes:
+    """HTTP's whole answer."""
+    body = json.dumps({
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply}}],
+        "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
+    }).encode()  # fmt: skip
+    return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
 
 class Endpoint(asyncio.Protocol):
     """A connection: whatever is asked is answered alike, `delay` seconds later."""
 
-    def __init__(self, delay: float) -> None:
-        self.delay, self.read = delay, bytearray()
+    def __init__(self, delay: float, answer: bytes) -> None:
+        self.delay, self.answer, self.read = delay, answer, bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the connection."""
@@ -46,21 +49,22 @@ class Endpoint(asyncio.Protocol):
             if len(self.read) < whole:
                 return
             del self.read[:whole]
-            asyncio.get_running_loop().call_later(self.delay, self.transport.write, RESPONSE)
+            asyncio.get_running_loop().call_later(self.delay, self.transport.write, self.answer)
 
 
-async def serve(delay: float) -> None:
+async def serve(delay: float, reply: str) -> None:
     """Serve until killed."""
-    server = await asyncio.get_running_loop().create_server(lambda: Endpoint(delay), "127.0.0.1", 0, backlog=512)
+    loop, answer = asyncio.get_running_loop(), response(reply)
+    server = await loop.create_server(lambda: Endpoint(delay, answer), "127.0.0.1", 0, backlog=512)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()
 
 
 @contextmanager
-def endpoint(delay: float) -> Iterator[str]:
+def endpoint(delay: float, reply: str = REPLY) -> Iterator[str]:
     """Its URL, while it runs."""
-    command = [sys.executable, "-m", "vagen_benchmarks.perf.endpoint", str(delay)]
+    command = [sys.executable, "-m", "vagen_benchmarks.perf.endpoint", str(delay), reply]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
         try:
@@ -70,4 +74,4 @@ def endpoint(delay: float) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    asyncio.run(serve(float(sys.argv[1]), sys.argv[2]))

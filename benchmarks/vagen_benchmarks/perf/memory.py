@@ -11,16 +11,11 @@ from vagen_benchmarks.chat_agent import ChatAgent
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.models import Registry
 from vagen_benchmarks.perf.endpoint import endpoint
+from vagen_benchmarks.perf.processes import resident
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Policy, run
-
-
-def resident() -> float:
-    """MB that this process holds now."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def main(episodes: int) -> None:
@@ -32,7 +27,7 @@ def main(episodes: int) -> None:
         played += 1
         if played % max(1, episodes // 10) == 0:
             gc.collect()
-            sys.stdout.write(f"{played:6} episodes {resident():7.1f} MB\n")
+            sys.stdout.write(f"{played:6} episodes {resident() / 1e6:7.1f} MB\n")
             sys.stdout.flush()
 
     with endpoint(0.0) as url, tempfile.TemporaryDirectory() as folder:
@@ -42,7 +37,7 @@ def main(episodes: int) -> None:
         with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as writer:
             run(writer, [agent], policy=Policy(8), told=told)
         report = write_report(RunFolder(path))
-        sys.stdout.write(f"report {resident():7.1f} MB, a page of {report.stat().st_size / 1e6:.1f} MB\n")
+        sys.stdout.write(f"report {resident() / 1e6:7.1f} MB, a page of {report.stat().st_size / 1e6:.1f} MB\n")
 
 
 if __name__ == "__main__":

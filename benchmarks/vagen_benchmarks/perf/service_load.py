@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 
 from vagen_benchmarks.perf.bench_grids import REPLY
+from vagen_benchmarks.perf.processes import children, resident
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -116,12 +119,12 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     players = [Player(number, load) for number in range(sessions)]
     warm = Player(sessions, load)
     await warm.open(f"ws://127.0.0.1:{port}/v1/ws")
-    size_before = memory([pid, *children(pid)])
+    size_before = resident(pid, *children(pid))
     began = time.perf_counter()
     for first in range(0, sessions, 50):
         await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}/v1/ws") for each in players[first : first + 50]))
     load.opened = sessions / (time.perf_counter() - began)
-    load.session_bytes = (memory([pid, *children(pid)]) - size_before) / sessions
+    load.session_bytes = (resident(pid, *children(pid)) - size_before) / sessions
     load.received = 0
     before, workers = processor_seconds([pid]), children(pid)
     workers_before = processor_seconds(workers)
@@ -133,12 +136,6 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     return load
 
 
-def children(pid: int) -> list[int]:
-    """The processes that a process started."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
-
-
 def processor_seconds(pids: list[int]) -> float:
     """User and system time of processes."""
     total = 0
@@ -148,25 +145,25 @@ def processor_seconds(pids: list[int]) -> float:
     return total / TICKS
 
 
-def memory(pids: list[int]) -> int:
-    """Resident bytes of processes."""
-    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
-    """Start the command, drive it, and end it."""
-    command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", "--workers", str(workers),
-               "--max-sessions", str(sessions + 10)]  # fmt: skip
+@contextlib.contextmanager
+def serving(*options: str) -> Iterator[tuple[int, int]]:
+    """`vagen serve` with these options, in a process of its own: its port and the process."""
+    command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         try:
             assert server.stdout is not None
             found = re.search(r"serving on http://[\d.]+:(\d+)", server.stdout.readline())
             assert found, "the server did not start"
-            return asyncio.run(drive(int(found[1]), server.pid, sessions, seconds, think))
+            yield int(found[1]), server.pid
         finally:
             server.terminate()
             server.wait(60)
+
+
+def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
+    """Start the command, drive it, and end it."""
+    with serving("--workers", str(workers), "--max-sessions", str(sessions + 10)) as (port, pid):
+        return asyncio.run(drive(port, pid, sessions, seconds, think))
 
 
 def main() -> None:
