@@ -14,6 +14,7 @@ pytest.importorskip("openenv.core")
 pytest.importorskip("uvicorn")
 
 import uvicorn
+from oracle import oracle_episode
 from websockets.asyncio.client import connect
 
 from vagen_adapters.openenv_env import Reply, VagenClient, create_app
@@ -45,22 +46,9 @@ class Served:
         self.thread.join(20)
 
 
-def local_episode(env_id, seed, split="test"):
-    """The oracle's episode in this process: replies and turns."""
-    env = gym.make(env_id)
-    env.reset(seed=seed, options={"split": split})
-    replies, turns, over = [], [], False
-    while not over:
-        replies.append(env.unwrapped.oracle_reply())
-        *_, terminated, truncated, info = env.step(replies[-1])
-        turns.append(info["turn"])
-        over = terminated or truncated
-    return replies, turns
-
-
 @pytest.mark.parametrize("env_id", GRIDS)
 def test_an_episode_is_the_same_as_in_this_process(env_id):
-    replies, turns = local_episode(env_id, 3)
+    replies, turns = oracle_episode(gym.make(env_id), 3, "test")
     with Served(env_id) as url, VagenClient(base_url=url).sync() as env:
         result = env.reset(seed=3, split="test", episode_id="mine")
         assert (result.reward, result.done) == (None, False)
@@ -78,7 +66,7 @@ def test_an_episode_is_the_same_as_in_this_process(env_id):
 
 
 def test_many_sessions_do_not_mix():
-    episodes = [local_episode("vagen/Sokoban-v0", seed) for seed in range(8)]
+    episodes = [oracle_episode(gym.make("vagen/Sokoban-v0"), seed, "test") for seed in range(8)]
 
     async def play(url, seed):
         replies, turns = episodes[seed]

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-
 import gymnasium as gym
 import pytest
 
 pytest.importorskip("skyrl_gym", reason="needs the extra skyrl")
 
 import skyrl_gym
+from oracle import picture_of
 from skyrl_gym.metrics import aggregate_for_environment
 
 from vagen_adapters.skyrl_env import NAME, levels
-from vagen_envs import Picture, Turn
+from vagen_envs import Turn
 from vagen_envs.errors import ConfigError
-
-
-def picture_of(message):
-    (url,) = [part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url"]
-    return Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,")))
 
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])

@@ -10,9 +10,10 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra ppo")
 
+import qwen
 import torch
-from transformers import AutoModelForImageTextToText, AutoTokenizer, Qwen2VLImageProcessorPil, Qwen3VLProcessor
-from transformers.models.qwen3_vl.video_processing_qwen3_vl import Qwen3VLVideoProcessor
+from oracle import oracle_episode
+from transformers import AutoModelForImageTextToText
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_vl_chat_template
 
@@ -23,17 +24,8 @@ ID = "vagen/FrozenLake-v0"
 OPTIONS = {"strategy": "no_think", "max_turns": 3, "prompt_pack": "terse", "is_slippery": False}
 
 
-class PictureProcessor(Qwen3VLProcessor):
-    """Qwen3-VL's processor, whose check of its parts needs torchvision."""
-
-    def check_argument_for_proper_class(self, argument_name, argument):
-        return type(argument)
-
-
 def processor(folder):
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    parts = Qwen2VLImageProcessorPil.from_pretrained(folder), tokenizer, Qwen3VLVideoProcessor()
-    return PictureProcessor(*parts, chat_template=qwen3_vl_chat_template)
+    return qwen.processor(folder, qwen3_vl_chat_template, padding_side="left")
 
 
 def trainer_of(kind, folder, out, processing_class, arguments=None, **kwargs):
@@ -72,15 +64,7 @@ class Scripted(GRPOTrainer):
 
 @pytest.fixture(scope="module")
 def oracle():
-    env = gym.make(ID, **OPTIONS)
-    env.reset(seed=5, options={"split": "val"})
-    replies, turns, over = [], [], False
-    while not over:
-        replies.append(env.unwrapped.oracle_reply())
-        *_, terminated, truncated, info = env.step(replies[-1])
-        turns.append(info["turn"])
-        over = terminated or truncated
-    return replies, turns
+    return oracle_episode(gym.make(ID, **OPTIONS), 5, "val")
 
 
 def parameters_of(trainer):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import gymnasium as gym
@@ -18,79 +15,26 @@ import pytest
 pytest.importorskip("verifiers.v1")
 
 import verifiers.v1 as vf
+from chat_endpoint import Endpoint
+from oracle import oracle_episode, picture_of
 
 from vagen_adapters.verifiers_env import Levels, LevelsConfig, load_environment
-from vagen_envs import Picture, Turn
-
-
-class Endpoint:
-    """Chat completions over HTTP. `reply` maps a request's messages to a text, or to a status."""
-
-    def __init__(self):
-        self.reply = lambda messages: ""
-        self.requests = []
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                endpoint.requests.append(body)
-                said = endpoint.reply(body["messages"])
-                status, data = (
-                    (200, completion(said)) if isinstance(said, str) else (said, {"error": {"message": "no"}})
-                )
-                payload = json.dumps(data).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *args):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-
-def completion(text):
-    return {
-        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
-        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
-    }  # fmt: skip
+from vagen_envs import Turn
 
 
 @pytest.fixture
 def endpoint(monkeypatch):
     monkeypatch.setenv("LOCAL_KEY", "none")
-    endpoint = Endpoint()
-    yield endpoint
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
-
-
-def picture_of(message):
-    (url,) = [part["image_url"]["url"] for part in message["content"] if part["type"] == "image_url"]
-    return Picture.from_png(base64.b64decode(url.removeprefix("data:image/png;base64,")))
+    made = Endpoint()
+    yield made
+    made.close()
 
 
 def oracle(env_id, seeds, split="test", **options):
     """By the picture a level opens with: what the oracle replies there, turn by turn, and the episode's turns."""
-    known = {}
     env = gym.make(env_id, **options)
-    for seed in seeds:
-        observation, _ = env.reset(seed=seed, options={"split": split})
-        name = Picture(observation["image"]).sha256
-        replies, turns, over = [], [], False
-        while not over:
-            replies.append(env.unwrapped.oracle_reply())
-            *_, terminated, truncated, info = env.step(replies[-1])
-            turns.append(info["turn"])
-            over = terminated or truncated
-        known[name] = replies, turns
-    return known
+    episodes = [oracle_episode(env, seed, split) for seed in seeds]
+    return {turns[0].observed.picture.sha256: (replies, turns) for replies, turns in episodes}
 
 
 def evaluate(folder, endpoint, *args):
@@ -121,11 +65,11 @@ def play(environment, endpoint):
 def test_the_oracle_solves_all_in_the_evaluation_command(endpoint, tmp_path):
     known = oracle("vagen/Sokoban-v0", range(3))
 
-    def reply(messages):
-        shown = [message for message in messages if message["role"] == "user"]
+    def reply(number, body):
+        shown = [message for message in body["messages"] if message["role"] == "user"]
         return known[picture_of(shown[0]).sha256][0][len(shown) - 1]
 
-    endpoint.reply = reply
+    endpoint.script = reply
     traces = evaluate(
         tmp_path, endpoint, "--env.taskset.env-id", "vagen/Sokoban-v0", "--env.taskset.split", "test", "-n", "3"
     )
@@ -147,7 +91,7 @@ def test_the_oracle_solves_all_in_the_evaluation_command(endpoint, tmp_path):
 
 
 def test_a_model_that_fails_is_an_error_and_no_score(endpoint):
-    endpoint.reply = lambda messages: 400
+    endpoint.script = lambda number, body: 400
     episode = play(load_environment("vagen/Sokoban-v0", num_levels=1), endpoint)
     assert not episode.ok
     assert episode.traces[0].errors
@@ -155,7 +99,7 @@ def test_a_model_that_fails_is_an_error_and_no_score(endpoint):
 
 
 def test_the_players_limit_ends_the_exchange(endpoint):
-    endpoint.reply = lambda messages: "nothing"
+    endpoint.script = lambda number, body: "nothing"
     environment = load_environment("vagen/Sokoban-v0", num_levels=1, max_model_turns=2)
     (trace,) = play(environment, endpoint).traces
     assert len(endpoint.requests) == 2
@@ -166,7 +110,7 @@ def test_the_players_limit_ends_the_exchange(endpoint):
 def test_load_environment_plays_with_weights_and_options(endpoint):
     known = oracle("vagen/FrozenLake-v0", [5], "val", is_slippery=False)
     (replies, turns), *_ = known.values()
-    endpoint.reply = lambda messages: replies[sum(message["role"] == "user" for message in messages) - 1]
+    endpoint.script = lambda number, body: replies[sum(each["role"] == "user" for each in body["messages"]) - 1]
     environment = load_environment(
         "vagen/FrozenLake-v0", split="val", first_seed=5, num_levels=1, weights={"format": 0.0}, is_slippery=False
     )

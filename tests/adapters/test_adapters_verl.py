@@ -11,11 +11,10 @@ import pytest
 pytest.importorskip("verl", reason="needs the extra verl, in an environment of its own")
 
 import hydra
+import qwen
 import torch
 import verl.utils.torch_functional as verl_functional
 from omegaconf import OmegaConf
-from transformers import AutoTokenizer, Qwen2VLImageProcessorPil, Qwen3VLProcessor
-from transformers.models.qwen3_vl.video_processing_qwen3_vl import Qwen3VLVideoProcessor
 from verl.experimental.agent_loop import agent_loop
 from verl.protocol import DataProto
 from verl.trainer.ppo import core_algos, ray_trainer
@@ -38,21 +37,12 @@ OPTIONS = {
 }
 
 
-class PictureProcessor(Qwen3VLProcessor):
-    """Qwen3-VL's processor, whose check of its parts needs torchvision."""
-
-    def check_argument_for_proper_class(self, argument_name, argument):
-        return type(argument)
-
-
 @pytest.fixture(scope="module")
 def processor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     texts = tiny.texts_of([ID], levels=5, prompt_pack=tiny.PROMPTS, strategy="no_think")
     tiny.save_tiny(folder, texts, vocabulary=320, layers=1)
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    parts = Qwen2VLImageProcessorPil.from_pretrained(folder), tokenizer, Qwen3VLVideoProcessor()
-    return PictureProcessor(*parts, chat_template=tokenizer.chat_template)
+    return qwen.processor(folder)
 
 
 class Server:

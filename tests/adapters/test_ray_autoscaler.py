@@ -20,8 +20,6 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 pytest.importorskip("ray", reason="needs the extra ray")
 pytest.importorskip("fastapi", reason="needs the extra serve")
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import ray
 from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
 from service_fixtures import LAKE, kill, wait_until

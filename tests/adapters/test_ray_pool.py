@@ -8,7 +8,6 @@ import re
 import signal
 import sys
 import time
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -17,8 +16,6 @@ import pytest
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 pytest.importorskip("ray", reason="needs the extra ray")
 pytest.importorskip("fastapi", reason="needs the extra serve")
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import ray
 from ray.cluster_utils import Cluster

@@ -26,8 +26,6 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("httpx2", reason="needs httpx2")
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import httpx2 as httpx
 from gymnasium.vector import AutoresetMode
 from PIL import Image
@@ -537,10 +535,14 @@ def test_the_key_is_asked_for(monkeypatch):
 class Proxy(BaseHTTPRequestHandler):
     """One whose server behind it is gone."""
 
+    protocol_version = "HTTP/1.1"
+
     def do_GET(self):
+        said = b'{"error": "bad gateway"}'
         self.send_response(502)
+        self.send_header("content-length", str(len(said)))
         self.end_headers()
-        self.wfile.write(b'{"error": "bad gateway"}')
+        self.wfile.write(said)
 
     def log_message(self, *args):
         pass

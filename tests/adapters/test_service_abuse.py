@@ -8,10 +8,8 @@ import os
 import random
 import socket
 import struct
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +17,6 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 pytest.importorskip("httpx2", reason="needs httpx2")
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import httpx2 as httpx
 from service_fixtures import LAKE, SOKOBAN, Command, Served, wait_until

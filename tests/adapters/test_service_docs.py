@@ -12,8 +12,6 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from service_fixtures import Command
 
 from vagen_benchmarks.perf.service_scale import Site, simulate

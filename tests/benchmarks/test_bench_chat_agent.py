@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import runs
 
 from vagen_benchmarks.agents import Oracle
 from vagen_benchmarks.chat_agent import ChatAgent
@@ -14,9 +15,8 @@ from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.models import Registry
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import Policy, run
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runner import Policy
 from vagen_benchmarks.scoring import make_scoring
 from vagen_envs.chat import History
 
@@ -33,11 +33,9 @@ def key(monkeypatch):
 def play(tmp_path, url, episodes=2, policy=None, name="openai:m", models=None, **options):
     model = Registry(models).find(name, url)
     agent = ChatAgent(model, base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, **options})
-    tasks, _ = make_tasks(["sokoban"], episodes=episodes)
     path = tmp_path / "run"
-    with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as folder:
-        outcome = run(folder, [agent], policy=policy or Policy(concurrency=2))
-    return outcome, list(RunFolder(path).episodes())
+    outcome = runs.play(path, [agent], policy=policy or Policy(concurrency=2), episodes=episodes)
+    return outcome, runs.episodes(path)
 
 
 def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
@@ -361,14 +359,11 @@ def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
     """Its verdicts stand in the turns. One that fails leaves them unscored, costs no episode and leaks no key."""
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
     endpoint.script = lambda number, body: answer
-    scoring, agent = make_scoring({"judge": "llm:small"}), Oracle()
-    tasks, _ = make_tasks(["frozenlake"], episodes=1)
-    asked = Protocol(tuple(tasks), (agent.describe(),), scoring=scoring.describe())
-    with RunWriter(tmp_path / "run", asked) as folder:
-        outcome = run(folder, [agent], scoring=scoring)
+    scoring = make_scoring({"judge": "llm:small"})
+    outcome = runs.play(tmp_path / "run", [Oracle()], ["frozenlake"], scoring=scoring, episodes=1)
     scoring.judge.close()
     assert (outcome.played, outcome.failed) == (1, 0)
-    (episode,) = RunFolder(tmp_path / "run").episodes()
+    (episode,) = runs.episodes(tmp_path / "run")
     for turn in episode.turns:
         assert turn["metrics"].get("grounding") == value
         assert turn["metrics"].get("world_modeling_unscored", False) == (value is None)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+from runs import play
 from typer.testing import CliRunner
 
 import vagen_envs
@@ -16,9 +17,7 @@ from vagen_benchmarks.animation import find_episode
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.export import export
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import run
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_envs.chat import History
 from vagen_envs.pictures import Picture
 
@@ -26,10 +25,7 @@ from vagen_envs.pictures import Picture
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("export") / "run"
-    agents = [Oracle(), Random()]
-    tasks, _ = make_tasks(["sokoban"], episodes=5)
-    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as writer:
-        run(writer, agents)
+    play(path, [Oracle(), Random()], episodes=5)
     return RunFolder(path)
 
 

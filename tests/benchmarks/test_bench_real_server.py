@@ -14,10 +14,9 @@ import pytest
 for module in ("torch", "transformers", "fastapi", "uvicorn"):
     pytest.importorskip(module)
 
+from runs import episodes, play  # noqa: E402
+
 from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
-from vagen_benchmarks.protocol import Protocol, make_tasks  # noqa: E402
-from vagen_benchmarks.run_folder import RunFolder, RunWriter  # noqa: E402
-from vagen_benchmarks.runner import run  # noqa: E402
 
 START = 120.0
 """Seconds within which the server must be up."""
@@ -58,13 +57,11 @@ def _well(port):
 
 def replies(path, name, **asked):
     (agent,) = make_agents([name], Asked(max_tokens=8, temperature=0.0, **asked))
-    tasks, _ = make_tasks(["sokoban"], episodes=2)
-    with RunWriter(path, Protocol(tuple(tasks), (agent.describe(),))) as folder:
-        outcome = run(folder, [agent])
-    episodes = sorted(RunFolder(path).episodes(), key=lambda episode: episode.seed)
-    assert (outcome.played, outcome.failed) == (2, 0), episodes[0].failure
-    calls = [call for episode in episodes for call in episode.calls]
-    return [turn["reply"] for episode in episodes for turn in episode.turns], calls
+    outcome = play(path, [agent], episodes=2)
+    played = sorted(episodes(path), key=lambda episode: episode.seed)
+    assert (outcome.played, outcome.failed) == (2, 0), played[0].failure
+    calls = [call for episode in played for call in episode.calls]
+    return [turn["reply"] for episode in played for turn in episode.turns], calls
 
 
 def test_a_real_server_says_what_its_model_says(server, weights, tmp_path):
@@ -82,9 +79,6 @@ def test_a_real_server_says_what_its_model_says(server, weights, tmp_path):
 
 def test_a_model_that_the_server_lacks_costs_its_episodes(server, tmp_path):
     (agent,) = make_agents(["openai:no/such-model"], Asked(base_url=server, attempts=2))
-    tasks, _ = make_tasks(["sokoban"], episodes=1)
-    with RunWriter(tmp_path / "run", Protocol(tuple(tasks), (agent.describe(),))) as folder:
-        outcome = run(folder, [agent])
-    (episode,) = RunFolder(tmp_path / "run").episodes()
-    assert outcome.failed == 1
+    assert play(tmp_path / "run", [agent], episodes=1).failed == 1
+    (episode,) = episodes(tmp_path / "run")
     assert episode.failure.kind in ("rejected", "server_error")

@@ -12,13 +12,13 @@ import subprocess
 from urllib.parse import quote
 
 import pytest
+from runs import play
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.protocol import Protocol, Skipped, make_tasks
+from vagen_benchmarks.protocol import Skipped
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import run
+from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import wilson
 from vagen_benchmarks.together import Together
@@ -41,10 +41,7 @@ class Hostile(Agent):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run <1>"
-    agents = [Oracle(), Random(), Hostile()]
-    tasks, _ = make_tasks(["sokoban"], episodes=30)
-    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
-        run(folder, agents, skipped=[Skipped("vagen/Far-v0", "needs the moon <b>")])
+    play(path, [Oracle(), Random(), Hostile()], skipped=[Skipped("vagen/Far-v0", "needs the moon <b>")], episodes=30)
     return write_report(RunFolder(path))
 
 
@@ -120,11 +117,7 @@ def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
 def judged(tmp_path_factory):
     """An oracle that tells no lie beside an agent that looks at nothing, both judged."""
     path = tmp_path_factory.mktemp("judged") / "run"
-    agents, scoring = [Oracle(), Random()], make_scoring({"judge": "rule"})
-    tasks, _ = make_tasks(["frozenlake"], episodes=4)
-    described = tuple(agent.describe() for agent in agents)
-    with RunWriter(path, Protocol(tuple(tasks), described, scoring=scoring.describe())) as folder:
-        run(folder, agents, scoring=scoring)
+    play(path, [Oracle(), Random()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
     return write_report(RunFolder(path))
 
 
@@ -214,9 +207,7 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
 
 
 def one_run(path, *agents, env="frozenlake", **options):
-    tasks, _ = make_tasks([env], episodes=3, **options)
-    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
-        run(folder, agents)
+    play(path, agents, [env], episodes=3, **options)
     return path
 
 

@@ -9,27 +9,25 @@ import sys
 import time
 
 import pytest
+import runs
 from typer.testing import CliRunner
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
-from vagen_benchmarks.protocol import Protocol, differences, make_tasks, resolve_id
+from vagen_benchmarks.protocol import Protocol, differences, resolve_id
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import run
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream
 
 
 def protocol(agents, episodes=6, **options):
-    tasks, _ = make_tasks(["sokoban"], episodes=episodes, **options)
-    return Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))
+    return runs.protocol(agents, episodes=episodes, **options)
 
 
-def play(path, agents, **options):
-    with RunWriter(path, protocol(agents, **options)) as folder:
-        return run(folder, agents)
+def play(path, agents):
+    return runs.play(path, agents, episodes=6)
 
 
 def vagen(*arguments, **options):

@@ -6,12 +6,11 @@ import sys
 
 import gymnasium as gym
 import pytest
+import runs
 
 from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import Policy, run
+from vagen_benchmarks.protocol import make_tasks
 from vagen_envs.errors import LevelError, MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 
@@ -47,11 +46,9 @@ def breaking():
     del gym.registry[BROKEN]
 
 
-def play(path, agents, env=BROKEN, episodes=6, **policy):
-    tasks, _ = make_tasks([env], episodes=episodes)
-    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))) as folder:
-        outcome = run(folder, agents, policy=Policy(**policy))
-    return outcome, {episode.seed: episode for episode in RunFolder(path).episodes()}
+def play(path, agents, env=BROKEN, count=6):
+    outcome = runs.play(path, agents, [env], episodes=count)
+    return outcome, {episode.seed: episode for episode in runs.episodes(path)}
 
 
 def test_environment_that_breaks_once_costs_nothing(tmp_path, breaking):
@@ -102,7 +99,7 @@ def test_oracle_that_sees_no_way_has_no_score(tmp_path, monkeypatch):
         raise LevelError("a box is stuck")
 
     monkeypatch.setattr(SokobanEnv, "plan", stuck)
-    outcome, episodes = play(tmp_path / "run", [Oracle()], "sokoban", episodes=1)
+    outcome, episodes = play(tmp_path / "run", [Oracle()], "sokoban", 1)
     assert (outcome.failed, episodes[0].failure.kind) == (1, "agent")
 
 
@@ -153,10 +150,8 @@ def test_runs_without_a_model_are_the_same_bytes(tmp_path, agent):
 )
 def test_random_is_always_well_formed_and_valid(tmp_path, strategy):
     for env in ("sokoban", "frozenlake"):
-        tasks, _ = make_tasks([env], episodes=10, strategies=[strategy])
-        with RunWriter(tmp_path / env, Protocol(tuple(tasks), ({"name": "random"},))) as folder:
-            run(folder, [Random()])
-        for episode in RunFolder(tmp_path / env).episodes():
+        runs.play(tmp_path / env, [Random()], [env], episodes=10, strategies=[strategy])
+        for episode in runs.episodes(tmp_path / env):
             for turn in episode.turns:
                 assert turn["parsed"]["well_formed"]
                 assert turn["metrics"]["action_is_valid"]

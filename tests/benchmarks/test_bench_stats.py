@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 import pytest
+import runs
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -17,8 +18,8 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.compare import compare, read_side
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.plans import Plan, load_plan, plan_table
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.protocol import Protocol
+from vagen_benchmarks.run_folder import RunWriter
 from vagen_benchmarks.runner import run
 from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import bootstrap, mcnemar, pass_at, wilson
@@ -77,11 +78,16 @@ def test_bootstrap_is_near_the_normal_interval_and_the_same_each_time():
 GRIDS = {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"}
 
 
-def play(path, agents, repeats=1, episodes=20, **options):
-    tasks, _ = make_tasks(["sokoban", "frozenlake"], episodes=episodes, **options)
-    with RunWriter(path, Protocol(tuple(tasks), tuple(agent.describe() for agent in agents), repeats)) as folder:
-        run(folder, agents)
+def play(path, agents, episodes=20, **options):
+    runs.play(path, agents, ["sokoban", "frozenlake"], episodes=episodes, **options)
     return path
+
+
+def summary_of(path):
+    summary = Summary()
+    for episode in runs.episodes(path):
+        summary.add(episode)
+    return summary
 
 
 def test_comparison_pairs_levels(tmp_path):
@@ -93,7 +99,7 @@ def test_comparison_pairs_levels(tmp_path):
         assert line.p_value < 0.01
         assert line.low <= line.gain <= line.high < 0
     assert lines[-1].count == 40
-    scores = {path: sum(e.score for e in RunFolder(path).episodes()) for path in (one, other)}
+    scores = {path: sum(e.score for e in runs.episodes(path)) for path in (one, other)}
     assert lines[-1].gain == pytest.approx((scores[other] - scores[one]) / 40)
 
 
@@ -150,23 +156,17 @@ def dressed(answer):
     ],
 )
 def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
-    tasks, _ = make_tasks(["sokoban"], episodes=1)
-    agent = Scripted(reply)
-    with RunWriter(tmp_path / "run", Protocol(tuple(tasks), (agent.describe(),))) as folder:
-        run(folder, [agent])
-    (episode,) = RunFolder(tmp_path / "run").episodes()
+    runs.play(tmp_path / "run", [Scripted(reply)], episodes=1)
+    (episode,) = runs.episodes(tmp_path / "run")
     assert errors_of(episode) == errors
 
 
 @pytest.mark.parametrize(("agent", "wrong"), [(Oracle(), set()), (Random(), {"grounding wrong", "prediction wrong"})])
 def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     scoring = make_scoring({"judge": "rule", "betas": {"grounding": 0.25}})
-    tasks, _ = make_tasks(["frozenlake"], episodes=3)
-    asked = Protocol(tuple(tasks), (agent.describe(),), scoring=scoring.describe())
-    with RunWriter(tmp_path / "run", asked) as folder:
-        run(folder, [agent], scoring=scoring)
+    runs.play(tmp_path / "run", [agent], ["frozenlake"], scoring=scoring, episodes=3)
     summary = Summary()
-    for episode in RunFolder(tmp_path / "run").episodes():
+    for episode in runs.episodes(tmp_path / "run"):
         cell = summary.add(episode)
         assert errors_of(episode) & {"grounding wrong", "prediction wrong"} == wrong
         for turn in episode.turns:
@@ -182,10 +182,7 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
 
 
 def test_nothing_is_said_of_what_was_not_judged(tmp_path):
-    summary = Summary()
-    for episode in RunFolder(play(tmp_path / "1", [Random()], episodes=2)).episodes():
-        summary.add(episode)
-    for row in summary.rows():
+    for row in summary_of(play(tmp_path / "1", [Random()], episodes=2)).rows():
         assert row["errors"]["grounding wrong"] is None
         assert row["errors"]["budget"] is not None
         assert row["judged"] == {}
@@ -213,10 +210,7 @@ def test_runs_judged_differently_are_not_compared(tmp_path):
 
 def test_solved_by_turn_and_pass_at_k(tmp_path):
     path = play(tmp_path / "1", [Oracle(), Random()], repeats=3, episodes=6)
-    summary = Summary()
-    for episode in RunFolder(path).episodes():
-        summary.add(episode)
-    for row in summary.rows():
+    for row in summary_of(path).rows():
         assert row["played"] == 18
         assert list(row["pass_at"]) == [1, 2]
         assert row["pass_at"][1] == pytest.approx(row["success"])
@@ -260,10 +254,7 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
         grids = [task for task in tasks if task.env_id in GRIDS]
         with RunWriter(tmp_path / name, Protocol(tuple(grids), ({"name": "oracle"},))) as folder:
             run(folder, [Oracle()])
-        summary = Summary()
-        for episode in RunFolder(tmp_path / name).episodes():
-            summary.add(episode)
-        table = plan_table(small, summary.rows())
+        table = plan_table(small, summary_of(tmp_path / name).rows())
         ours = [row for row in table.rows if not row.published]
         assert len(ours) == len(plan.values)
         for row in ours:

@@ -7,20 +7,17 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from runs import episodes, play  # noqa: E402
+
 from vagen_benchmarks.errors import ProtocolError  # noqa: E402
 from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
-from vagen_benchmarks.protocol import Protocol, make_tasks  # noqa: E402
-from vagen_benchmarks.run_folder import RunFolder, RunWriter  # noqa: E402
-from vagen_benchmarks.runner import run  # noqa: E402
 
 
 def test_model_from_a_folder_plays(weights, tmp_path):
     (agent,) = make_agents([f"transformers:{weights}"], Asked(max_tokens=12))
-    tasks, _ = make_tasks(["sokoban"], episodes=2)
-    with RunWriter(tmp_path / "run", Protocol(tuple(tasks), (agent.describe(),))) as folder:
-        outcome = run(folder, [agent])
-    assert (outcome.played, outcome.failed) == (2, 0), next(iter(RunFolder(tmp_path / "run").episodes()))
-    for episode in RunFolder(tmp_path / "run").episodes():
+    outcome = play(tmp_path / "run", [agent], episodes=2)
+    assert (outcome.played, outcome.failed) == (2, 0), episodes(tmp_path / "run")[0]
+    for episode in episodes(tmp_path / "run"):
         for call in episode.calls:
             assert call["ending"] in ("length", "stop", "empty")
             assert 1 <= call["completion_tokens"] <= 12
@@ -32,10 +29,8 @@ def test_greedy_replies_are_the_same_each_time(weights, tmp_path):
     replies = []
     for name in ("1", "2"):
         (agent,) = make_agents([f"transformers:{weights}"], Asked(max_tokens=6, temperature=0.0))
-        tasks, _ = make_tasks(["sokoban"], episodes=1)
-        with RunWriter(tmp_path / name, Protocol(tuple(tasks), (agent.describe(),))) as folder:
-            run(folder, [agent])
-        replies.append([turn["reply"] for e in RunFolder(tmp_path / name).episodes() for turn in e.turns])
+        play(tmp_path / name, [agent], episodes=1)
+        replies.append([turn["reply"] for e in episodes(tmp_path / name) for turn in e.turns])
     assert replies[0] == replies[1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -10,12 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.server import Server
 from vagen_adapters.service.sessions import ServiceConfig
+from vagen_benchmarks.perf.processes import children, resident
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
 
@@ -70,17 +69,12 @@ class Command:
     @property
     def workers(self):
         """The worker processes now."""
-        found = []
-        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                found += map(int, (task / "children").read_text().split())
-        return sorted(found)
+        return children(self.process.pid)
 
     @property
     def memory(self):
         """Resident bytes of the server's process."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
+        return resident(self.process.pid)
 
     def __exit__(self, *_):
         self.process.terminate()

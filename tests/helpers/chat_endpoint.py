@@ -1,0 +1,116 @@
+"""A real HTTP server on loopback that speaks chat completions, and any fault that is asked for."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+GOOD = (
+    "<think><observation>o</observation><reasoning>r</reasoning><prediction>p</prediction></think><answer>Up</answer>"
+)
+
+
+def dressed(path, message):
+    """A message in the form of the provider whose path was asked."""
+    finish = message.pop("finish", None)
+    text = message["content"] or ""
+    if path.endswith("/v1/messages"):
+        thought = message.get("reasoning_content")
+        blocks = [{"type": "thinking", "thinking": thought, "signature": "x"}] if thought else []
+        blocks += [{"type": "text", "text": text}] if text else []
+        return {
+            "id": "x", "type": "message", "role": "assistant", "model": "m", "content": blocks,
+            "stop_reason": finish or "end_turn", "usage": {"input_tokens": 11, "output_tokens": 7},
+        }  # fmt: skip
+    if path.partition("?")[0].endswith(":generateContent"):
+        thought = message.get("reasoning_content")
+        parts = [{"text": thought, "thought": True}] if thought else []
+        parts += [{"text": text}] if text else []
+        return {
+            "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish or "STOP"}],
+            "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7},
+        }
+    return completion(message, finish or "stop")
+
+
+def completion(message, finish):
+    return {
+        "id": "x", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "finish_reason": finish, "message": {"role": "assistant", **message}}],
+        "usage": {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18},
+    }  # fmt: skip
+
+
+class Endpoint:
+    """The server. `script` maps the number of a request, from 0, to what is done with it.
+
+    A step is a str (the reply's text), a dict with `content` (the reply's message, with `finish` its reason), any
+    other dict (answered as JSON), bytes (sent raw, then closed), an int or (int, headers) (a status), or a number of
+    seconds as a float (waited before a good answer).
+    """
+
+    good = GOOD
+
+    def __init__(self):
+        self.script = lambda number, body: GOOD
+        self.requests = []
+        self.headers = []
+        self.paths = []
+        lock = threading.Lock()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                with lock:
+                    number = len(endpoint.requests)
+                    endpoint.requests.append(body)
+                    endpoint.paths.append(self.path)
+                    endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})
+                step = endpoint.script(number, body)
+                if isinstance(step, float):
+                    time.sleep(step)
+                    step = GOOD
+                if isinstance(step, str):
+                    step = {"content": step}
+                if isinstance(step, dict) and "content" in step:
+                    step = dressed(self.path, dict(step))
+                if isinstance(step, bytes):
+                    self.wfile.write(step)
+                    self.close_connection = True
+                    return
+                status, headers = step if isinstance(step, tuple) else (step if isinstance(step, int) else 200, {})
+                data = step if isinstance(step, dict) else {"error": {"message": f"fault {status}"}}
+                payload = json.dumps(data).encode()
+                self.send_response(status)
+                for name, value in {"content-type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(payload)))
+                self.end_headers()
+                try:
+                    self.wfile.write(payload)
+                except OSError:  # the client gave up
+                    self.close_connection = True
+
+            def log_message(self, *args):
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, request, address):
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.root = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"{self.root}/v1"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,24 @@
+"""Runs of `vagen bench` without its command line."""
+
+from __future__ import annotations
+
+from vagen_benchmarks.protocol import Protocol, make_tasks
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import run
+
+
+def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):
+    """Of these agents on these environments; `tasks` are options of `make_tasks`."""
+    described = tuple(agent.describe() for agent in agents)
+    return Protocol(tuple(make_tasks(envs, **tasks)[0]), described, repeats, scoring=scoring and scoring.describe())
+
+
+def play(path, agents, envs=("sokoban",), *, policy=None, scoring=None, skipped=(), **asked):
+    """Play into a folder, or go on there; what came of it."""
+    with RunWriter(path, protocol(agents, envs, scoring=scoring, **asked)) as folder:
+        return run(folder, agents, policy=policy, scoring=scoring, skipped=skipped)
+
+
+def episodes(path):
+    """All that is stored, as it was played last."""
+    return list(RunFolder(path).episodes())
