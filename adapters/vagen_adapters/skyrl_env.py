@@ -15,6 +15,7 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.episode_metrics import episode_metrics
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError
@@ -68,15 +69,9 @@ class VagenText(BaseTextEnv):
             metadata={"terminated": terminated, "truncated": truncated, "turn": turn.to_json()},
         )
 
-    def get_metrics(self) -> dict[str, Any]:
-        """Success and, for each true-or-false metric or number of the turns, the mean over the episode."""
-        found: dict[str, list[float]] = {}
-        for turn in self.played:
-            for name, value in turn.metrics.items():
-                if not isinstance(value, str):
-                    found.setdefault(name, []).append(float(value))
-        means = {name: sum(values) / len(values) for name, values in found.items()}
-        return {**means, "success": float(bool(self.played) and self.played[-1].success), "turns": len(self.played)}
+    def get_metrics(self) -> dict[str, float]:
+        """See `episode_metrics`; SkyRL averages them over episodes."""
+        return episode_metrics(self.played)
 
     def close(self) -> None:
         self._env.close()

@@ -20,6 +20,7 @@ import gymnasium as gym
 from pydantic import Field
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.episode_metrics import episode_metrics
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -163,22 +164,15 @@ class Play(vf.Env[PlayConfig]):
 def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
     """Put an episode on its trace.
 
-    Rewards: each reward term, summed over the episode. Metrics: `success` (0 or 1), `turns`, and the share of
-    turns for each true-or-false metric of the environment (`action_is_valid`, …); other numbers by their mean.
+    Rewards: each reward term, summed over the episode. Metrics: see `episode_metrics`.
     `trace.info["turns"]` has the turns in JSON form, to be read with `Turn.from_json`.
     """
     terms: dict[str, float] = {}
-    metrics: dict[str, list[float]] = {}
-    for turn in turns:
-        for term in turn.rewards:
-            terms[term.name] = terms.get(term.name, 0.0) + term.value
-        for name, value in turn.metrics.items():
-            if not isinstance(value, str):
-                metrics.setdefault(name, []).append(float(value))
+    for term in (term for turn in turns for term in turn.rewards):
+        terms[term.name] = terms.get(term.name, 0.0) + term.value
     for name, value in terms.items():
         trace.record_reward(name, value, weights.get(name, 1.0))
-    trace.record_metrics({name: sum(values) / len(values) for name, values in metrics.items()})
-    trace.record_metrics({"success": float(bool(turns) and turns[-1].success), "turns": len(turns)})
+    trace.record_metrics(episode_metrics(turns))
     trace.info["turns"] = [turn.to_json() for turn in turns]
 
 

@@ -1,0 +1,18 @@
+"""An episode as one number a metric, for libraries that average numbers over episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vagen_envs.core import Turn
+
+
+def episode_metrics(turns: Sequence[Turn]) -> dict[str, float]:
+    """`success` (0 or 1), `turns`, and the mean over the turns of each metric that is a number or true or false."""
+    found: dict[str, list[float]] = {}
+    for turn in turns:
+        for name, value in turn.metrics.items():
+            if not isinstance(value, str):
+                found.setdefault(name, []).append(float(value))
+    means = {name: sum(values) / len(values) for name, values in found.items()}
+    return {**means, "success": float(bool(turns) and turns[-1].success), "turns": float(len(turns))}
