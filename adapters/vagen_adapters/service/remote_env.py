@@ -144,7 +144,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._running = True
         self._seen = Observation(data["text"], reply.picture)
         self.level: dict[str, Any] = data["level"]
-        return self._shown(), {"state": State.from_json(data["state"]), "level": dict(self.level)}
+        return self.shown(), {"state": State.from_json(data["state"]), "level": dict(self.level)}
 
     def take_step(self, reply: Reply) -> Stepped:
         """What a step's answer says."""
@@ -155,18 +155,15 @@ class RemoteEnv(gym.Env[Observed, str]):
         self._seen = turn.result
         self._running = not (turn.terminated or turn.truncated)
         info = {"turn": turn, "state": turn.after, "level": dict(turn.level)}
-        return self._shown(), turn.reward, turn.terminated, turn.truncated, info
-
-    def shown_last(self) -> Observed:
-        """The latest observation again."""
-        return self._shown()
+        return self.shown(), turn.reward, turn.terminated, turn.truncated, info
 
     @property
     def observed(self) -> Observation:
         """What the agent sees now."""
         return self._seen
 
-    def _shown(self) -> Observed:
+    def shown(self) -> Observed:
+        """The latest observation, as `step` and `reset` give it."""
         picture: Picture | None = self._seen.picture
         if picture is None:
             return {"text": self._seen.text}

@@ -78,4 +78,4 @@ class RemoteVectorEnv(TurnVectorEnv):
             shown, info = env.take_reset(reply)
             return shown, 0.0, False, False, info
         except SimulatorError as error:
-            return env.shown_last(), 0.0, False, True, {"simulator_error": error.cause}
+            return env.shown(), 0.0, False, True, {"simulator_error": error.cause}

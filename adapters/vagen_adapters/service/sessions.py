@@ -60,10 +60,10 @@ class ServiceConfig:
 class Png:
     """A picture's PNG, held once however many sessions show it."""
 
-    __slots__ = ("__weakref__", "data", "sha256")
+    __slots__ = ("__weakref__", "data")
 
-    def __init__(self, sha256: str, data: bytes) -> None:
-        self.sha256, self.data = sha256, data
+    def __init__(self, data: bytes) -> None:
+        self.data = data
 
 
 @dataclass(slots=True, eq=False)
@@ -274,7 +274,7 @@ class Sessions:
             sha256, data = result.picture
             png = self._pngs.get(sha256)
             if png is None:
-                png = self._pngs[sha256] = Png(sha256, data)
+                png = self._pngs[sha256] = Png(data)
             session.pngs.append(png)
             result = Answer(result.body, (sha256, png.data))  # one copy of the bytes, however many sessions show it
         session.answer = result
