@@ -19,9 +19,6 @@ from vagen_benchmarks.models import CLIENTS, Registry
 from vagen_envs.core import VagenEnv
 from vagen_rewards.clip import GET, weights_missing
 
-SDK = {"openai": "openai", "anthropic": "anthropic", "gemini": "google.genai", "transformers": "transformers"}
-"""The module that each client needs."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -116,13 +113,13 @@ def _thor() -> Finding:
 
 
 def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:
-    extra = CLIENTS[client][2]
+    _, extra, sdk = CLIENTS[client]
     try:
-        there = importlib.util.find_spec(SDK[client]) is not None
+        there = importlib.util.find_spec(sdk) is not None
     except ModuleNotFoundError:  # the parent of a dotted name
         there = False
     if not there:
-        return Finding(f"models of {name}", False, f"no {SDK[client]}", f'pip install "vagen-envs[{extra}]"')
+        return Finding(f"models of {name}", False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
     if required and not os.environ.get(key):
         return Finding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
     return Finding(f"models of {name}", True, f"{key} is set" if required else "needs no key")

@@ -16,12 +16,12 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
 CLIENTS = {
-    "openai": ("vagen_benchmarks.clients.openai_client", "OpenAIClient", "bench"),
-    "anthropic": ("vagen_benchmarks.clients.anthropic_client", "AnthropicClient", "anthropic"),
-    "transformers": ("vagen_benchmarks.clients.transformers_client", "TransformersClient", "transformers"),
-    "gemini": ("vagen_benchmarks.clients.gemini_client", "GeminiClient", "gemini"),
+    "openai": ("OpenAIClient", "bench", "openai"),
+    "anthropic": ("AnthropicClient", "anthropic", "anthropic"),
+    "transformers": ("TransformersClient", "transformers", "transformers"),
+    "gemini": ("GeminiClient", "gemini", "google.genai"),
 }
-"""Module, class and extra of each client, imported when one is made."""
+"""Class, extra and SDK of each client, whose module in `clients/` is imported when one is made."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Model:
 
     def client(self, base_url: str | None, timeout: float) -> Client:
         """A client of it. Raises ProtocolError if its extra or its key is missing."""
-        module, name, extra = CLIENTS[self.provider.client]
+        name, extra, _ = CLIENTS[self.provider.client]
         try:
-            made = getattr(importlib.import_module(module), name)
+            made = getattr(importlib.import_module(f"vagen_benchmarks.clients.{self.provider.client}_client"), name)
         except ImportError as error:
             raise ProtocolError(
                 f"{self.name} needs the Python module {error.name!r}. "
@@ -146,4 +146,4 @@ class Registry:
                 where = Provider(where.name, where.client, where.key, base_url=base_url)
             return Model(name, where, model_id)
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
-        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', *known])}")
+        raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', 'tiny', *known])}")
