@@ -25,7 +25,7 @@ def token_gae(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *, gamma: float, lam: float,
     mask_observations: bool = True,
 ) -> Estimate:  # fmt: skip
-    """Paper 000, Algorithm 1, lines 10 to 23."""
+    """VAGEN, Algorithm 1, lines 10 to 23."""
     actions = [i for i in range(len(turn_ids)) if turn_ids[i] >= 0]
     if not mask_observations and actions:
         actions = list(range(actions[0], actions[-1] + 1))
@@ -52,7 +52,7 @@ def dual_discount_gae(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
     gamma_turn: float, lam_turn: float, gamma_token: float, lam_token: float,
 ) -> Estimate:  # fmt: skip
-    """Paper 003, Dual Discounting GAE: from the last token of the last turn backwards, turn by turn."""
+    """Verlog, Dual Discounting GAE: from the last token of the last turn backwards, turn by turn."""
     turns = _turns(turn_ids)
     advantages, returns = {}, {}
     next_value, next_advantage = end_value, 0.0
@@ -73,7 +73,7 @@ def bilevel_gae(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
     gamma_turn: float, lam_turn: float, gamma_token: float, lam_token: float,
 ) -> Estimate:  # fmt: skip
-    """Paper 000, Algorithm 2; the targets are `A + V` of whatever a value was used for."""
+    """VAGEN, Algorithm 2; the targets are `A + V` of whatever a value was used for."""
     turns = _turns(turn_ids)
     order = sorted(turns)
     turn_advantages: dict[int, Any] = {}
@@ -102,7 +102,7 @@ def bilevel_gae_released(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
     gamma_turn: float, gamma_token: float, lam: float,
 ) -> Estimate:  # fmt: skip
-    """The released Bi-Level GAE, as the project's page (001) tells it: first over turn ends, then inside turns."""
+    """The released Bi-Level GAE, as VAGEN's project page tells it: first over turn ends, then inside turns."""
     turns = _turns(turn_ids)
     order = sorted(turns)
     turn_return: dict[int, Any] = {}
@@ -128,7 +128,7 @@ def bilevel_gae_released(
 def turn_gae(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *, gamma: float, lam: float
 ) -> Estimate:
-    """Paper 002, section 2.4: the value at the end of each query, the whole reply one action."""
+    """Turn-PPO, section 2.4: the value at the end of each query, the whole reply one action."""
     turns = _turns(turn_ids)
     advantages, returns = {}, {}
     next_value, advantage = end_value, 0.0
