@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -52,10 +53,9 @@ def write_gif(run: RunFolder, episode: Episode, path: Path, seconds: float = 1.5
     return len(frames)
 
 
-def _before(turn: dict[str, object]) -> str:
-    executed: list[dict[str, str]] = turn["executed"]  # type: ignore[assignment]
-    done = ", ".join(each["text"] for each in executed) or "nothing was executed"
-    return f"turn {int(str(turn['index'])) + 1}: {done}"
+def _before(turn: dict[str, Any]) -> str:
+    done = ", ".join(each["text"] for each in turn["executed"]) or "nothing was executed"
+    return f"turn {turn['index'] + 1}: {done}"
 
 
 def _frame(png: bytes, *lines: str) -> Image.Image:

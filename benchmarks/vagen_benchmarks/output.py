@@ -71,7 +71,7 @@ def print_table(summary: Summary) -> None:
 
 def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
     """Print the table of a run's protocol file, beside what was published."""
-    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
+    plan = Plan(said["name"], said)
     made = plan_table(plan, summary.rows())
     title = f"protocol {plan.name}; † as published"
     table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))

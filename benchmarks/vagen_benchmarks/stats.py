@@ -9,15 +9,16 @@ import numpy as np
 
 Z95 = 1.959963984540054
 """The normal distribution's 97.5 % point."""
+RESAMPLES = 2000
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's score interval of a rate (Wilson 1927), within [0, 1]; (0, 1) if nothing was tried."""
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Wilson's 95 % score interval of a rate (Wilson 1927), within [0, 1]; (0, 1) if nothing was tried."""
     if trials == 0:
         return 0.0, 1.0
-    rate, square = successes / trials, z * z
+    rate, square = successes / trials, Z95 * Z95
     middle = (rate + square / (2 * trials)) / (1 + square / trials)
-    half = z / (1 + square / trials) * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
+    half = Z95 / (1 + square / trials) * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == trials else min(1.0, middle + half)
     return low, high
@@ -28,13 +29,13 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def bootstrap(values: Sequence[float], resamples: int = 2000) -> tuple[float, float]:
+def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     """95 % percentile bootstrap interval of the mean; the same for the same values. NaNs of nothing."""
     if not values:
         return math.nan, math.nan
     data = np.asarray(values, float)
     draw = np.random.Generator(np.random.PCG64(0))
-    means = np.array([data[draw.integers(len(data), size=len(data))].mean() for _ in range(resamples)])
+    means = np.array([data[draw.integers(len(data), size=len(data))].mean() for _ in range(RESAMPLES)])
     low, high = np.quantile(means, (0.025, 0.975))
     return float(low), float(high)
 

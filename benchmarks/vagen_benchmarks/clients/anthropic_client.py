@@ -20,13 +20,12 @@ class AnthropicClient(HttpSdkClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         system, *others = messages
-        chosen = {name: value for name, value in sampling.chosen().items() if name != "seed"}  # it has none
         return {
             "model": self.model,
             "system": system["content"],
             "messages": [{"role": each["role"], "content": _blocks(each["content"])} for each in others],
             "max_tokens": sampling.max_tokens,
-            **chosen,
+            **sampling.chosen(),
             **(sampling.extra or {}),
         }
 

@@ -21,19 +21,18 @@ class Sampling:
 
     Attributes:
         max_tokens: of a reply.
-        temperature, top_p, seed: left to the endpoint where `None`.
+        temperature, top_p: left to the endpoint where `None`.
         extra: further fields of the request, as the provider names them.
     """
 
     max_tokens: int = 400
     temperature: float | None = 0.7
     top_p: float | None = None
-    seed: int | None = None
     extra: Mapping[str, Any] | None = None
 
-    def chosen(self) -> dict[str, float | int]:
-        """Those of temperature, top_p and seed that are set."""
-        wanted = {"temperature": self.temperature, "top_p": self.top_p, "seed": self.seed}
+    def chosen(self) -> dict[str, float]:
+        """Those of temperature and top_p that are set."""
+        wanted = {"temperature": self.temperature, "top_p": self.top_p}
         return {name: value for name, value in wanted.items() if value is not None}
 
 

@@ -45,9 +45,7 @@ class TransformersClient(Client):
         ).to(self._model.device)
         warm = sampling.temperature is not None and sampling.temperature > 0
         heat = {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0} if warm else {}
-        with self._busy, torch.inference_mode(), torch.random.fork_rng(enabled=sampling.seed is not None):
-            if sampling.seed is not None:
-                torch.manual_seed(sampling.seed)
+        with self._busy, torch.inference_mode():
             output = self._model.generate(
                 **inputs, max_new_tokens=sampling.max_tokens, do_sample=warm, **heat, **(sampling.extra or {})
             )

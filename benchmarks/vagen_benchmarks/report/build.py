@@ -98,7 +98,7 @@ def _plan(said: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, 
     """The table of the run's protocol file, beside what was published."""
     if said is None:
         return None
-    plan = Plan(said["name"], {name: value for name, value in said.items() if name != "name"})
+    plan = Plan(said["name"], said)
     return {"name": plan.name, "about": plan.data.get("about", ""), **asdict(plan_table(plan, rows))}
 
 

@@ -90,7 +90,7 @@ function drawTable() {
 
 function drawPlan() {
   if (!page.plan) return;
-  const box = $("#plan"), { name, about, columns, rows } = page.plan, two = (value) => number(value);
+  const box = $("#plan"), { name, about, columns, rows } = page.plan;
   box.hidden = false;
   box.querySelector("summary").textContent = `Table of the protocol “${name}”`;
   box.querySelector("p").textContent = about;
@@ -104,7 +104,7 @@ function drawPlan() {
   box.querySelector("div").append(el("table", {},
     el("thead", {}, groups, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
     el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
-      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, two(value))))))));
+      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, number(value))))))));
 }
 
 function drawErrors() {
