@@ -5,8 +5,9 @@
 #
 # As `root`, Debian packages are installed on the way; as `user`, an ordinary user without sudo, they can't be, and
 # what needs them must be skipped with its reason. Needs debootstrap. Prints the time, the size of what was
-# downloaded (Debian packages kept by apt, wheels by pip's log) and the size on disk. KEEP=1 keeps the folder; BIND="/a /b" shows folders of this machine, such as one
-# with wheels, to the new one. This machine's mirrors, certificates and pip settings are used there, too.
+# downloaded (Debian packages kept by apt, wheels by pip's log) and the size on disk. KEEP=1 keeps the folder;
+# BIND="/a /b" shows folders of this machine, such as one with wheels, to the new one. This machine's mirrors,
+# certificates and pip settings are used there, too.
 set -euo pipefail
 
 who=${1:?root or user}

@@ -25,7 +25,7 @@ from vagen_envs.seeding import HashStream
 CROP, ZOOM = 64, 3
 
 
-def show_room(kind: str, camera: Camera) -> Image.Image:
+def show_thing(kind: str, camera: Camera) -> Image.Image:
     """One thing on the first furniture it may stand on, from 3 m."""
     target = TARGETS[kind]
     things = []
@@ -41,6 +41,7 @@ def show_room(kind: str, camera: Camera) -> Image.Image:
     things.append(Thing(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
     frame = HouseSimulator(house, Pose(2.5, 0.5, 0), camera).frame()
+    # The camera is 1.576 m up; 107 is its focal length in pixels, 3 m how far the thing is.
     middle = 127 - int((z / 100 + target.height / 2 - 1.576) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
     piece = Image.fromarray(frame[up : up + CROP, 127 - CROP // 2 : 127 - CROP // 2 + CROP])
@@ -54,7 +55,7 @@ def objects_sheet(camera: Camera) -> Image.Image:
     pen = ImageDraw.Draw(sheet)
     for i, kind in enumerate(sorted(TARGETS)):
         x, y = i % columns * (side + 6), i // columns * (side + 20)
-        sheet.paste(show_room(kind, camera), (x, y + 16))
+        sheet.paste(show_thing(kind, camera), (x, y + 16))
         pen.text((x + 2, y + 2), words(kind), fill="black")
     return sheet
 

@@ -1,4 +1,4 @@
-"""Which extras resolve on which Python: prints the table that stands in docs/quickstart.md. Needs `uv` on the PATH.
+"""Which extras resolve on which Python: prints a table, which docs/quickstart.md sums up. Needs `uv` on the PATH.
 
     python scripts/resolve_extras.py
 
@@ -17,17 +17,16 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 
 
-def main() -> int:
+def main() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     print("| extra |", " | ".join(PYTHONS), "|")
     print("|---" * (1 + len(PYTHONS)) + "|")
     for extra in extras:
         print(f"| `{extra}` |", " | ".join(resolves(extra, python) for python in PYTHONS), "|", flush=True)
-    return 0
 
 
 def resolves(extra: str, python: str) -> str:
-    """`yes`, or the first line of why not."""
+    """`yes` or `no`; why not goes to standard error."""
     command = ["uv", "pip", "compile", "-q", "pyproject.toml", "--extra", extra, "--python-version", python,
                "--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -38,4 +37,4 @@ def resolves(extra: str, python: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
