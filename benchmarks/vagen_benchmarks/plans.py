@@ -9,7 +9,8 @@ A file (TOML; those of this package are in `protocols/`):
     [history]                   turns, reasoning: see `vagen_envs.chat.History`
     [scoring]                   judge, betas: see `vagen_benchmarks.scoring`
     [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
-                                own, at the last turn), values (those of the axis that it has)
+                                own, at the last turn), values (those of the axis that it has);
+                                or columns = "NAME", those of another file
     [published]                 rows of figures in the order of the columns, to stand beside the run's
 """
 
@@ -99,10 +100,12 @@ def load_plan(name_or_path: str) -> Plan:
         )
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(data.get("columns"), str):
+            data["columns"] = load_plan(data["columns"]).data["columns"]
         _check(data)
         for column in data["columns"]:
             column["env"] = resolve_id(column["env"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{path} is not a protocol: {error}") from error
     return Plan(path.stem, data)
 

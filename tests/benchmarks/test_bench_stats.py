@@ -281,6 +281,7 @@ COLUMN = "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\n"
     [
         ("colums = []", "Did you mean 'columns'"),
         ("columns = []", "no columns"),
+        ("columns = 'papr'", "Did you mean 'paper'"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'", "lacks 'episodes'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
