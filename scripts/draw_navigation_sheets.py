@@ -18,7 +18,7 @@ from vagen_envs.navigation.furniture import FURNITURE
 from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
 from vagen_envs.navigation.objects import COLORS, TARGETS
 from vagen_envs.navigation.scene import Pose
-from vagen_envs.navigation.simulator import HouseSimulator
+from vagen_envs.navigation.simulator import EYE_Y, HouseSimulator
 from vagen_envs.navigation.state import words
 from vagen_envs.seeding import HashStream
 
@@ -41,8 +41,8 @@ def show_thing(kind: str, camera: Camera) -> Image.Image:
     things.append(Thing(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
     frame = HouseSimulator(house, Pose(2.5, 0.5, 0), camera).frame()
-    # The camera is 1.576 m up; 107 is its focal length in pixels, 3 m how far the thing is.
-    middle = 127 - int((z / 100 + target.height / 2 - 1.576) / 3 * 107)
+    # 107 is the focal length in pixels, 3 m how far the thing is.
+    middle = 127 - int((z / 100 + target.height / 2 - EYE_Y) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
     piece = Image.fromarray(frame[up : up + CROP, 127 - CROP // 2 : 127 - CROP // 2 + CROP])
     return piece.resize((CROP * ZOOM, CROP * ZOOM), Image.Resampling.NEAREST)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from vagen_benchmarks.perf.processes import children, processor_seconds
 from vagen_benchmarks.run_folder import RunFolder
 
 pytestmark = [
@@ -24,28 +25,20 @@ pytestmark = [
 PLACE = "vagen/PrimitiveSkillPlace-v0"
 
 
-def stat(pid):
-    """The fields of /proc/PID/stat after the name, or nothing if the process is gone."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def workers_of(pid):
+    """The worker processes that a process has started, by their ids."""
+    with contextlib.suppress(OSError):  # one of them, or the process itself, has ended meanwhile
+        return [
+            each for each in children(pid) if b"primitive_skill.worker" in Path(f"/proc/{each}/cmdline").read_bytes()
+        ]
     return []
 
 
-def workers_of(pid):
-    """The worker processes that a process has started, by their ids."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        fields = stat(folder.name)
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if fields and int(fields[1]) == pid and b"primitive_skill.worker" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-    return found
-
-
 def used(pid):
-    """Seconds of processor time that a process has used."""
-    fields = stat(pid)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+    """Seconds of processor time that a process has used; 0 if it is gone."""
+    with contextlib.suppress(OSError):
+        return processor_seconds(pid)
+    return 0.0
 
 
 def episodes_in(log):

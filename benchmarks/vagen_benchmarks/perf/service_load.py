@@ -20,16 +20,14 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
 from vagen_benchmarks.perf.bench_grids import REPLY
-from vagen_benchmarks.perf.processes import children, resident
+from vagen_benchmarks.perf.processes import children, processor_seconds, resident
 
 ACTIONS = ("Up", "Down", "Left", "Right")
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -126,23 +124,14 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     load.opened = sessions / (time.perf_counter() - began)
     load.session_bytes = (resident(pid, *children(pid)) - size_before) / sessions
     load.received = 0
-    before, workers = processor_seconds([pid]), children(pid)
-    workers_before = processor_seconds(workers)
+    before, workers = processor_seconds(pid), children(pid)
+    workers_before = processor_seconds(*workers)
     began = time.perf_counter()
     await asyncio.gather(*(each.play(began + seconds, think) for each in players))
     load.seconds = time.perf_counter() - began
-    load.front = processor_seconds([pid]) - before
-    load.workers = processor_seconds(workers) - workers_before
+    load.front = processor_seconds(pid) - before
+    load.workers = processor_seconds(*workers) - workers_before
     return load
-
-
-def processor_seconds(pids: list[int]) -> float:
-    """User and system time of processes."""
-    total = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
 
 
 @contextlib.contextmanager
