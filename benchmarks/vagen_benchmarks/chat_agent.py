@@ -19,6 +19,7 @@ from vagen_benchmarks.models import Model
 from vagen_envs.chat import History, Message, chat_messages
 
 LONGEST_WAIT = 60.0
+"""Seconds between two requests, whatever the endpoint asks for."""
 
 
 class ChatAgent(Agent):

@@ -28,23 +28,23 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges
 
 JudgeName = Annotated[
     str,
-    typer.Option("--judge", help="rule, rule-direct, llm:MODEL, llm-structured:MODEL, clip or clip:FOLDER"),
+    typer.Option("--judge", help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `clip`, `clip:FOLDER`."),
 ]
-Cache = Annotated[Path | None, typer.Option(help="file of an LLM judge's replies, kept between calls")]
-MaxDollars = Annotated[float | None, typer.Option(help="an LLM judge stops asking at this cost")]
+Cache = Annotated[Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")]
+MaxDollars = Annotated[float | None, typer.Option(help="An LLM judge stops asking at this cost.")]
 Prices = Annotated[
-    tuple[float, float], typer.Option("--price", help="dollars per million prompt and completion tokens")
+    tuple[float, float], typer.Option("--price", help="Dollars per million prompt and completion tokens.")
 ]
 
 
 @app.command("calibrate")
 def calibrate_command(
     judge: JudgeName = "rule-direct",
-    statements: Annotated[int, typer.Option(min=9, help="a kind of state")] = 500,
-    templates: Annotated[str, typer.Option("--set", help="held_out or development")] = "held_out",
-    threshold: Annotated[float, typer.Option(help="a score from here on accepts a statement")] = 0.5,
-    seed: int = 0,
-    misses: Annotated[int, typer.Option(help="show so many statements that were misjudged")] = 0,
+    statements: Annotated[int, typer.Option(min=9, help="So many for each kind of state.")] = 500,
+    templates: Annotated[str, typer.Option("--set", help="`held_out` or `development`.")] = "held_out",
+    threshold: Annotated[float, typer.Option(help="A score from here on accepts a statement.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Of the statements.")] = 0,
+    misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
     price: Prices = (0.0, 0.0),
@@ -95,12 +95,12 @@ def _figures(counts: Counts) -> list[str]:
 
 @app.command("rescore")
 def rescore_command(
-    run: Annotated[Path, typer.Argument(help="a run folder")],
-    into: Annotated[Path | None, typer.Option(help="a new run folder; RUN-JUDGE by default")] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    into: Annotated[Path | None, typer.Option(help="A new run folder; RUN-JUDGE by default.")] = None,
     judge: JudgeName = "rule",
-    beta_grounding: float = 0.5,
-    beta_world_modeling: float = 0.5,
-    sentences: Annotated[int, typer.Option(help="show so many of the most rewarded sentences")] = 5,
+    beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,
+    beta_world_modeling: Annotated[float, typer.Option(help="The same of the other part.")] = 0.5,
+    sentences: Annotated[int, typer.Option(help="Show so many of the most rewarded sentences.")] = 5,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
     price: Prices = (0.0, 0.0),

@@ -22,8 +22,8 @@ try:
 except ImportError as error:
     raise MissingExtraError("vagen_adapters.service.ray_pool", "ray", "ray") from error
 
-
 PATIENCE = 600.0
+"""Seconds for Ray to find a machine, or to have one started."""
 
 
 class RayHost:

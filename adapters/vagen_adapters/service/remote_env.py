@@ -28,6 +28,7 @@ GONE = frozenset({"lost", "expired", "unknown_session", "closed"})
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
 """Failures of moves that count as moves."""
 TRIES = 3
+"""Sessions that are opened in a row, each in place of one whose worker died meanwhile."""
 
 
 class RemoteEnv(gym.Env[Observed, str]):
