@@ -31,11 +31,13 @@ from gymnasium.vector import AutoresetMode
 from PIL import Image
 from service_fixtures import LAKE, SOKOBAN, Command, Served, kill, random_reply, wait_until
 from websockets.sync.client import connect
+from websockets.sync.server import serve as websocket_server
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.local_pool import local_pool
+from vagen_adapters.service.local_pool import LocalHost, local_pool
 from vagen_adapters.service.places import InPool
+from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_adapters.service.server import serve
@@ -484,6 +486,21 @@ def test_workers_are_added_when_they_are_full_and_ended_when_they_are_spare():
     place.close()
 
 
+def test_those_that_there_are_take_more_sessions_where_no_further_worker_can_be_started():
+    hosts = [LocalHost()]
+
+    def start_host():
+        if not hosts:
+            raise OSError("no more processes")
+        return hosts.pop()
+
+    place = InPool(Pool(start_host, 1, 2, sessions_each=1))
+    envs = [RemoteEnv(place, LAKE) for _ in range(3)]
+    assert [env.reset(seed=1)[1]["level"]["seed"] for env in envs] == [1, 1, 1]
+    assert len(place.pool.hosts) == 1
+    place.close()
+
+
 # -- the server ----------------------------------------------------------------------------------------
 
 
@@ -554,6 +571,18 @@ def test_what_a_proxy_says_is_not_taken_for_the_services_own_words():
         with pytest.raises(ServiceError, match="gives no answer"):
             RemoteEnv(Service(f"http://127.0.0.1:{proxy.server_port}", patience=0.1), LAKE)
         proxy.shutdown()
+
+
+def test_a_server_of_another_kind_is_one_error():
+    def answer(ws):
+        for _ in ws:
+            ws.send("hello")
+
+    with websocket_server(answer, "127.0.0.1", 0) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        with pytest.raises(ServiceError, match="no environment service"):
+            RemoteEnv(Service(f"http://127.0.0.1:{other.socket.getsockname()[1]}"), LAKE)
+        other.shutdown()
 
 
 def test_pages_of_other_sites_are_refused(served):

@@ -132,8 +132,11 @@ class Service:
             said = self._say(connection, {"do": do, "items": items})
             replies = [Reply(data, None) for data in said["items"]]
             replies = [self._with_picture(connection, reply) for reply in replies]
-        except BaseException:
+        except BaseException as error:
             connection.socket.close()
+            if isinstance(error, ValueError | KeyError | TypeError):
+                why = f"{self.url} is no environment service, by what it answers ({error!r:.200})"
+                raise ServiceError("bad_answer", why) from error
             raise
         with self._lock:
             self._idle.append(connection)

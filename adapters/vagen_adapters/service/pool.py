@@ -239,7 +239,10 @@ class Pool:
             # A worker that still waits for its machine gets sessions only where there is no other.
             lane = min(self._lanes, key=lambda each: (not each.takes_sessions(), len(each.sessions)))
             if len(lane.sessions) >= self.sessions_each and len(self._lanes) < self.most:
-                lane = min((lane, self._add(needed=False)), key=lambda each: not each.takes_sessions())
+                try:
+                    lane = min((lane, self._add(needed=False)), key=lambda each: not each.takes_sessions())
+                except Exception:
+                    log.exception("no further worker can be started; those that there are take more sessions")
             lane.sessions.add(call.session)
             self._lane_of[call.session] = lane
         return self._lane_of.get(call.session)
