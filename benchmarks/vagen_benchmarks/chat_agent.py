@@ -150,7 +150,7 @@ class _Gate:
 def _until(reset: str) -> float:
     """Seconds from `6m0s`, `120ms`, `1.5` or an RFC 3339 time; 0 if it is none of them."""
     units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
-    if re.fullmatch(r"(\d+(\.\d+)?(h|ms|m|s|))+", reset):
+    if re.fullmatch(r"\d+(\.\d+)?|(\d+(\.\d+)?(h|ms|m|s))+", reset):
         return sum(float(value) * units[unit] for value, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s|)", reset))
     try:
         return max(0.0, (datetime.fromisoformat(reset) - datetime.now(UTC)).total_seconds())

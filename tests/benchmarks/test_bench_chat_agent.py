@@ -352,6 +352,13 @@ def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint):
     assert times[1] - times[0] >= 0.15
 
 
+@pytest.mark.timeout(60)
+def test_a_nonsensical_rate_limit_holds_up_nobody(tmp_path, endpoint):
+    limited = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1" * 64 + "x"}
+    endpoint.script = lambda number, body: endpoint.good if number else (200, limited)
+    assert play(tmp_path, endpoint.url, episodes=1)[0].played == 1
+
+
 @pytest.mark.parametrize(
     ("answer", "value"), [("<think>It fits.</think><answer>YES</answer>", 1.0), (KEY, None), (401, None)]
 )
