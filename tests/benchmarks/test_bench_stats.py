@@ -165,19 +165,18 @@ def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
 def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     scoring = make_scoring({"judge": "rule", "betas": {"grounding": 0.25}})
     runs.play(tmp_path / "run", [agent], ["frozenlake"], scoring=scoring, episodes=3)
-    summary = Summary()
-    for episode in runs.episodes(tmp_path / "run"):
-        cell = summary.add(episode)
+    episodes = runs.episodes(tmp_path / "run")
+    for episode in episodes:
         assert errors_of(episode) & {"grounding wrong", "prediction wrong"} == wrong
         for turn in episode.turns:
             terms = {term["name"]: term["value"] for term in turn["rewards"]}
             assert terms["grounding"] == 0.25 * turn["metrics"]["grounding"]
             assert terms["world_modeling"] == 0.5 * turn["metrics"]["world_modeling"]
-    (row,) = summary.rows()
+    (row,) = summary_of(tmp_path / "run").rows()
     assert row["judged"] == dict.fromkeys(("grounding", "world_modeling"), 0.0 if wrong else 1.0)
     assert row["errors"]["grounding wrong"] == bool(wrong)
     assert row["metrics"] == {}
-    assert sum(each["turns"] for each in row["by_turn"]) == sum(each.count for each in cell.by_turn)
+    assert sum(each["turns"] for each in row["by_turn"]) == sum(len(episode.turns) for episode in episodes)
     assert row["by_turn"][0]["turns"] == 3
 
 
