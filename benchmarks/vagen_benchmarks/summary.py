@@ -210,12 +210,10 @@ class Summary:
     def __init__(self) -> None:
         self.cells: dict[tuple[str, str], Cell] = {}
 
-    def add(self, episode: Episode) -> Cell:
-        """Count an episode and return its cell."""
+    def add(self, episode: Episode) -> None:
+        """Count an episode."""
         key = (episode.task, episode.agent)
-        cell = self.cells.setdefault(key, Cell(*key))
-        cell.add(episode)
-        return cell
+        self.cells.setdefault(key, Cell(*key)).add(episode)
 
     def rows(self) -> list[dict[str, Any]]:
         """The table, by task and then by agent, in the order they were first seen."""

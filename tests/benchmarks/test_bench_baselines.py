@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+import runs
 from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app, main
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.summary import Summary
 
 pytest.importorskip("cairosvg")
 pytest.importorskip("skimage")
@@ -23,11 +22,7 @@ def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypat
     path = tmp_path / "run"
     done = CliRunner().invoke(app, ["bench", "-e", "sokoban", "-e", "svgreconstruction", "-n", "8", "--out", str(path)])
     assert done.exit_code == 0, done.output
-    run = RunFolder(path)
-    summary = Summary()
-    for episode in run.episodes():
-        summary.add(episode)
-    rows = {(row["task"].partition("/")[2], row["agent"]): row for row in summary.rows()}
+    rows = {(row["task"].partition("/")[2], row["agent"]): row for row in runs.rows(path)}
     svg = "SVGReconstruction-v0"
     assert list(rows) == [
         ("Sokoban-v0", "oracle"), ("Sokoban-v0", "random"), (svg, "oracle"), (svg, "tracer"), (svg, "random")
@@ -35,7 +30,7 @@ def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypat
     scores = {agent: rows[svg, agent]["metrics"]["score"] for agent in ("oracle", "tracer", "random")}
     assert scores["oracle"] == 1 > scores["tracer"] > 0.5 > scores["random"] > 0
     assert rows[svg, "tracer"]["said"] == {"scorer": "classical-1"}
-    page = run.report.read_text()
+    page = (path / "report.html").read_text()
     assert json.loads(page.split('id="page">')[1].split("</script>")[0])["planned"] == 5 * 8
 
 

@@ -23,7 +23,7 @@ from vagen_benchmarks.run_folder import RunWriter
 from vagen_benchmarks.runner import run
 from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.stats import bootstrap, mcnemar, pass_at, wilson
-from vagen_benchmarks.summary import Summary, errors_of
+from vagen_benchmarks.summary import errors_of
 
 
 @given(trials=st.integers(1, 5000), data=st.data())
@@ -81,13 +81,6 @@ GRIDS = {"vagen/Sokoban-v0", "vagen/FrozenLake-v0"}
 def play(path, agents, episodes=20, **options):
     runs.play(path, agents, ["sokoban", "frozenlake"], episodes=episodes, **options)
     return path
-
-
-def summary_of(path):
-    summary = Summary()
-    for episode in runs.episodes(path):
-        summary.add(episode)
-    return summary
 
 
 def test_comparison_pairs_levels(tmp_path):
@@ -172,7 +165,7 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
             terms = {term["name"]: term["value"] for term in turn["rewards"]}
             assert terms["grounding"] == 0.25 * turn["metrics"]["grounding"]
             assert terms["world_modeling"] == 0.5 * turn["metrics"]["world_modeling"]
-    (row,) = summary_of(tmp_path / "run").rows()
+    (row,) = runs.rows(tmp_path / "run")
     assert row["judged"] == dict.fromkeys(("grounding", "world_modeling"), 0.0 if wrong else 1.0)
     assert row["errors"]["grounding wrong"] == bool(wrong)
     assert row["metrics"] == {}
@@ -181,7 +174,7 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
 
 
 def test_nothing_is_said_of_what_was_not_judged(tmp_path):
-    for row in summary_of(play(tmp_path / "1", [Random()], episodes=2)).rows():
+    for row in runs.rows(play(tmp_path / "1", [Random()], episodes=2)):
         assert row["errors"]["grounding wrong"] is None
         assert row["errors"]["budget"] is not None
         assert row["judged"] == {}
@@ -209,7 +202,7 @@ def test_runs_judged_differently_are_not_compared(tmp_path):
 
 def test_solved_by_turn_and_pass_at_k(tmp_path):
     path = play(tmp_path / "1", [Oracle(), Random()], repeats=3, episodes=6)
-    for row in summary_of(path).rows():
+    for row in runs.rows(path):
         assert row["played"] == 18
         assert list(row["pass_at"]) == [1, 2]
         assert row["pass_at"][1] == pytest.approx(row["success"])
@@ -253,7 +246,7 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
         grids = [task for task in tasks if task.env_id in GRIDS]
         with RunWriter(tmp_path / name, Protocol(tuple(grids), ({"name": "oracle"},))) as folder:
             run(folder, [Oracle()])
-        table = plan_table(small, summary_of(tmp_path / name).rows())
+        table = plan_table(small, runs.rows(tmp_path / name))
         ours = [row for row in table.rows if not row.published]
         assert len(ours) == len(plan.values)
         for row in ours:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
+from vagen_benchmarks.summary import Summary
 
 
 def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):
@@ -22,3 +23,11 @@ def play(path, agents, envs=("sokoban",), *, policy=None, scoring=None, skipped=
 def episodes(path):
     """All that is stored, as it was played last."""
     return list(RunFolder(path).episodes())
+
+
+def rows(path):
+    """The table's."""
+    summary = Summary()
+    for episode in episodes(path):
+        summary.add(episode)
+    return summary.rows()
