@@ -70,7 +70,7 @@ class VagenText(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, float]:
-        """See `episode_metrics`; SkyRL averages them over episodes."""
+        """`success`, `turns`, and the mean over the turns of each true-or-false metric or number."""
         return episode_metrics(self.played)
 
     def close(self) -> None:

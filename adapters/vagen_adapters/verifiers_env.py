@@ -164,7 +164,8 @@ class Play(vf.Env[PlayConfig]):
 def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
     """Put an episode on its trace.
 
-    Rewards: each reward term, summed over the episode. Metrics: see `episode_metrics`.
+    Rewards: each reward term, summed over the episode. Metrics: `success` (0 or 1), `turns`, and the mean over the
+    turns of each true-or-false metric (`action_is_valid`, …) or number.
     `trace.info["turns"]` has the turns in JSON form, to be read with `Turn.from_json`.
     """
     terms: dict[str, float] = {}
