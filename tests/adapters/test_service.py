@@ -409,6 +409,14 @@ def test_leases_expire_and_renewing_keeps_them():
         assert "vagen_sessions 1.0" in text
 
 
+def test_a_vector_that_finds_no_room_leaves_the_room_that_there_was():
+    with Served(max_sessions=2) as served:
+        service = Service(served.url)
+        with pytest.raises(ServiceError, match="no room"):
+            RemoteVectorEnv(service, LAKE, 3)
+        RemoteVectorEnv(service, LAKE, 2).close()
+
+
 def test_a_killed_worker_is_replaced_and_its_sessions_end_with_the_cause():
     with Served(workers=2) as served:
         service = Service(served.url)

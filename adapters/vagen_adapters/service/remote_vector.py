@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,11 @@ class RemoteVectorEnv(TurnVectorEnv):
 
     def __init__(self, place: Place, env_id: str, num_envs: int = 1, **options: Any) -> None:
         self._place = place
-        self._take_over([RemoteEnv(place, env_id, **options) for _ in range(num_envs)])
+        with contextlib.ExitStack() as undo:  # where one finds no room, those before it don't keep theirs
+            opened = (RemoteEnv(place, env_id, **options) for _ in range(num_envs))
+            made = [undo.enter_context(contextlib.closing(env)) for env in opened]
+            undo.pop_all()
+        self._take_over(made)
         self.render_mode = None
         self._begun = False
 
