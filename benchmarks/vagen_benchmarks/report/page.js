@@ -102,7 +102,7 @@ function drawPlan() {
     i += span;
   }
   box.querySelector("div").append(el("table", {},
-    el("thead", {}, groups, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
+    el("thead", {}, columns.some(([group]) => group) ? groups : null, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
     el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
       el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, number(value))))))));
 }
