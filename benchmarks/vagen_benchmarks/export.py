@@ -158,6 +158,7 @@ def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, fo
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for row in rows:

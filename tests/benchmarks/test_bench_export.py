@@ -87,7 +87,7 @@ def test_windowed_samples_are_one_a_turn(folder, tmp_path):
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_turns_add_up_to_the_run(folder, tmp_path, ending):
-    path = tmp_path / f"turns.{ending}"
+    path = tmp_path / "new" / f"turns.{ending}"
     if ending == "parquet":
         pq = pytest.importorskip("pyarrow.parquet")
         export(folder, path, "turns")
