@@ -63,7 +63,7 @@ def test_pictures_of_another_size_are_resized(pictures):
 
 
 def test_lora_is_added_as_alpha_over_r_times_b_a(weights):
-    added, _ = load_adapter(weights)
+    added = load_adapter(weights)
     lora = safetensors.load_file(weights / ADAPTER)
     assert len(added) == 36
     name = "base_model.model.extractor_list.1.model.blocks.7.attn.qkv"
@@ -115,6 +115,10 @@ def test_an_adapter_with_anything_unknown_is_refused(tmp_path):
     safetensors.save_file({good: torch.zeros(RANK, 768)}, tmp_path / ADAPTER)
     with pytest.raises(ScorerError, match="A and B of rank 4"):
         load_adapter(tmp_path)
+    for file, content in [(ADAPTER, "not tensors"), (ADAPTER_CONFIG, "{}"), (ADAPTER_CONFIG, "<html>404</html>")]:
+        (tmp_path / file).write_text(content)
+        with pytest.raises(ScorerError, match=f"{file} is damaged"):
+            load_adapter(tmp_path)
 
 
 def test_a_checkpoint_that_runs_code_is_refused(tmp_path):

@@ -64,13 +64,12 @@ class DreamSim(nn.Module):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         states = [load(folder, DINO_BASE), load(folder, CLIP)["state_dict"], load(folder, OPEN_CLIP)["state_dict"]]
-        added, _ = load_adapter(folder)
         kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
         names = (DINO_BASE, CLIP, OPEN_CLIP)
         self.networks = nn.ModuleList(
             [_Network(kind, state, name) for kind, state, name in zip(kinds, states, names, strict=True)]
         )
-        for (index, name), change in added.items():
+        for (index, name), change in load_adapter(folder).items():
             try:
                 weight = self.networks[index].vit.get_parameter(name)
                 with torch.no_grad():
@@ -139,7 +138,7 @@ def as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
 
 
 def _fingerprint(folder: Path) -> str:
-    """Which weights these are: a hash over names and sizes, and the adapter's configuration."""
+    """Which weights these are: a hash over names and sizes, and over the contents of files below 64 MiB."""
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.name.startswith(("adapter", "dino", "clip", "open"))):
         if file.is_file():
