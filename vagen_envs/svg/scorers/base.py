@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,17 +146,20 @@ class Remembered:
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get_all(self, pictures: Sequence[Pixels], compute: Callable[[list[Pixels]], Sequence[T]]) -> list[T]:
         """The features of all pictures; `compute` is called once, with those that aren't known."""
         keys = [picture.tobytes() for picture in pictures]
-        unknown = {key: picture for key, picture in zip(keys, pictures, strict=True) if key not in self._kept}
-        found = {key: self._kept[key] for key in keys if key in self._kept}
+        with self._lock:  # a process has one scorer, whatever its threads
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+        unknown = {key: picture for key, picture in zip(keys, pictures, strict=True) if key not in found}
         if unknown:
             found.update(zip(unknown, compute(list(unknown.values())), strict=True))
-        for key in keys:
-            self._kept[key] = found[key]
-            self._kept.move_to_end(key)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        with self._lock:
+            for key in keys:
+                self._kept[key] = found[key]
+                self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
         return [found[key] for key in keys]
