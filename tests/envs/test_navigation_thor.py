@@ -204,6 +204,25 @@ def test_a_killed_player_is_replaced(made):
     assert (after["image"] == before["image"]).all()
 
 
+def test_a_player_whose_call_was_interrupted_is_replaced(made):
+    """Its call would go on beside the next one."""
+    env = made()
+    env.reset(seed=0)
+    player = env._levels_of._player
+
+    def interrupt():
+        del player._exit_code
+        raise KeyboardInterrupt
+
+    player._exit_code = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        env.step("<think><reasoning>b</reasoning></think><answer>rotateleft</answer>")
+    assert not player.alive
+    assert no_thread_is_left()
+    env.reset(seed=0)
+    assert env._levels_of._player.alive
+
+
 def test_metadata_without_objects_is_an_error_of_the_simulator(made):
     env = made("blind at 2")
     with pytest.raises(SimulatorError):
