@@ -13,6 +13,7 @@ from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.house import RoomKind
@@ -130,7 +131,7 @@ class NavigationEnv(VagenEnv):
         v0: first release.
     """
 
-    id = "vagen/Navigation-v0"
+    id = ENV_ID
     config_class = NavigationConfig
     prompt_folder = "navigation"
     test_episodes = 64

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.errors import SimulatorError
-from vagen_envs.navigation.camera import ENV_ID, Camera, mujoco
+from vagen_envs.navigation import ENV_ID
+from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (

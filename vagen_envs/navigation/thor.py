@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import (
-    LOOK_STEP,
-    MOVES,
-    TURN_STEP,
-    Episode,
-    Metadata,
-    Pose,
-    pose_of,
-)
-from vagen_envs.navigation.thor_player import ENV_ID, POOL, Player, PlayerOptions, ai2thor
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Episode, Metadata, Pose, pose_of
+from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream, Split, split_of
 
