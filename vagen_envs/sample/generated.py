@@ -95,8 +95,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
 
 def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
     """`count` different pairs of shape and colour."""
-    pairs = [(kind, colour) for kind in SHAPES for colour in COLOURS]
-    return stream.sample(pairs, count)
+    return stream.sample([(kind, colour) for kind in SHAPES for colour in COLOURS], count)
 
 
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:

@@ -96,8 +96,7 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
 
 def _local(element: Element) -> str:
     """The name of an SVG element; with its namespace in braces if that is another one."""
-    tag = element.tag
-    return tag.removeprefix(f"{{{SVG}}}")
+    return element.tag.removeprefix(f"{{{SVG}}}")
 
 
 def _check_element(element: Element, ids: Mapping[str, Element]) -> None:

@@ -10,13 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from vagen_envs.errors import MissingExtraError, VagenError, did_you_mean
 from vagen_envs.pictures import Pixels
 
 ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
-SCORERS: tuple[str, ...] = ("dreamsim", "lpips", "classical")
+SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
 """Best first; `auto` takes the first that has all it needs."""
 
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
