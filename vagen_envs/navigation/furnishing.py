@@ -32,7 +32,7 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         LevelError: no room could be furnished, which a fixed generator makes a matter of luck beyond reason.
     """
     for _ in range(_TRIES):
-        room = _Room(stream, kind or stream.choice(ROOM_KINDS))
+        room = _Room(stream, stream.choice(ROOM_KINDS) if kind is None else kind)
         _FURNISH[room.kind](room)
         room.hang()
         room.fill()
