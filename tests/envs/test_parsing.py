@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.parsing import FORMAT_CODES, STRATEGIES, Grammar, ParsedTurn
+from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
 TAGS = [
@@ -244,6 +245,14 @@ def test_free_text_is_one_action():
     assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
     assert [(action.start, action.end) for action in parsed.actions] == [(8, 37)]  # between the answer's tags
     assert grammar.actions.summary() == "free text"
+
+
+@given(st.sampled_from([Names("Up", "Down"), Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()]), st.integers(0, 9))
+def test_actions_drawn_at_random_are_actions(actions, seed):
+    drawn = actions.random(HashStream("a", seed), 3)
+    assert drawn == actions.random(HashStream("a", seed), 3)
+    parsed = Grammar(actions, "no_think", separator="|", max_actions=3).parse(f"<answer>{'|'.join(drawn)}</answer>")
+    assert [action.text for action in parsed.actions] == list(drawn)
 
 
 @pytest.mark.parametrize("wrong", [{"strategy": "grond"}, {"separator": ""}, {"separator": "<"}, {"max_actions": 0}])
