@@ -160,20 +160,8 @@ class HouseSimulator:
         chosen = np.flatnonzero(inside)
         if chosen.size:
             hits, far = np.empty(chosen.size, np.int32), np.empty(chosen.size)
-            self._mj.mj_multiRay(
-                self._model,
-                self._data,
-                eye,
-                rays[chosen].ravel(),
-                None,
-                True,
-                self._agent,
-                hits,
-                far,
-                None,
-                chosen.size,
-                VISIBILITY_DISTANCE,
-            )
+            self._mj.mj_multiRay(self._model, self._data, eye, rays[chosen].ravel(), None, True, self._agent, hits, far,
+                                 None, chosen.size, VISIBILITY_DISTANCE)  # fmt: skip
             owners = self._owners[chosen]
             seen[owners[self._model.geom_bodyid[hits] == owners + 1]] = True
         return seen
