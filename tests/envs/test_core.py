@@ -343,3 +343,23 @@ def test_importing_is_light():
     code = f"import sys, vagen_envs; print([*({heavy} & set(sys.modules))])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "missing", "extra"),
+    [
+        ("vagen/Navigation-v0", ["mujoco"], "navigation"),
+        ("vagen/PrimitiveSkill-v0", ["mani_skill"], "primitive-skill"),
+        ("vagen/SVGReconstruction-v0", ["cairosvg", "defusedxml"], "svg"),
+        ("vagen/Sample-v0", ["math_verify"], "verify"),
+    ],
+)
+def test_without_its_extra_one_error_names_it(env_id, missing, extra):
+    code = f"""
+import sys, gymnasium, vagen_envs
+sys.modules.update(dict.fromkeys({missing}))
+gymnasium.make({env_id!r})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingExtraError" in done.stderr
+    assert f'pip install "vagen-envs[{extra}]"' in done.stderr
