@@ -168,13 +168,14 @@ def test_rewards_feedback_and_metrics():
 
 
 def test_success_is_the_horizontal_distance_after_each_action():
-    env = make(success_threshold=2.0, max_solution_length=8)
+    env = make(success_threshold=2.0, max_solution_length=8, max_actions_per_turn=20)
     env.reset(seed=2)
     path = env.plan()
-    _, _, terminated, _, info = env.step(reply(env, *path[:5]))
-    count = len(info["turn"].executed)
-    assert terminated == (info["state"].target_distance <= 2.0)
-    assert count <= len(path)
+    far = [env.imagine(path[:count]).target_distance for count in range(len(path) + 1)]
+    assert min(far[:-1]) > 2.0 >= far[-1]
+    _, _, terminated, _, info = env.step(reply(env, *path, "moveback"))
+    assert terminated
+    assert [each.text for each in info["turn"].executed] == path
 
 
 def test_imagining_changes_nothing():

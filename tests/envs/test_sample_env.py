@@ -22,7 +22,7 @@ from vagen_envs.core import State
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.sample.boxes import read_boxes
 from vagen_envs.sample.generated import SOURCES, generated_samples
-from vagen_envs.sample.images import SampleImage
+from vagen_envs.sample.images import DrawnImage
 from vagen_envs.sample.reading import write_samples
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_envs.sample.scoring import Verdict
@@ -180,13 +180,6 @@ def test_all_sources_are_drawn_from_and_few_samples_repeat():
 # -- rewards -------------------------------------------------------------------------------------
 
 
-def reset_to(env, source):
-    for seed in range(100):
-        if env.reset(seed=seed)[1]["level"] and env.sample.data_source == source:
-            return
-    raise AssertionError(source)
-
-
 def test_boxes_earn_their_iou_and_a_quarter_of_the_format_a_tag():
     env = make(sources=["vagen/grounding"], strategy="no_think")
     env.reset(seed=1)
@@ -299,18 +292,8 @@ class Echo:
         return f"\\boxed{{{sample.reward_model.truth}}}"
 
 
-def png(width, height):
-    return SampleImage(generated_png(width, height), None, "here")
-
-
-def generated_png(width, height):
-    import io
-
-    from PIL import Image
-
-    data = io.BytesIO()
-    Image.new("RGB", (width, height), (width % 256, 0, 0)).save(data, "PNG")
-    return data.getvalue()
+def plain(width, height):
+    return DrawnImage(lambda: np.full((height, width, 3), (width, 0, 0), np.uint8), (width, height))
 
 
 def mine(images, number, verifier="mathverify"):
@@ -319,7 +302,7 @@ def mine(images, number, verifier="mathverify"):
 
 
 def test_pictures_of_all_sizes_stand_side_by_side(tmp_path):
-    samples = [mine([png(20 + i, 10), png(5, 30)], i) for i in range(40)]
+    samples = [mine([plain(20 + i, 10), plain(5, 30)], i) for i in range(40)]
     write_samples(samples, tmp_path / "a.parquet")
     env = make(dataset=str(tmp_path))
     assert env.observation_space["image"].shape == (30, 59 + 8 + 5, 3)

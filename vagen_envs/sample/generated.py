@@ -113,11 +113,8 @@ def _counting(stream: HashStream) -> _Made:
     same_kind = all(other[0] != kind for other in others)
     what = f"{kind}s" if same_kind and stream.below(2) else f"{colour} {kind}s"
     shapes = scatter(stream, names, smallest=22, largest=40)
-    return _scene(stream, f"How many {_plural(what)} are in the picture?", str(number), shapes)
-
-
-def _plural(name: str) -> str:
-    return name.replace("crosss", "crosses")
+    question = f"How many {what} are in the picture?".replace("crosss", "crosses")
+    return _scene(stream, question, str(number), shapes)
 
 
 def _detection(stream: HashStream) -> _Made:
