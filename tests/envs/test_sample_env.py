@@ -216,6 +216,16 @@ def test_the_threshold_moves_also_in_vector_environments():
         make().set_iou_threshold(0)
 
 
+def test_looking_does_not_move_the_threshold_back():
+    env = make(observation="text", render_mode="rgb_array", sources=["vagen/grounding"], iou_threshold=0.5)
+    env.reset(seed=1)
+    box = read_boxes(env.sample.reward_model.truth)[0]
+    half = json.dumps([{"bbox_2d": [box.x1, box.y1, 2 * box.x2 - box.x1, box.y2], "label": box.label}])
+    env.set_iou_threshold(0.9)
+    assert env.render().shape == (224, 224, 3)
+    assert not env.step(say(env, half))[4]["turn"].success
+
+
 @pytest.mark.parametrize(
     ("reply", "accuracy", "tags"),
     [
