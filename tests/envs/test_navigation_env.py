@@ -216,6 +216,7 @@ def test_the_state_in_its_forms():
         ({"eval_set": "bass"}, "Did you mean 'base'"),
         ({"step_length": 9}, "step_length"),
         ({"success_threshold": 3}, "success_threshold"),
+        ({"step_length": 0.05}, "max_solution_length=16 .*at least 30"),
         ({"room": "bathroom"}, "room"),
         ({"representation": "symbolic"}, "representation"),
     ],
