@@ -64,12 +64,6 @@ def test_history_and_pil_pictures():
     assert before.size == now.size
 
 
-def test_text_observations_have_no_pictures():
-    env = ChatObservation(gym.make(ID, observation="text"))
-    messages, _ = env.reset(seed=1)
-    assert {part["type"] for part in messages[-1]["content"]} == {"text"}
-
-
 @pytest.mark.parametrize("pictures", ["data_url", "pil"])
 def test_gymnasiums_checks_pass(pictures):
     check_env(ChatObservation(gym.make(ID).unwrapped, pictures=pictures), skip_render_check=True)

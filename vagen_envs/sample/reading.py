@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
-from vagen_envs.sample.schema import Sample, sample_from_row
+from vagen_envs.sample.schema import REWARD_FIELDS, Sample, sample_from_row
 from vagen_envs.seeding import SPLITS, Split, split_of
 from vagen_envs.tables import SUFFIXES, files_below, rows
 
@@ -62,16 +62,7 @@ def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
             "images": pa.list_(pa.struct({"bytes": pa.binary(), "path": text})),
             "prompt": pa.list_(pa.struct({"content": text, "role": text})),
             "ability": text,
-            "reward_model": pa.struct(
-                {
-                    "answer": text,
-                    "ground_truth": text,
-                    "accuracy_ratio": number,
-                    "format_ratio": number,
-                    "verifier": text,
-                    "verifier_parm": text,
-                }
-            ),
+            "reward_model": pa.struct({name: number if "ratio" in name else text for name in REWARD_FIELDS}),
             "extra_info": text,
         },
         metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
@@ -101,13 +92,12 @@ def _features() -> dict[str, Any]:
     """The features as `datasets` writes them, so that it shows the pictures as pictures."""
     text = {"dtype": "string", "_type": "Value"}
     number = {"dtype": "float32", "_type": "Value"}
-    reward = dict.fromkeys(("answer", "ground_truth", "verifier", "verifier_parm"), text)
     return {
         "data_source": text,
         "images": {"feature": {"_type": "Image"}, "_type": "List"},
         "prompt": {"feature": {"content": text, "role": text}, "_type": "List"},
         "ability": text,
-        "reward_model": {**reward, "accuracy_ratio": number, "format_ratio": number},
+        "reward_model": {name: number if "ratio" in name else text for name in REWARD_FIELDS},
         "extra_info": text,
     }
 
