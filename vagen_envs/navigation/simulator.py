@@ -17,6 +17,7 @@ from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
+    ACTIONS,
     HIGHEST_LOOK,
     LOOK_STEP,
     LOWEST_LOOK,
@@ -81,7 +82,7 @@ class HouseSimulator:
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
-        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded."""
+        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
         pose, error = self.pose, ""
         if action in MOVES:
             blocker = self._blocker(pose, action)
@@ -99,7 +100,7 @@ class HouseSimulator:
             else:
                 error = f"the camera can't look beyond {HIGHEST_LOOK} or {LOWEST_LOOK} degrees"
         else:
-            raise ValueError(f"{action!r} is not an action of this simulator")
+            raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
         self.pose = pose
         self._last = (action, not error, error)
         return not error

@@ -137,7 +137,7 @@ def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
             cost = abs(y - at[name][1])
             best = min(best or (cost, spot), (cost, spot))
     if best is None:
-        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}")
+        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}; reset for another level")
     return best[1]
 
 
@@ -155,7 +155,7 @@ def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector |
     spots = [spot for spot in spots if all(apart(spot, thing) for thing in things)
              and (level.task != "align" or abs(spot[0]) > CUBE)]  # fmt: skip
     if not spots:
-        raise LevelError(f"no free spot on the table for {name}")
+        raise LevelError(f"no free spot on the table for {name}; reset for another level")
     x, y, _ = at[name]
     return min(spots, key=lambda spot: (abs(spot[0] - x) + abs(spot[1] - y), spot))
 
@@ -185,7 +185,8 @@ def _plan_drawer(level: Level, state: State) -> list[str]:
     actions: list[str] = []
     if state.held or not _in_drawer(level, state):
         if opened < cabinet.room:
-            raise LevelError(f"the drawer is open by {opened} mm only, too little for the apple; no skill opens it")
+            why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
+            raise LevelError(f"{why}; reset for another level")
         if not state.held:
             actions.append(written("pick", state.positions["apple"]))
         actions.append(written("place", FLOOR.clip(cabinet.drop(opened))))

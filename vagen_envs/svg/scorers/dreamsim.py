@@ -22,7 +22,7 @@ from torch.nn import functional
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
 from vagen_envs.svg.scorers.vit import Kind, VisionTransformer, as_batch
-from vagen_envs.svg.scorers.weights import CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
+from vagen_envs.svg.scorers.weights import ADAPTER, CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
 
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
@@ -73,7 +73,9 @@ class DreamSim(nn.Module):
                 with torch.no_grad():
                     weight += change
             except (IndexError, AttributeError, RuntimeError) as error:
-                raise ScorerError(f"the LoRA weight {name!r} of network {index} fits nothing: {error}") from error
+                raise ScorerError(
+                    f"the LoRA weight {name!r} of network {index} fits nothing ({error}); get {FILES[ADAPTER]}"
+                ) from error
 
     def forward(self, pictures: Tensor) -> Tensor:
         dino, clip, open_clip = self.networks
