@@ -7,10 +7,11 @@ import json
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from vagen_envs.sample.generated import SOURCES, generated_samples
 from vagen_envs.sample.shapes import COLOURS
+
+ndimage = pytest.importorskip("scipy.ndimage")
 
 
 def seen_shapes(sample):
