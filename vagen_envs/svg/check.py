@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 MAX_LENGTH = 32_768
@@ -214,6 +213,6 @@ def _references(value: str) -> list[str]:
     return [match[2] for match in found if match]
 
 
-def _shown(text: Any, limit: int = 40) -> str:
-    words = " ".join(str(text).split())
-    return words if len(words) <= limit else words[:limit] + "…"
+def _shown(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 40 else words[:40] + "…"

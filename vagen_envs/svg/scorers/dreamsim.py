@@ -24,6 +24,7 @@ from vagen_envs.svg.scorers.base import Remembered, ScorerError
 from vagen_envs.svg.scorers.vit import Kind, VisionTransformer, as_batch
 from vagen_envs.svg.scorers.weights import ADAPTER, CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
 
+_BATCH = 64
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 
@@ -89,7 +90,6 @@ class DreamSimScorer:
     Args:
         folder: as `vagen_envs.svg.scorers.weights` describes.
         device: where to compute.
-        batch: most pictures at a time.
 
     Raises:
         ScorerError: a file is not what it should be.
@@ -97,9 +97,8 @@ class DreamSimScorer:
 
     name = "dreamsim"
 
-    def __init__(self, folder: Path, device: torch.device | None = None, batch: int = 64) -> None:
+    def __init__(self, folder: Path, device: torch.device | None = None) -> None:
         self._device = device or torch.device("cpu")
-        self._batch = batch
         self._dreamsim = DreamSim(folder).eval().requires_grad_(False).to(self._device)
         dino = _Network("dino", load(folder, DINO_SMALL), DINO_SMALL, 384, 6)
         self._dino = dino.eval().requires_grad_(False).to(self._device)
@@ -120,8 +119,8 @@ class DreamSimScorer:
 
     def _embed(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
         found: list[tuple[Tensor, Tensor]] = []
-        for start in range(0, len(pictures), self._batch):
-            batch = as_batch(pictures[start : start + self._batch], self._device)
+        for start in range(0, len(pictures), _BATCH):
+            batch = as_batch(pictures[start : start + _BATCH], self._device)
             with torch.inference_mode():
                 dream = self._dreamsim(batch)
                 dino = functional.normalize(self._dino(batch)[1], dim=1)
