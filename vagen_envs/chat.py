@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import gymnasium as gym
 
 from vagen_envs.core import IMAGE_PLACEHOLDER, Observation, Turn, VagenEnv
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.pictures import Picture
 
 PictureForm = Literal["data_url", "pil"]
@@ -34,8 +34,9 @@ class History:
     reasoning: bool = True
 
     def __post_init__(self) -> None:
-        if self.turns is not None and (isinstance(self.turns, bool) or self.turns < 0):
-            raise ConfigError(f"turns={self.turns!r} is not valid: it must be None (all) or at least 0")
+        count = self.turns
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise ConfigError(f"turns={count!r} is not valid: it must be None (all) or an integer of at least 0")
 
 
 def system_prompt_of(env_id: str, **options: Any) -> str:
@@ -68,18 +69,18 @@ def chat_messages(
         `assistant` (a string) in turn. Each picture stands where its `<image>` stood.
     """
     history = history or History()
-    shown, last = (turns, None) if now is not None else (turns[:-1], turns[-1] if turns else None)
+    earlier = turns if now is not None else turns[:-1]
     if history.turns is not None:
-        shown = shown[len(shown) - min(history.turns, len(shown)) :]
+        earlier = earlier[max(0, len(earlier) - history.turns) :]
     messages: list[Message] = [{"role": "system", "content": system_prompt}]
-    for turn in shown:
+    for turn in earlier:
         messages.append({"role": "user", "content": observation_parts(turn.observed, pictures)})
         messages.append({"role": "assistant", "content": turn.reply if history.reasoning else answer_only(turn)})
     if now is not None:
         messages.append({"role": "user", "content": observation_parts(now, pictures)})
-    elif last is not None:
-        messages.append({"role": "user", "content": observation_parts(last.observed, pictures)})
-        messages.append({"role": "assistant", "content": last.reply})
+    elif turns:
+        messages.append({"role": "user", "content": observation_parts(turns[-1].observed, pictures)})
+        messages.append({"role": "assistant", "content": turns[-1].reply})
     return messages
 
 
@@ -118,4 +119,6 @@ def _without_placeholder(text: str) -> str:
 def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:
     if form == "pil":
         return {"type": "image", "image": picture.pil}
-    return {"type": "image_url", "image_url": {"url": picture.data_url}}
+    if form == "data_url":
+        return {"type": "image_url", "image_url": {"url": picture.data_url}}
+    raise ConfigError(f"pictures={form!r} is not valid.{did_you_mean(str(form), get_args(PictureForm))}")

@@ -8,6 +8,7 @@ It raises `ConformanceError` and never uses `assert`, so it means the same under
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import random
@@ -20,7 +21,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConformanceError, EpisodeOverError, RecordError
+from vagen_envs.errors import ConfigError, ConformanceError, EpisodeOverError, RecordError
 from vagen_envs.seeding import SPLITS
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
@@ -56,7 +57,10 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
 
     Raises:
         ConformanceError: naming the check that failed and what was seen.
+        ConfigError: there are no seeds.
     """
+    if not seeds:
+        raise ConfigError(f"seeds={seeds!r} is not valid: it must have at least one")
     factory: Factory = (lambda: gym.make(make, **options)) if isinstance(make, str) else make
     for each in CHECKS:
         try:
@@ -105,7 +109,8 @@ def levels_follow_from_seeds(factory: Factory, seeds: Sequence[int]) -> None:
             _require(_record(other, seed) == first[seed], f"seed {seed} plays differently in another instance")
         again = seeds[0]
         _require(_record(one, again) == first[again], f"seed {again} plays differently after other episodes")
-        _require(len({json.dumps(record[0]) for record in first.values()}) > 1, "all seeds give the same level")
+        same = len(first) > 1 and len({json.dumps(record[0]) for record in first.values()}) == 1
+        _require(not same, "all seeds give the same level")
 
 
 def unseeded_resets_continue_the_stream(factory: Factory, seeds: Sequence[int]) -> None:
@@ -217,17 +222,9 @@ CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
 )
 
 
-class _made:  # noqa: N801 - reads as a word in `with _made(factory) as env`
+def _made(factory: Factory) -> contextlib.closing[Any]:
     """A fresh environment without wrappers, closed at the end."""
-
-    def __init__(self, factory: Factory) -> None:
-        self.env: Any = factory().unwrapped
-
-    def __enter__(self) -> Any:
-        return self.env
-
-    def __exit__(self, *_: object) -> None:
-        self.env.close()
+    return contextlib.closing(factory().unwrapped)
 
 
 def _require(condition: object, seen: str) -> None:

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
 from vagen_envs.core import VagenEnv
+from vagen_envs.errors import ConfigError, ReplyTypeError
 
 Stepped = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 """What `step` of one environment gives."""
@@ -33,10 +34,28 @@ class TurnVectorEnv(VectorEnv[dict[str, Any], Any, Any]):
         self._ended = np.ones(self.num_envs, bool)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
-        """A seed for each environment; a single one is counted up from one to the next."""
-        if seed is None or isinstance(seed, int):
-            return [None if seed is None else seed + i for i in range(self.num_envs)]
+        """A seed for each environment; a single one is counted up from one to the next. Raises ConfigError."""
+        if seed is None or isinstance(seed, int | np.integer):
+            return [None if seed is None else int(seed) + i for i in range(self.num_envs)]
+        if not self._one_each(seed):
+            raise ConfigError(f"seed={seed!r:.80} is not valid: it must be an integer, or a list of {self.num_envs}")
         return seed
+
+    def _replies(self, actions: Sequence[str]) -> Sequence[str]:
+        """The replies, checked: one for each environment, those to ended episodes aside, which nobody reads.
+
+        Raises:
+            ReplyTypeError: there are more or fewer, or one isn't text.
+        """
+        if not self._one_each(actions) or not all(
+            over or isinstance(action, str) for over, action in zip(self._ended, actions, strict=True)
+        ):
+            raise ReplyTypeError(f"actions={actions!r:.80} can't be played; give a list of text, one reply for each of "
+                                 f"the {self.num_envs} environments")  # fmt: skip
+        return actions
+
+    def _one_each(self, values: Any) -> bool:
+        return hasattr(values, "__len__") and not isinstance(values, str) and len(values) == self.num_envs
 
     def _together_stepped(self, results: Sequence[Stepped]) -> tuple[dict[str, Any], Any, Any, Any, dict[str, Any]]:
         """What `step` of all gives; remembers which episodes have ended."""

@@ -118,8 +118,8 @@ def hostile(canary: str, address: str) -> dict[str, str]:
         path=svg(f'<path d="M0 0{"L1 1" * 100_000}"/>'),
         elements=svg('<rect width="1" height="1"/>' * 3000),
         inherited_pattern=svg('<pattern id="p" width="1" height="1">' + "<circle r='1'/>" * 60 + "</pattern>"
-                              f'<g fill="url(#p)">{"<circle r=" + chr(34) + "1" + chr(34) + "/>"}</g>' * 1
-                              + '<g fill="url(#p)">' + "<circle r='1'/>" * 700 + "</g>"),
+                              '<g fill="url(#p)"><circle r="1"/></g>'
+                              '<g fill="url(#p)">' + "<circle r='1'/>" * 700 + "</g>"),
         depth=svg("<g>" * 100 + "</g>" * 100),
         depth_3000=svg("<g>" * 3000 + "</g>" * 3000),
         spans=svg("<text>" + "<tspan>" * 500 + "a" + "</tspan>" * 500 + "</text>"),

@@ -19,8 +19,8 @@ from pathlib import Path
 import msgpack
 
 from vagen_envs.navigation.camera import Camera
-from vagen_envs.navigation.levels import HouseLevels, Level
-from vagen_envs.navigation.scene import MOVES, Pose
+from vagen_envs.navigation.levels import HouseLevels
+from vagen_envs.navigation.scene import MOVES, Level, Pose
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 

@@ -109,7 +109,13 @@ def test_text_observation_has_no_picture():
     assert [part["type"] for part in observation_parts(turn.observed)] == ["text"]
 
 
-@pytest.mark.parametrize("turns", [-1, True])
+def test_an_unknown_form_of_pictures_is_refused(episode):
+    system, turns = episode
+    with pytest.raises(ConfigError, match=r"pictures='pill'.*Did you mean 'pil'"):
+        chat_messages(system, turns, pictures="pill")
+
+
+@pytest.mark.parametrize("turns", [-1, True, 1.5, "1"])
 def test_bad_window_is_refused(turns):
     with pytest.raises(ConfigError, match="at least 0"):
         History(turns=turns)

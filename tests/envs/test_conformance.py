@@ -13,7 +13,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.core import Executed, RewardTerm
-from vagen_envs.errors import ConformanceError
+from vagen_envs.errors import ConfigError, ConformanceError
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.pictures import Picture
 
@@ -152,6 +152,12 @@ class Hidden(gym.Env):
 def test_broken_environments_fail_for_their_reason(broken, reason):
     with pytest.raises(ConformanceError, match=reason):
         check(broken)
+
+
+def test_one_seed_will_do_and_none_is_refused():
+    check("vagen/FrozenLake-v0", seeds=(3,))
+    with pytest.raises(ConfigError, match=r"seeds=\(\) is not valid"):
+        check("vagen/FrozenLake-v0", seeds=())
 
 
 def test_it_means_the_same_without_asserts():

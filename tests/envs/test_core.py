@@ -339,9 +339,27 @@ def test_a_users_prompt_pack_overrides_files_and_its_faults_are_named(tmp_path):
 
 
 def test_importing_is_light():
-    code = (
-        "import sys, vagen_envs; "
-        "print([name for name in ('torch', 'pygame', 'mujoco', 'sapien', 'cairosvg', 'openai', 'scipy') if name in sys.modules])"
-    )
+    heavy = {"torch", "pygame", "mujoco", "ai2thor", "OpenGL", "sapien", "cairosvg", "openai", "scipy"}
+    code = f"import sys, vagen_envs; print([*({heavy} & set(sys.modules))])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("env_id", "missing", "extra"),
+    [
+        ("vagen/Navigation-v0", ["mujoco"], "navigation"),
+        ("vagen/PrimitiveSkill-v0", ["mani_skill"], "primitive-skill"),
+        ("vagen/SVGReconstruction-v0", ["cairosvg", "defusedxml"], "svg"),
+        ("vagen/Sample-v0", ["math_verify"], "verify"),
+    ],
+)
+def test_without_its_extra_one_error_names_it(env_id, missing, extra):
+    code = f"""
+import sys, gymnasium, vagen_envs
+sys.modules.update(dict.fromkeys({missing}))
+gymnasium.make({env_id!r})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingExtraError" in done.stderr
+    assert f'pip install "vagen-envs[{extra}]"' in done.stderr

@@ -15,7 +15,7 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs import conformance
-from vagen_envs.core import State, Turn
+from vagen_envs.core import State
 from vagen_envs.errors import ConfigError
 from vagen_envs.navigation.instructions import EVAL_SETS
 from vagen_envs.navigation.scene import ACTIONS
@@ -74,9 +74,9 @@ def test_levels_states_and_words_are_golden():
     assert digest.hexdigest()[:16] == "01a1b2863c0ffabf"
 
 
-def _frames(context_seed):
+def _frames(count):
     env = make()
-    return [hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest() for seed in range(context_seed)]
+    return [hashlib.sha256(env.reset(seed=seed)[0]["image"].tobytes()).hexdigest() for seed in range(count)]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -84,19 +84,6 @@ def test_frames_are_equal_across_processes(method):
     ours = _frames(2)
     with multiprocessing.get_context(method).Pool(1) as pool:
         assert pool.apply_async(_frames, (2,)).get(timeout=90) == ours
-
-
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vectorised(mode):
-    make().reset(seed=0)  # a renderer in the parent must not harm its forked children
-    envs = gym.make_vec(ID, num_envs=2, vectorization_mode=mode)
-    try:
-        observations, _ = envs.reset(seed=3)
-        single, _ = make().reset(seed=3)
-        assert np.array_equal(observations["image"][0], single["image"])
-        assert observations["text"][0] == single["text"]
-    finally:
-        envs.close()
 
 
 def test_an_environment_may_move_between_threads():
@@ -181,13 +168,14 @@ def test_rewards_feedback_and_metrics():
 
 
 def test_success_is_the_horizontal_distance_after_each_action():
-    env = make(success_threshold=2.0, max_solution_length=8)
+    env = make(success_threshold=2.0, max_solution_length=8, max_actions_per_turn=20)
     env.reset(seed=2)
     path = env.plan()
-    _, _, terminated, _, info = env.step(reply(env, *path[:5]))
-    count = len(info["turn"].executed)
-    assert terminated == (info["state"].target_distance <= 2.0)
-    assert count <= len(path)
+    far = [env.imagine(path[:count]).target_distance for count in range(len(path) + 1)]
+    assert min(far[:-1]) > 2.0 >= far[-1]
+    _, _, terminated, _, info = env.step(reply(env, *path, "moveback"))
+    assert terminated
+    assert [each.text for each in info["turn"].executed] == path
 
 
 def test_imagining_changes_nothing():
@@ -228,6 +216,7 @@ def test_the_state_in_its_forms():
         ({"eval_set": "bass"}, "Did you mean 'base'"),
         ({"step_length": 9}, "step_length"),
         ({"success_threshold": 3}, "success_threshold"),
+        ({"step_length": 0.05}, "max_solution_length=16 .*at least 30"),
         ({"room": "bathroom"}, "room"),
         ({"representation": "symbolic"}, "representation"),
     ],
@@ -244,46 +233,10 @@ def test_rooms_can_be_chosen():
         assert env.simulator.house.kind == "bedroom"
 
 
-def run_python(code, **environment):
-    import os
-
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=120,
-        check=False,
-    )
-
-
-def test_without_the_extra_one_error_names_it():
-    code = (
-        "import sys; sys.modules['mujoco'] = None\nimport gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0')"
-    )
-    result = run_python(code)
-    assert "MissingExtraError" in result.stderr
-    assert 'pip install "vagen-envs[navigation]"' in result.stderr
-
-
-def test_importing_the_package_imports_no_simulator():
-    code = "import sys, vagen_envs\nassert not {'mujoco', 'ai2thor', 'torch', 'OpenGL'} & set(sys.modules)"
-    assert run_python(code).returncode == 0
-
-
 def test_without_opengl_one_error_says_what_to_install():
     code = (
         "import sys; sys.modules['mujoco.egl'] = sys.modules['mujoco.osmesa'] = None\n"
         "import gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0').reset(seed=0)"
     )
-    result = run_python(code)
-    assert "SimulatorError" in result.stderr
-    assert "libegl1" in result.stderr
-    assert "libosmesa6" in result.stderr
-
-
-def test_turns_are_read_back():
-    env = make()
-    env.reset(seed=0)
-    turn = env.step(env.oracle_reply())[-1]["turn"]
-    assert Turn.from_json(json.loads(json.dumps(turn.to_json())), {p.sha256: p for p in turn.pictures}) == turn
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert all(said in done.stderr for said in ("SimulatorError", "libegl1", "libosmesa6")), done.stderr

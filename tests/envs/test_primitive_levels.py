@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill import tasks
-from vagen_envs.primitive_skill.levels import TARGETS, Level, apart, draw_level, say
+from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Level, apart, draw_level, say
 from vagen_envs.primitive_skill.skills import ARITY
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.seeding import SPLITS, HashStream, split_of
@@ -49,7 +49,7 @@ class OnPaper:
         name, _, rest = action.partition("(")
         numbers = tuple(map(int, rest[:-1].split(",")))
         assert len(numbers) == ARITY[name]
-        limits = self.level.workspace.limits
+        limits = (FLOOR if self.level.task == "drawer" else TABLE).limits
         assert all(limits[i % 3][0] <= value <= limits[i % 3][1] for i, value in enumerate(numbers)), action
         if name == "pick":
             assert not self.held

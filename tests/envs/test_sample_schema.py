@@ -71,6 +71,7 @@ def test_a_row_becomes_a_sample():
         ({"ground_truth": ""}, ["reward_model.ground_truth=''", "leave the row out"]),
         ({"accuracy_ratio": -1.0}, ["reward_model.accuracy_ratio=-1.0", "at least 0"]),
         ({"accuracy_ratio": float("nan")}, ["reward_model.accuracy_ratio=nan", "finite"]),
+        ({"accuracy_ratio": 10**400}, ["reward_model.accuracy_ratio=1000", "finite"]),
         ({"format_ratio": True}, ["reward_model.format_ratio=True", "is not a weight"]),
         ({"verifier": None}, ["reward_model.verifier=None", "is not a string"]),
         ({"verifier_parm": "{"}, ["reward_model.verifier_parm='{'", "is not JSON"]),
@@ -107,7 +108,7 @@ def test_an_unknown_reward_field_is_said():
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )

@@ -79,19 +79,6 @@ def test_levels_are_the_same_in_threads(golden):
 
 
 @pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
-def test_levels_are_the_same_in_async_workers(env_id):
-    single = gym.make(env_id)
-    vector = gym.make_vec(env_id, num_envs=4, vectorization_mode="async")
-    try:
-        for first in range(0, 40, 4):
-            _, infos = vector.reset(seed=list(range(first, first + 4)))
-            expected = [single.reset(seed=seed)[1]["state"] for seed in range(first, first + 4)]
-            assert list(infos["state"]) == expected
-    finally:
-        vector.close()
-
-
-@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
 def test_splits_share_no_level_in_thousands(env_id):
     contents = {}
     for split in SPLITS:

@@ -6,13 +6,11 @@ import copy
 import pickle
 
 import gymnasium as gym
-import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-import vagen_envs  # noqa: F401
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
 
@@ -93,27 +91,3 @@ def test_sync_vector_environments_carry_any_text():
     vector.reset()
     observations, *_ = vector.step((ODD[2], ODD[3]))
     assert observations["text"] == (ODD[2], ODD[3])
-
-
-WAYS = {"sync": ("sync", {}), "fork": ("async", {"context": "fork"}), "spawn": ("async", {"context": "spawn"})}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
-def test_make_vec_plays_the_levels_that_make_plays(env_id, way):
-    mode, options = WAYS[way]
-    vector = gym.make_vec(env_id, num_envs=3, vectorization_mode=mode, vector_kwargs=options)
-    try:
-        observations, _ = vector.reset(seed=[5, 6, 7])
-        replies = []
-        for i, seed in enumerate((5, 6, 7)):
-            single = gym.make(env_id)
-            observation, _ = single.reset(seed=seed)
-            assert np.array_equal(observations["image"][i], observation["image"])
-            assert observations["text"][i] == observation["text"]
-            replies.append(single.unwrapped.oracle_reply())
-        observations, rewards, _, _, infos = vector.step(tuple(replies))
-        assert [turn.reward for turn in infos["turn"]] == rewards.tolist()
-        assert [turn.reply for turn in infos["turn"]] == replies
-    finally:
-        vector.close()

@@ -31,7 +31,6 @@ def test_the_built_in_icons_are_many_different_and_split():
     contents = [content_of(icon.svg) for icons in splits.values() for icon in icons]
     assert len(set(contents)) == len(contents)
     assert all(len(icons) > 80 for icons in splits.values())
-    assert vagen_envs.ENV_IDS
 
 
 ROWS = [{"Filename": f"{i}.svg", "Svg": TWO.replace("25", str(20 + i))} for i in range(60)]
@@ -95,6 +94,15 @@ def test_what_is_no_data_set_is_said(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"svg": "x"}')
     with pytest.raises(ConfigError, match="needs Svg"):
         load_dataset(str(tmp_path / "a.jsonl"), 8000)
+    for name, content, said in [
+        ("b.jsonl", b'{"Svg": "x"}\n{oops\n', "b.jsonl.* line 2 is not JSON"),
+        ("c.jsonl", b'["Svg"]', "c.jsonl"),
+        ("d.parquet", b"PAR1 nonsense", "d.parquet can't be read"),
+        ("e.arrow", b"noise" * 100, "e.arrow can't be read"),
+    ]:
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match=said):
+            load_dataset(str(tmp_path / name), 8000)
     with pytest.raises(ConfigError, match="size"):
         make(size=5)
 

@@ -17,12 +17,13 @@ pytest.importorskip("skimage")
 
 from vagen_benchmarks.perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
-from vagen_envs.svg.scorers.vit import Block  # noqa: E402
+from vagen_envs.svg.scorers.vit import Block, as_batch  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402
     ADAPTER,
     ADAPTER_CONFIG,
     CLIP,
     FILES,
+    load,
     load_adapter,
 )  # fmt: skip
 
@@ -53,8 +54,6 @@ def test_the_published_layout_is_loaded_and_scores(weights, pictures):
 
 
 def test_pictures_of_another_size_are_resized(pictures):
-    from vagen_envs.svg.scorers.dreamsim import as_batch
-
     assert torch.equal(
         as_batch(pictures, torch.device("cpu")) * 255, torch.tensor(np.stack(pictures)).permute(0, 3, 1, 2)
     )
@@ -63,7 +62,7 @@ def test_pictures_of_another_size_are_resized(pictures):
 
 
 def test_lora_is_added_as_alpha_over_r_times_b_a(weights):
-    added, _ = load_adapter(weights)
+    added = load_adapter(weights)
     lora = safetensors.load_file(weights / ADAPTER)
     assert len(added) == 36
     name = "base_model.model.extractor_list.1.model.blocks.7.attn.qkv"
@@ -115,13 +114,15 @@ def test_an_adapter_with_anything_unknown_is_refused(tmp_path):
     safetensors.save_file({good: torch.zeros(RANK, 768)}, tmp_path / ADAPTER)
     with pytest.raises(ScorerError, match="A and B of rank 4"):
         load_adapter(tmp_path)
+    for file, content in [(ADAPTER, "not tensors"), (ADAPTER_CONFIG, "{}"), (ADAPTER_CONFIG, "<html>404</html>")]:
+        (tmp_path / file).write_text(content)
+        with pytest.raises(ScorerError, match=f"{file} is damaged"):
+            load_adapter(tmp_path)
 
 
-def test_a_checkpoint_that_runs_code_is_refused(tmp_path):
-    from vagen_envs.svg.scorers.weights import load
-
-    (tmp_path / CLIP).parent.mkdir(exist_ok=True)
-    torch.save({"state_dict": print}, tmp_path / CLIP)
+@pytest.mark.parametrize("saved", [{"state_dict": print}, {"weights": {}}, []], ids=["code", "another", "list"])
+def test_what_runs_code_or_is_another_checkpoint_is_refused(tmp_path, saved):
+    torch.save(saved, tmp_path / CLIP)
     with pytest.raises(ScorerError, match="not a checkpoint of tensors"):
         load(tmp_path, CLIP)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -115,7 +116,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
     ],
 )
 def test_the_author_is_told_what_is_wrong(text, words):
-    with pytest.raises(Refused, match=words.replace("(", r"\(").replace("<", "<")):
+    with pytest.raises(Refused, match=re.escape(words)):
         check(text)
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
@@ -23,6 +24,7 @@ from vagen_envs.svg.dataset import load_dataset
 from vagen_envs.svg.degradations import judge, main, pairs
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer
+from vagen_envs.svg.scorers.base import Remembered
 from vagen_envs.svg.scorers.service import RemoteScorer, ScorerService
 
 ID = "vagen/SVGReconstruction-v0"
@@ -176,6 +178,23 @@ def test_a_target_is_looked_at_once(pictures, monkeypatch):
     assert len(seen) == 4
 
 
+def test_features_are_remembered_for_many_threads():
+    remembered, pictures = Remembered(1), [np.full((1, 1, 3), i, np.uint8) for i in range(4)]
+
+    def look(seed: int) -> bool:
+        some = pictures[seed % 3 : seed % 3 + 2]
+        return all(remembered.get_all(some, lambda each: [int(p[0, 0, 0]) for p in each]) == [seed % 3, seed % 3 + 1]
+                   for _ in range(3000))  # fmt: skip
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            assert all(threads.map(look, range(6)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_a_service_that_is_killed_is_an_error_and_no_score(pictures):
     with ScorerService("classical") as service:
         remote = RemoteScorer(service.address)
@@ -183,6 +202,21 @@ def test_a_service_that_is_killed_is_an_error_and_no_score(pictures):
         service._process.wait()
         with pytest.raises(ScorerError, match="no scorer service answers"):
             remote.score(pictures[:1], pictures[:1])
+
+
+def test_the_answer_to_an_interrupted_call_is_not_given_to_the_next(pictures):
+    with ScorerService("classical") as service:
+        remote = RemoteScorer(service.address)
+        connection = remote._local.connection
+
+        def interrupt():
+            del connection.recv_bytes
+            raise KeyboardInterrupt
+
+        connection.recv_bytes = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            remote.score(pictures[:1], pictures[1:2])
+        assert remote.score(pictures[:1], pictures[:1]) == [{"classical": pytest.approx(1)}]
 
 
 def test_a_service_without_its_weights_does_not_start(monkeypatch):

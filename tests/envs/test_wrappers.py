@@ -64,12 +64,6 @@ def test_history_and_pil_pictures():
     assert before.size == now.size
 
 
-def test_text_observations_have_no_pictures():
-    env = ChatObservation(gym.make(ID, observation="text"))
-    messages, _ = env.reset(seed=1)
-    assert {part["type"] for part in messages[-1]["content"]} == {"text"}
-
-
 @pytest.mark.parametrize("pictures", ["data_url", "pil"])
 def test_gymnasiums_checks_pass(pictures):
     check_env(ChatObservation(gym.make(ID).unwrapped, pictures=pictures), skip_render_check=True)
@@ -116,21 +110,29 @@ def make(env_id, **options):
     return env
 
 
+GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
 OPTIONS = {"vagen/SVGReconstruction-v0": {"scorer": "classical"}}
 
 
 def marks(env_id):
     if "PrimitiveSkill" in env_id:  # three simulators each
         return [pytest.mark.sim, pytest.mark.slow]
-    return [] if "Sokoban" in env_id or "FrozenLake" in env_id else [pytest.mark.sim]
+    return [] if env_id in GRIDS else [pytest.mark.sim]
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-@pytest.mark.parametrize("env_id", [pytest.param(env_id, marks=marks(env_id)) for env_id in ENV_IDS])
-def test_every_id_steps_in_vectors_as_alone(env_id, mode):
+WAYS = [("sync", {}), ("async", {"context": "fork"}), ("async", {"context": "spawn"})]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "way"),
+    [pytest.param(env_id, way, marks=marks(env_id)) for env_id in ENV_IDS
+     for way in (WAYS if env_id in GRIDS else WAYS[:2])],
+    ids=str,
+)  # fmt: skip
+def test_every_id_steps_in_vectors_as_alone(env_id, way):
     options = OPTIONS.get(env_id, {})
-    alone = make(env_id, **options)
-    vector = gym.make_vec(env_id, 2, vectorization_mode=mode, **options)
+    alone = make(env_id, **options)  # a renderer in the parent, which must not harm its forked children
+    vector = gym.make_vec(env_id, 2, vectorization_mode=way[0], vector_kwargs=way[1], **options)
     try:
         first, _ = vector.reset(seed=[1, 2])
         replies, results = [], []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.pictures import Pixels
 
-ENV_ID = "vagen/Navigation-v0"
 _GL_HELP = (
     "no OpenGL without a screen: {causes}. Install the Debian packages libegl1 and libgl1-mesa-dri (EGL) or "
     "libosmesa6 (OSMesa); the environment variable MUJOCO_GL=egl or osmesa chooses one"
@@ -78,9 +77,8 @@ def _context(resolution: int) -> Any:
     causes = []
     for name in (asked,) if asked in ("egl", "osmesa") else ("egl", "osmesa"):
         try:
-            with contextlib.suppress(KeyError):
-                if os.environ["PYOPENGL_PLATFORM"] != name:
-                    del os.environ["PYOPENGL_PLATFORM"]
+            if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it
+                del os.environ["PYOPENGL_PLATFORM"]
             return importlib.import_module(f"mujoco.{name}").GLContext(resolution, resolution)
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             causes.append(f"{name}: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -13,11 +14,12 @@ from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.instructions import EvalSet
-from vagen_envs.navigation.levels import HouseLevels
+from vagen_envs.navigation.levels import NEAREST_START, HouseLevels
 from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.state import NavigationState, words
@@ -99,7 +101,12 @@ class NavigationConfig(EnvConfig):
         self.require(30.0 <= self.fov <= 140.0, "fov", "from 30 to 140")
         self.require(0.05 <= self.step_length <= 1.0, "step_length", "from 0.05 to 1")
         self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
-        self.require(self.max_solution_length >= 1, "max_solution_length", "at least 1")
+        least = max(1, math.ceil((NEAREST_START - self.success_threshold) / self.step_length - 1e-9))
+        self.require(
+            self.max_solution_length >= (least if self.backend == "house" else 1),
+            "max_solution_length",
+            f"at least {least}: the way to the target begins {NEAREST_START} m from it or farther",
+        )
         self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
         self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
@@ -130,7 +137,7 @@ class NavigationEnv(VagenEnv):
         v0: first release.
     """
 
-    id = "vagen/Navigation-v0"
+    id = ENV_ID
     config_class = NavigationConfig
     prompt_folder = "navigation"
     test_episodes = 64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,13 +60,20 @@ def _episode(task: Any, where: str) -> ThorEpisode:
         target, agent = task["target_position"], task["agentPose"]
         at = agent["position"]
         rotation = agent["rotation"]["y"] if isinstance(agent["rotation"], dict) else agent["rotation"]
-        start = Pose(float(at["x"]), float(at["z"]), round(float(rotation)) % 360, round(float(agent["horizon"])))
+        x, y, z, turn, horizon = map(_finite, (at["x"], at["y"], at["z"], rotation, agent["horizon"]))
         scene, kind, said = task["scene"], task["targetObjectType"], task["instruction"]
         if not all(isinstance(text, str) and text for text in (scene, kind, said)):
             raise TypeError("scene, targetObjectType and instruction must be non-empty strings")
-        position = (float(target["x"]), float(target["z"]))
-        return ThorEpisode(scene, Episode(said, kind, position, start), float(at["y"]))
+        start = Pose(x, z, round(turn) % 360, round(horizon))
+        return ThorEpisode(scene, Episode(said, kind, (_finite(target["x"]), _finite(target["z"])), start), y)
     except KeyError as error:
         raise ConfigError(f"{where} lacks {error}; add it as in EB-Navigation's files") from error
     except (TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{where} is malformed ({error}); write it as in EB-Navigation's files") from error
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):  # Python's JSON has them
+        raise ValueError(f"{value} is not a finite number")
+    return number

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.furniture import (
@@ -18,7 +19,9 @@ from vagen_envs.navigation.objects import COLORS, TARGETS
 from vagen_envs.navigation.shapes import Color
 from vagen_envs.seeding import HashStream
 
-_SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
+_TURNS = _SOUTH, _EAST, _NORTH, _WEST = 0, 90, 180, 270
+_CLOTHED = ("Bed", "Sofa", "ArmChair", "Painting")
+_WOODEN = ("DiningTable", "Chair", "CoffeeTable", "SideTable", "TVStand", "Shelf", "Dresser", "Desk")
 _TRIES = 30
 
 
@@ -29,8 +32,7 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
         LevelError: no room could be furnished, which a fixed generator makes a matter of luck beyond reason.
     """
     for _ in range(_TRIES):
-        chosen = stream.choice(ROOM_KINDS) if kind is None else kind
-        room = _Room(stream, chosen)
+        room = _Room(stream, stream.choice(ROOM_KINDS) if kind is None else kind)
         _FURNISH[room.kind](room)
         room.hang()
         room.fill()
@@ -76,37 +78,26 @@ class _Room:
         if kind in TARGETS:
             color = self.stream.choice(TARGETS[kind].colors)
             return Thing(kind, x, y, z, turn, color, COLORS[color], COLORS[color])
-        wooden = kind in ("DiningTable", "Chair", "CoffeeTable", "SideTable", "TVStand", "Shelf", "Dresser", "Desk")
-        if kind in ("Bed", "Sofa", "ArmChair", "Painting"):
-            return Thing(
-                kind,
-                x,
-                y,
-                z,
-                turn,
-                "",
-                self.cloth if kind != "Painting" else self.stream.choice(CLOTH_COLORS),
-                self.stream.choice(CLOTH_COLORS),
-            )
-        return Thing(
-            kind, x, y, z, turn, "", self.wood if wooden else self.cabinet, self.cloth if kind == "Chair" else self.top
-        )
+        if kind in _CLOTHED:
+            main = self.stream.choice(CLOTH_COLORS) if kind == "Painting" else self.cloth
+            return Thing(kind, x, y, z, turn, "", main, self.stream.choice(CLOTH_COLORS))
+        main, second = self.wood if kind in _WOODEN else self.cabinet, self.cloth if kind == "Chair" else self.top
+        return Thing(kind, x, y, z, turn, "", main, second)
 
     def fits(self, rect: Rect, margin: int = 0) -> bool:
-        x0, y0, x1, y1 = rect
-        if x0 < 0 or y0 < 0 or x1 > self.width or y1 > self.depth:
-            return False
-        wide = (x0 - margin, y0 - margin, x1 + margin, y1 + margin)
-        return not any(overlap(wide, each) for each in self.taken) and not any(
-            overlap(rect, each) for each in self.aisles
-        )
+        """Whether it is within the room, off the aisles, and `margin` cm from what stands there."""
+        return self.is_free(rect) and not _meets(_grown(rect, margin), self.taken) and not _meets(rect, self.aisles)
+
+    def is_free(self, rect: Rect) -> bool:
+        """Whether it is within the room, and nothing stands there."""
+        return _inside(rect, self.width, self.depth) and not _meets(rect, self.taken)
 
     def put(self, thing: Thing, aisle: int = 0) -> bool:
         """Place furniture if it fits and its aisle is free."""
         if not self.fits(thing.rect):
             return False
         free = _front(thing, aisle)
-        if aisle and (any(overlap(free, each) for each in self.taken) or not _inside(free, self.width, self.depth)):
+        if aisle and not self.is_free(free):
             return False
         self.things.append(thing)
         self.taken.append(thing.rect)
@@ -124,16 +115,20 @@ class _Room:
             _EAST: (wide // 2, along),
             _WEST: (self.width - (wide + 1) // 2, along),
         }[turn]
-        return Thing(kind, x, y, z, turn, thing.color, thing.main, thing.second)
+        return dataclasses.replace(thing, x=x, y=y)
 
     def length(self, turn: int) -> int:
         return self.width if turn in (_SOUTH, _NORTH) else self.depth
 
-    def stand(self, kind: str, turns: Sequence[int] = (_SOUTH, _EAST, _NORTH, _WEST)) -> Thing | None:
+    def at_any_wall(self, kind: str, z: int = 0) -> Thing:
+        """The thing at a random place of a random wall, which may be taken."""
+        turn = self.stream.choice(_TURNS)
+        return self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5), z)
+
+    def stand(self, kind: str) -> Thing | None:
         """Furniture at a random place of a random wall."""
         for _ in range(_TRIES):
-            turn = self.stream.choice(turns)
-            thing = self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5))
+            thing = self.at_any_wall(kind)
             if self.put(thing, round(100 * FURNITURE[kind].aisle)):
                 return thing
         return None
@@ -142,10 +137,7 @@ class _Room:
         for _ in range(_TRIES):
             x, y = 5 * self.stream.below(self.width // 5), 5 * self.stream.below(self.depth // 5)
             thing = self.thing(kind, x, y, 0, self.stream.choice((_SOUTH, _EAST)))
-            x0, y0, x1, y1 = thing.rect
-            if self.fits(thing.rect, margin) and _inside(
-                (x0 - margin, y0 - margin, x1 + margin, y1 + margin), self.width, self.depth
-            ):
+            if self.fits(thing.rect, margin) and _inside(_grown(thing.rect, margin), self.width, self.depth):
                 self.put(thing)
                 return thing
         return None
@@ -154,31 +146,19 @@ class _Room:
         """Furniture next to another one at the same wall."""
         gap = (thing.size[1 if thing.turn % 180 else 0] + round(100 * FURNITURE[kind].width)) // 2 + 3
         middle = thing.y if thing.turn % 180 else thing.x
-        return any(self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in self._sides())
-
-    def _sides(self) -> tuple[int, int]:
-        return (1, -1) if self.stream.below(2) else (-1, 1)
+        sides = (1, -1) if self.stream.below(2) else (-1, 1)
+        return any(self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in sides)
 
     def chairs(self, table: Thing, count: int) -> None:
         x0, y0, x1, y1 = table.rect
         if table.turn % 180:
-            spots = [
-                (x0 - 12, table.y - 35, _EAST),
-                (x1 + 12, table.y - 35, _WEST),
-                (x0 - 12, table.y + 35, _EAST),
-                (x1 + 12, table.y + 35, _WEST),
-            ]
+            spots = [(x, table.y + by, turn) for by in (-35, 35) for x, turn in ((x0 - 12, _EAST), (x1 + 12, _WEST))]
         else:
-            spots = [
-                (table.x - 35, y0 - 12, _NORTH),
-                (table.x - 35, y1 + 12, _SOUTH),
-                (table.x + 35, y0 - 12, _NORTH),
-                (table.x + 35, y1 + 12, _SOUTH),
-            ]
+            spots = [(table.x + by, y, turn) for by in (-35, 35) for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))]
         for x, y, turn in self.stream.sample(spots, count):
             chair = self.thing("Chair", x, y, 0, turn)
             others = [each for each in self.taken if each != table.rect]
-            if _inside(chair.rect, self.width, self.depth) and not any(overlap(chair.rect, each) for each in others):
+            if _inside(chair.rect, self.width, self.depth) and not _meets(chair.rect, others):
                 self.things.append(chair)
                 self.taken.append(chair.rect)
 
@@ -194,14 +174,11 @@ class _Room:
         """A window and a painting or two, where nothing tall stands."""
         for kind, bottom in (("Window", 100), ("Painting", 135), ("Painting", 130)):
             for _ in range(8):
-                turn = self.stream.choice((_SOUTH, _EAST, _NORTH, _WEST))
-                thing = self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5), bottom)
+                thing = self.at_any_wall(kind, bottom)
                 blocked = [each.rect for each in self.things if each.z + each.size[2] > bottom - 15]
                 if self.notch:
                     blocked.append(self.notch)
-                if _inside(thing.rect, self.width, self.depth) and not any(
-                    overlap(thing.rect, each) for each in blocked
-                ):
+                if _inside(thing.rect, self.width, self.depth) and not _meets(thing.rect, blocked):
                     self.things.append(thing)
                     break
 
@@ -220,43 +197,35 @@ class _Room:
 
     def _spots(self, kind: str) -> Iterator[Thing]:
         places = TARGETS[kind].places
-        small = [each for each in self.things if each.kind in TARGETS]
+        small = [each for each in self.things if each.kind in TARGETS or each.kind == "Television"]
         for holder in self.things:
             for surface in FURNITURE[holder.kind].surfaces if holder.kind in FURNITURE else ():
                 if surface.kind not in places:
                     continue
-                turned = (
-                    holder.turn if holder.kind != "DiningTable" else self.stream.choice((_SOUTH, _EAST, _NORTH, _WEST))
-                )
+                turned = self.stream.choice(_TURNS) if holder.kind == "DiningTable" else holder.turn
                 x0, y0, x1, y1 = _turned((surface.x0, surface.y0, surface.x1, surface.y1), holder)
                 model = self.thing(kind, 0, 0, holder.z + round(100 * surface.z), turned)
                 wide, deep, _ = model.size
                 if wide > x1 - x0 or deep > y1 - y0:
                     continue
                 for _ in range(4):
-                    x, y = (
-                        x0 + (wide + 1) // 2 + self.stream.below(x1 - x0 - wide + 1),
-                        y0 + (deep + 1) // 2 + self.stream.below(y1 - y0 - deep + 1),
-                    )
-                    spot = Thing(kind, x, y, model.z, turned, model.color, model.main, model.second)
-                    if not any(each.z == spot.z and overlap(each.rect, spot.rect) for each in (*small, *self._props())):
+                    x = x0 + (wide + 1) // 2 + self.stream.below(x1 - x0 - wide + 1)
+                    y = y0 + (deep + 1) // 2 + self.stream.below(y1 - y0 - deep + 1)
+                    spot = dataclasses.replace(model, x=x, y=y)
+                    if not _meets(spot.rect, [each.rect for each in small if each.z == spot.z]):
                         yield spot
                         break
         if "Floor" in places:
             for _ in range(6):
-                turn = self.stream.choice((_SOUTH, _EAST, _NORTH, _WEST))
-                spot = self.at_wall(kind, turn, 5 * self.stream.below(self.length(turn) // 5))
+                spot = self.at_any_wall(kind)
                 if self.fits(spot.rect):
                     self.taken.append(spot.rect)
                     yield spot
                     break
 
-    def _props(self) -> list[Thing]:
-        return [each for each in self.things if each.kind == "Television"]
-
 
 def _kitchen(room: _Room) -> None:
-    turn = room.stream.choice((_SOUTH, _EAST, _NORTH, _WEST))
+    turn = room.stream.choice(_TURNS)
     run = ["CounterTop", "Stove", "CounterTop", "Sink"]
     if room.stream.below(2):
         run = run[::-1]
@@ -267,7 +236,7 @@ def _kitchen(room: _Room) -> None:
         thing = room.at_wall(kind, turn, at + wide // 2)
         if room.put(thing, 60):
             at += wide
-            if kind in ("CounterTop",):
+            if kind == "CounterTop":
                 room.things.append(room.at_wall("Cabinet", turn, at - wide // 2, 145))
         else:
             room.stand(kind)
@@ -285,7 +254,7 @@ def _living_room(room: _Room) -> None:
         room.beside(sofa, "SideTable")
         away = {_SOUTH: (0, -1), _EAST: (1, 0), _NORTH: (0, 1), _WEST: (-1, 0)}[sofa.turn]
         table = room.thing("CoffeeTable", sofa.x + away[0] * 118, sofa.y + away[1] * 118, 0, sofa.turn)
-        if _inside(table.rect, room.width, room.depth) and not any(overlap(table.rect, each) for each in room.taken):
+        if room.is_free(table.rect):
             room.aisles.clear()
             room.put(table)
             room.lay_rug(table)
@@ -325,6 +294,14 @@ def _front(thing: Thing, aisle: int) -> Rect:
         _NORTH: (x0, y1, x1, y1 + aisle),
         _WEST: (x0 - aisle, y0, x0, y1),
     }[thing.turn]
+
+
+def _grown(rect: Rect, margin: int) -> Rect:
+    return rect[0] - margin, rect[1] - margin, rect[2] + margin, rect[3] + margin
+
+
+def _meets(rect: Rect, others: Iterable[Rect]) -> bool:
+    return any(overlap(rect, each) for each in others)
 
 
 def _inside(rect: Rect, width: int, depth: int) -> bool:

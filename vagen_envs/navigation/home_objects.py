@@ -170,23 +170,22 @@ def alarm_clock(color: Color) -> list[Part]:
 def book(color: Color) -> list[Part]:
     pages, parts = (0.97, 0.95, 0.88), []
     for side in (-1, 1):
-        turn = (-35.0, 0.0, side * 7.0)
+        turn, x = (-35.0, 0.0, side * 7.0), side * 0.105
         parts += [
             box(0.24, 0.016, 0.34, (side * 0.12, 0.02, -0.015), color, turn),
-            box(0.20, 0.030, 0.28, (side * 0.105, 0.005, 0.015), pages, turn),
+            box(0.20, 0.030, 0.28, (x, 0.005, 0.015), pages, turn),
         ]
-        for i in range(5):
-            up = 0.055 * (2 - i)  # along the page from its middle
-            parts.append(
-                box(
-                    0.14,
-                    0.010,
-                    0.022,
-                    (side * 0.105, 0.005 + 0.574 * up - 0.015, 0.144 + 0.819 * up + 0.011),
-                    GRAPHITE,
-                    turn,
-                )
+        parts += [
+            box(
+                0.14,
+                0.010,
+                0.022,
+                (x, 0.005 + 0.574 * up - 0.015, 0.144 + 0.819 * up + 0.011),
+                GRAPHITE,
+                turn,
             )
+            for up in (0.11, 0.055, 0.0, -0.055, -0.11)  # along the page from its middle
+        ]
     return [*parts, bar((0, 0.08, 0.29), (0.02, -0.11, 0.03), 0.009, (0.85, 0.1, 0.1))]
 
 
@@ -207,23 +206,15 @@ def laundry_hamper(color: Color) -> list[Part]:
 
 def cell_phone(color: Color) -> list[Part]:
     lean = (-20.0, 0.0, 0.0)
+    screen = {
+        0.12: ((0.95, 0.2, 0.2), (1, 1, 1), (0.2, 0.85, 0.3)),
+        0.17: ((1, 0.8, 0.1), (0.9, 0.3, 0.8), (1, 1, 1)),
+        0.22: ((0.2, 0.9, 0.9), (1, 0.5, 0.1), (0.3, 0.9, 0.3)),
+    }
     icons = [
         box(0.028, 0.012, 0.028, (x, 0.008 + (z - 0.17) * 0.364, z - 0.014), tint, lean, glow=1.0)
-        for (x, z), tint in zip(
-            [(x, z) for z in (0.12, 0.17, 0.22) for x in (-0.038, 0.0, 0.038)],
-            [
-                (0.95, 0.2, 0.2),
-                (1, 1, 1),
-                (0.2, 0.85, 0.3),
-                (1, 0.8, 0.1),
-                (0.9, 0.3, 0.8),
-                (1, 1, 1),
-                (0.2, 0.9, 0.9),
-                (1, 0.5, 0.1),
-                (0.3, 0.9, 0.3),
-            ],
-            strict=True,
-        )
+        for z, tints in screen.items()
+        for x, tint in zip((-0.038, 0.0, 0.038), tints, strict=True)
     ]
     slab = [
         box(0.15, 0.018, 0.29, (0, 0.02, 0.03), color, lean, shine=0.6),

@@ -1,4 +1,4 @@
-"""Furnished rooms drawn from a stream: a pure function of it, in whole centimetres.
+"""A furnished room: what stands where, in whole centimetres.
 
 x goes to the east, y to the north, z up; the room's south-west corner is (0, 0). A turn of 0 looks
 south, 90 east, 180 north, 270 west.

@@ -12,7 +12,7 @@ from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import RoomKind, Thing
 from vagen_envs.navigation.instructions import EvalSet, say
-from vagen_envs.navigation.scene import Episode, Pose, bearing, distance
+from vagen_envs.navigation.scene import Episode, Level, Pose, bearing, distance
 from vagen_envs.navigation.search import shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
@@ -21,21 +21,6 @@ NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
 _MOST_ROOMS = 2000
 _MOST_STARTS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """An episode ready to be played.
-
-    Attributes:
-        simulator: the scene with the agent at the start.
-        episode: the task.
-        content: the canonical content of room, target and start.
-    """
-
-    simulator: HouseSimulator
-    episode: Episode
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)

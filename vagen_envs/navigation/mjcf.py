@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import House, Thing
+from vagen_envs.navigation.house import House, Rect, Thing
 from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color, Part
 
@@ -115,40 +115,35 @@ def _walls(house: House) -> str:
 def _rug(house: House) -> str:
     if house.rug is None:
         return ""
-    (x0, y0, x1, y1), color = house.rug
-    rim = tuple(channel * 0.7 for channel in color)
-    text = ""
-    for inset, high, tint in ((0, 0.008, rim), (9, 0.011, color)):
-        text += (
-            f'<geom type="box" size="{(x1 - x0 - 2 * inset) / 200} {(y1 - y0 - 2 * inset) / 200} {high / 2}" '
-            f'pos="{(x0 + x1) / 200} {(y0 + y1) / 200} {high / 2}" rgba="{_rgb(tint)} 1" '  # type: ignore[arg-type]
-            'contype="0" conaffinity="0"/>\n'
-        )
-    return text
+    rect, color = house.rug
+    rim: Color = (color[0] * 0.7, color[1] * 0.7, color[2] * 0.7)
+    layers = ((0, 0.008, rim), (-9, 0.011, color))
+    return "".join(_sheet(rect, grown, high / 2, high / 2, f"{_rgb(tint)} 1") for grown, high, tint in layers)
 
 
 def _contact_shadows(house: House) -> str:
     """Dark, see-through sheets under what stands on the floor: shadows that cost nothing."""
-    text = ""
-    for thing in house.things:
-        if thing.z > 0:
-            continue
-        x0, y0, x1, y1 = thing.rect
-        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25)):
-            text += (
-                f'<geom type="box" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} 0.0002" '
-                f'pos="{(x0 + x1) / 200} {(y0 + y1) / 200} {high}" rgba="0.05 0.04 0.04 {alpha}" '
-                'contype="0" conaffinity="0"/>\n'
-            )
-    return text
+    return "".join(
+        _sheet(thing.rect, grown, 0.0002, high, f"0.05 0.04 0.04 {alpha}")
+        for thing in house.things
+        if thing.z <= 0
+        for grown, high, alpha in ((7, 0.012, 0.16), (3, 0.0125, 0.20), (-1, 0.013, 0.25))
+    )
+
+
+def _sheet(rect: Rect, grown: int, half: float, z: float, rgba: str) -> str:
+    """What lies on the floor and nothing touches: `grown` cm beyond `rect`; half its height and its middle in m."""
+    x0, y0, x1, y1 = rect
+    return (
+        f'<geom type="box" size="{(x1 - x0 + 2 * grown) / 200} {(y1 - y0 + 2 * grown) / 200} {half}" '
+        f'pos="{(x0 + x1) / 200} {(y0 + y1) / 200} {z}" rgba="{rgba}" contype="0" conaffinity="0"/>\n'
+    )
 
 
 def _thing(index: int, thing: Thing) -> str:
-    if thing.kind in TARGETS:
-        parts = TARGETS[thing.kind].build(thing.main)
-    else:
-        parts = FURNITURE[thing.kind].build(thing.main, thing.second)
-    geoms = "".join(_geom(part) for part in parts)
+    target = TARGETS.get(thing.kind)
+    parts = target.build(thing.main) if target else FURNITURE[thing.kind].build(thing.main, thing.second)
+    geoms = "".join(map(_geom, parts))
     at = f"{thing.x / 100} {thing.y / 100} {thing.z / 100}"
     return f'<body name="{index} {thing.kind}" pos="{at}" euler="0 0 {thing.turn}">\n{geoms}</body>\n'
 

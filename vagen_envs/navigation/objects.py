@@ -52,21 +52,15 @@ class Target:
 
 
 _COUNTER = ("CounterTop", "DiningTable")
-_TABLES = ("CoffeeTable", "SideTable", "TVStand", "Shelf", "Dresser", "Desk")
+_LOW = ("CoffeeTable", "SideTable", "TVStand")
+_TABLES = (*_LOW, "Shelf", "Dresser", "Desk")
 
 TARGETS: Mapping[str, Target] = {
     "AlarmClock": Target(
         home.alarm_clock, ("red", "turquoise", "yellow"), ("SideTable", "Dresser", "Desk"), 0.32, 0.16, 0.40
     ),
     "Book": Target(home.book, ("red", "blue", "green", "purple"), _TABLES, 0.50, 0.28, 0.32),
-    "Bowl": Target(
-        kitchen.bowl,
-        ("blue", "orange", "turquoise", "pink"),
-        ("DiningTable", "CounterTop", "CoffeeTable"),
-        0.39,
-        0.39,
-        0.15,
-    ),
+    "Bowl": Target(kitchen.bowl, ("blue", "orange", "turquoise", "pink"), (*_COUNTER, "CoffeeTable"), 0.39, 0.39, 0.15),
     "Box": Target(home.carton, ("cardboard brown",), ("Floor", "CoffeeTable", "Dresser"), 0.56, 0.46, 0.40),
     "Bread": Target(kitchen.bread, ("golden brown",), _COUNTER, 0.56, 0.20, 0.21),
     "CellPhone": Target(
@@ -85,26 +79,12 @@ TARGETS: Mapping[str, Target] = {
     ),
     "LaundryHamper": Target(home.laundry_hamper, ("cardboard brown", "white", "brown"), ("Floor",), 0.54, 0.50, 0.70),
     "Lettuce": Target(kitchen.lettuce, ("green",), _COUNTER, 0.30, 0.30, 0.26),
-    "Mug": Target(
-        kitchen.mug,
-        ("red", "blue", "white", "yellow"),
-        ("CounterTop", "DiningTable", "Desk", "SideTable"),
-        0.30,
-        0.22,
-        0.30,
-    ),
+    "Mug": Target(kitchen.mug, ("red", "blue", "white", "yellow"), (*_COUNTER, "Desk", "SideTable"), 0.30, 0.22, 0.30),
     "Pillow": Target(home.pillow, ("red", "yellow", "white", "blue"), ("Sofa", "Bed", "ArmChair"), 0.60, 0.26, 0.39),
     "Plate": Target(kitchen.plate, ("blue", "red", "green"), ("DiningTable", "CounterTop", "Shelf"), 0.36, 0.24, 0.37),
     "Pot": Target(kitchen.pot, ("silver", "red", "blue"), _COUNTER, 0.46, 0.36, 0.31),
     "Safe": Target(home.safe, ("grey", "green", "blue"), ("Floor", "Dresser"), 0.48, 0.48, 0.48),
-    "Statue": Target(
-        home.statue,
-        ("bronze", "white", "black"),
-        ("SideTable", "TVStand", "CoffeeTable", "Shelf", "Dresser"),
-        0.40,
-        0.24,
-        0.72,
-    ),
+    "Statue": Target(home.statue, ("bronze", "white", "black"), (*_LOW, "Shelf", "Dresser"), 0.40, 0.24, 0.72),
     "StoveBurner": Target(kitchen.stove_burner, ("black",), ("StoveTop",), 0.58, 0.52, 0.10),
     "TissueBox": Target(
         home.tissue_box, ("pink", "blue", "green", "purple"), (*_TABLES, "DiningTable"), 0.32, 0.20, 0.28
@@ -112,12 +92,7 @@ TARGETS: Mapping[str, Target] = {
     "Toaster": Target(kitchen.toaster, ("silver", "red", "black", "white"), ("CounterTop",), 0.46, 0.25, 0.34),
     "Tomato": Target(kitchen.tomato, ("red",), _COUNTER, 0.22, 0.22, 0.20),
     "Vase": Target(
-        home.vase,
-        ("blue", "white", "purple", "turquoise"),
-        ("DiningTable", "CoffeeTable", "SideTable", "TVStand", "Shelf"),
-        0.34,
-        0.26,
-        0.60,
+        home.vase, ("blue", "white", "purple", "turquoise"), ("DiningTable", *_LOW, "Shelf"), 0.34, 0.26, 0.60
     ),
 }
 """The 26 types by their AI2-THOR name."""

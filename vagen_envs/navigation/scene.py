@@ -100,6 +100,21 @@ class Simulator(Protocol):
         """The scene from above, in the same size."""
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """An episode ready to be played.
+
+    Attributes:
+        simulator: the scene with the agent at the start.
+        episode: the task.
+        content: the canonical content of scene, target and start.
+    """
+
+    simulator: Simulator
+    episode: Episode
+    content: bytes
+
+
 def heading(rotation: int) -> tuple[float, float]:
     """X and z of a step of 1 m; exact for quarter turns."""
     exact = {0: (0.0, 1.0), 90: (1.0, 0.0), 180: (0.0, -1.0), 270: (-1.0, 0.0)}

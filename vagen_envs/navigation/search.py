@@ -33,23 +33,20 @@ def shortest_path(
     x, z = target
 
     def least(pose: Pose) -> int:
-        # Moves go along two axes, so at least the larger of both ways to the circle has to be walked.
+        # No move brings it nearer than by its length; what rounding adds must not count as a move.
         return max(0, math.ceil((distance(pose, x, z) - threshold) / step - 1e-9))
 
-    turn = start.rotation
-    steps = {action: start.moved(action, step) for action in MOVES}
-    shifts = {action: (pose.x - start.x, pose.z - start.z) for action, pose in steps.items()}
+    ahead, right = start.moved("MoveAhead", step), start.moved("MoveRight", step)
     open_poses: list[tuple[int, int, tuple[int, int]]] = [(least(start), 0, (0, 0))]
     came: dict[tuple[int, int], tuple[tuple[int, int], str] | None] = {(0, 0): None}
     cost = {(0, 0): 0}
     cells = {"MoveAhead": (0, 1), "MoveBack": (0, -1), "MoveRight": (1, 0), "MoveLeft": (-1, 0)}
-    ahead, right = shifts["MoveAhead"], shifts["MoveRight"]
 
     def at(cell: tuple[int, int]) -> Pose:
         i, j = cell
-        return Pose(
-            round(start.x + i * right[0] + j * ahead[0], 6), round(start.z + i * right[1] + j * ahead[1], 6), turn
-        )
+        x = start.x + i * (right.x - start.x) + j * (ahead.x - start.x)
+        z = start.z + i * (right.z - start.z) + j * (ahead.z - start.z)
+        return Pose(round(x, 6), round(z, 6), start.rotation)
 
     while open_poses and len(came) < _MOST_POSES:
         estimate, negative_cost, cell = heapq.heappop(open_poses)

@@ -30,7 +30,6 @@ class Part:
         color: red, green, blue from 0 to 1.
         glow: how much light it gives off, 0 to 1.
         shine: how much it mirrors lamps, 0 to 1.
-        solid: whether one can bump into it.
     """
 
     shape: str
@@ -40,7 +39,6 @@ class Part:
     turn: Vector = (0.0, 0.0, 0.0)
     glow: float = 0.0
     shine: float = 0.1
-    solid: bool = True
 
 
 def box(

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.errors import SimulatorError
-from vagen_envs.navigation.camera import ENV_ID, Camera, mujoco
+from vagen_envs.navigation import ENV_ID
+from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
+    ACTIONS,
     HIGHEST_LOOK,
     LOOK_STEP,
     LOWEST_LOOK,
@@ -80,7 +82,7 @@ class HouseSimulator:
     # -- acting ------------------------------------------------------------------------------------
 
     def step(self, action: str) -> bool:
-        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded."""
+        """Carry out one of AI2-THOR's eight actions, all or nothing. Whether it succeeded. Raises ValueError."""
         pose, error = self.pose, ""
         if action in MOVES:
             blocker = self._blocker(pose, action)
@@ -98,7 +100,7 @@ class HouseSimulator:
             else:
                 error = f"the camera can't look beyond {HIGHEST_LOOK} or {LOWEST_LOOK} degrees"
         else:
-            raise ValueError(f"{action!r} is not an action of this simulator")
+            raise ValueError(f"{action!r} is not an action; use one of {', '.join(ACTIONS.values())}")
         self.pose = pose
         self._last = (action, not error, error)
         return not error
@@ -159,20 +161,8 @@ class HouseSimulator:
         chosen = np.flatnonzero(inside)
         if chosen.size:
             hits, far = np.empty(chosen.size, np.int32), np.empty(chosen.size)
-            self._mj.mj_multiRay(
-                self._model,
-                self._data,
-                eye,
-                rays[chosen].ravel(),
-                None,
-                True,
-                self._agent,
-                hits,
-                far,
-                None,
-                chosen.size,
-                VISIBILITY_DISTANCE,
-            )
+            self._mj.mj_multiRay(self._model, self._data, eye, rays[chosen].ravel(), None, True, self._agent, hits, far,
+                                 None, chosen.size, VISIBILITY_DISTANCE)  # fmt: skip
             owners = self._owners[chosen]
             seen[owners[self._model.geom_bodyid[hits] == owners + 1]] = True
         return seen

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import (
-    LOOK_STEP,
-    MOVES,
-    TURN_STEP,
-    Episode,
-    Metadata,
-    Pose,
-    pose_of,
-)
-from vagen_envs.navigation.thor_player import ENV_ID, POOL, Player, PlayerOptions, ai2thor
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Level, Metadata, Pose, pose_of
+from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream, Split, split_of
 
@@ -116,15 +108,6 @@ class ThorSimulator:
         return np.array(frame, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class ThorLevel:
-    """An episode ready to be played: as `levels.Level`."""
-
-    simulator: ThorSimulator
-    episode: Episode
-    content: bytes
-
-
 class ThorLevels:
     """Draws levels from a file of episodes. Splits are by scene, so no room is in two of them.
 
@@ -156,7 +139,7 @@ class ThorLevels:
         )
         self._player: Player | None = None
 
-    def draw(self, stream: HashStream, split: Split) -> ThorLevel:
+    def draw(self, stream: HashStream, split: Split) -> Level:
         """An episode of the split, in a player that is started, or restarted, if need be."""
         if self._config.episode is not None:
             record = self._episodes[self._config.episode]
@@ -171,7 +154,7 @@ class ThorLevels:
             self.close()
             self._player = POOL.acquire(self._options, record.scene)
         simulator = ThorSimulator(self._player, record, self._config.step_length)
-        return ThorLevel(simulator, record.episode, record.content())
+        return Level(simulator, record.episode, record.content())
 
     def close(self) -> None:
         """Give the player back."""

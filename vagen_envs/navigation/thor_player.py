@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.scene import VISIBILITY_DISTANCE
 
-ENV_ID = "vagen/Navigation-v0"
 GRID_SIZE = 0.1
 """Metres; EB-Navigation's setting. It is no multiple of the step, as there."""
 _POLL = 0.05
@@ -98,15 +98,20 @@ class Player:
         thread = threading.Thread(target=work, name=f"ai2thor {name}", daemon=True)
         thread.start()
         deadline, died = time.monotonic() + timeout, None
-        while thread.is_alive():
-            thread.join(_POLL)
-            now = time.monotonic()
-            if died is None and self._exit_code() is not None:
-                died = now
-            if thread.is_alive() and died is not None and now - died > _LAST_WORDS:
-                self._give_up(name, f"its process ended with exit code {self._exit_code()}", thread)
-            if thread.is_alive() and now > deadline:
-                self._give_up(name, f"no answer within {timeout:g} s", thread)
+        try:
+            while thread.is_alive():
+                thread.join(_POLL)
+                now = time.monotonic()
+                if died is None and self._exit_code() is not None:
+                    died = now
+                if thread.is_alive() and died is not None and now - died > _LAST_WORDS:
+                    self._give_up(name, f"its process ended with exit code {self._exit_code()}", thread)
+                if thread.is_alive() and now > deadline:
+                    self._give_up(name, f"no answer within {timeout:g} s", thread)
+        except KeyboardInterrupt:
+            with contextlib.suppress(SimulatorError):
+                self._give_up(name, "it was interrupted", thread)  # else its call would go on beside the next one
+            raise
         if failure:
             cause = failure[0]
             self._give_up(name, f"{type(cause).__name__}: {cause}", thread, cause)

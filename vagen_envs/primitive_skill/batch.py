@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from vagen_envs.errors import SimulatorError
+from vagen_envs.primitive_skill import ENV_ID
 from vagen_envs.primitive_skill.levels import Facts, Level
 from vagen_envs.primitive_skill.session import Pixels
 from vagen_envs.primitive_skill.skills import Call
-from vagen_envs.primitive_skill.workers import ENV_ID, PooledSession, shared_pool
+from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 
 
 class Copies(Protocol):
@@ -45,7 +46,7 @@ class Batch:
 
     A seat's call waits until every seat that takes part in this turn (see `begin`) has made one; then all
     loads are done at once, and all skills. When nothing is left to be done but pictures, they are taken at
-    once. Whoever doesn't take part waits for nobody.
+    once. Between turns, nobody waits.
     """
 
     def __init__(self, count: int, picture_size: int) -> None:

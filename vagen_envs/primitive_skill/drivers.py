@@ -9,8 +9,7 @@ from pathlib import Path
 import sapien
 
 from vagen_envs.errors import ConfigError, SimulatorError
-
-_ENV_ID = "vagen/PrimitiveSkill-v0"
+from vagen_envs.primitive_skill import ENV_ID
 
 VULKAN_MEND = (
     "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
@@ -31,12 +30,12 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     """
     if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
         raise SimulatorError(
-            _ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
+            ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
         )
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
-        raise SimulatorError(_ENV_ID, f"{error}. {VULKAN_MEND}") from error
+        raise SimulatorError(ENV_ID, f"{error}. {VULKAN_MEND}") from error
 
 
 @functools.cache
@@ -50,7 +49,7 @@ def check_gpu() -> None:
 
     if not torch.cuda.is_available():
         raise ConfigError(
-            f"{_ENV_ID}: device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch {torch.__version__} "
+            f"{ENV_ID}: device='gpu' needs an NVIDIA GPU and a CUDA build of torch, and torch {torch.__version__} "
             "sees no GPU. Use device='cpu', with workers for speed"
         )
     try:
@@ -58,7 +57,7 @@ def check_gpu() -> None:
     except RuntimeError as error:
         folder = Path.home() / ".sapien" / "physx"
         raise ConfigError(
-            f"{_ENV_ID}: device='gpu' needs PhysX's GPU library, which could not be loaded ({error}). SAPIEN downloads "
+            f"{ENV_ID}: device='gpu' needs PhysX's GPU library, which could not be loaded ({error}). SAPIEN downloads "
             f"it at first use, and wants it before anything is simulated on a CPU in the same process; on a closed "
             f"network put it under {folder} beforehand"
         ) from error

@@ -12,12 +12,12 @@ from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture
-from vagen_envs.primitive_skill import tasks
+from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Vector, Workspace, draw_level
 from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
-from vagen_envs.primitive_skill.skills import ARITY, Call
+from vagen_envs.primitive_skill.skills import ARITY, Call, written
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.seeding import HashStream, Split, content_hash
@@ -99,7 +99,7 @@ class PrimitiveSkillEnv(VagenEnv):
         v0: first release.
     """
 
-    id = "vagen/PrimitiveSkill-v0"
+    id = ENV_ID
     config_class = PrimitiveSkillConfig
     prompt_folder = "primitive_skill"
     test_episodes = 8
@@ -207,7 +207,7 @@ class PrimitiveSkillEnv(VagenEnv):
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
             ranges = [limits[i % 3] for i in range(ARITY[name])]
-            actions.append(f"{name}({', '.join(str(low + stream.below(high - low + 1)) for low, high in ranges)})")
+            actions.append(written(name, [low + stream.below(high - low + 1) for low, high in ranges]))
         return actions
 
     def _reason(self, actions: Sequence[str]) -> str:
@@ -222,7 +222,7 @@ class PrimitiveSkillEnv(VagenEnv):
         numbers = tuple(value for point in points for value in workspace.clip(_whole(point)))
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
-        text = f"{action.name}({', '.join(map(str, numbers))})"
+        text = written(action.name, numbers)
         return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
 
     def _see(self, facts: Facts) -> None:

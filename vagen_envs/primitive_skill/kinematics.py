@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import math
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,10 +73,7 @@ class BatchedIK:
     """Radians a joint may turn in one iteration."""
 
     def __init__(self, urdf: str, device: str) -> None:
-        import contextlib
-        import io
-
-        import pytorch_kinematics
+        import pytorch_kinematics  # here, since it is slow to import, and only a GPU's batches need it
 
         names = io.StringIO()  # it prints every attribute that it doesn't know
         with Path(urdf).open("rb") as file, contextlib.redirect_stdout(names), contextlib.redirect_stderr(names):

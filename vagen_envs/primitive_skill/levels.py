@@ -125,11 +125,6 @@ class Level:
     listing: tuple[str, ...]
 
     @property
-    def workspace(self) -> Workspace:
-        """The limits of the skills' coordinates."""
-        return FLOOR if self.task == "drawer" else TABLE
-
-    @property
     def arm_x(self) -> int:
         """Where the arm stands, at y = 0."""
         return self.cabinet.arm_x if self.cabinet else ARM_X
@@ -275,17 +270,18 @@ def _draw_drawer(stream: HashStream) -> Level:
         x, y = stream.below(181) - 330, 40 + stream.below(121)
         if math.hypot(x - ARM_X, y) >= 340:  # nearer to its foot the arm can't bend enough
             break
-    apple = Body("apple", (x, y, APPLE_RADIUS), stream.below(360))
-    names = ("apple", "drawer", "handle")
-    return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
+    return _drawer_level(stream, cabinet, (x, y, APPLE_RADIUS))
 
 
 def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> Level:
     """The apple lies where the release lets it: x from -150 to -100, y from 100 to 200."""
-    at = (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height)
+    return _drawer_level(stream, cabinet, (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height))
+
+
+def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> Level:
     apple = Body("apple", at, stream.below(360))
-    names = ("apple", "drawer", "handle")
-    return Level("drawer", (apple,), (), cabinet, (), stream.choice(_DRAWER_WORDS), _shuffled(stream, names))
+    words, listing = stream.choice(_DRAWER_WORDS), _shuffled(stream, ("apple", "drawer", "handle"))
+    return Level("drawer", (apple,), (), cabinet, (), words, listing)
 
 
 _DRAW: Mapping[str, Callable[[HashStream], Level]] = {

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
+from vagen_envs.primitive_skill import ENV_ID
 from vagen_envs.primitive_skill.levels import Facts, Level, Vector
 from vagen_envs.primitive_skill.skills import SKILLS, Arrived, Call, Skill, Waypoint
 
@@ -18,10 +19,10 @@ try:
     import mani_skill  # noqa: F401 - named first in the error if it is missing
     import torch
 except ModuleNotFoundError as error:
-    raise MissingExtraError("vagen/PrimitiveSkill-v0", "primitive-skill", error.name or "mani_skill") from error
+    raise MissingExtraError(ENV_ID, "primitive-skill", error.name or "mani_skill") from error
 except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library of the system
     cause = f"{error}. Its libraries come with Mesa's Vulkan drivers: run scripts/setup_vulkan.sh as root"
-    raise SimulatorError("vagen/PrimitiveSkill-v0", cause) from error
+    raise SimulatorError(ENV_ID, cause) from error
 
 from vagen_envs.primitive_skill import scene
 from vagen_envs.primitive_skill.drivers import check_gpu, renderer

@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Mapping
 
 from vagen_envs.errors import LevelError
-from vagen_envs.primitive_skill.levels import CUBE, TARGET_RADIUS, TARGETS, Level, Vector, apart
+from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart
+from vagen_envs.primitive_skill.skills import written
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 
 STACKED = 20
@@ -103,10 +104,10 @@ def _plan_cubes(level: Level, state: State) -> list[str]:
             blockers = [each for each in blockers if each != held]
             held = ""
         for blocker in blockers:
-            actions.append(_call("pick", at[blocker]))
+            actions.append(written("pick", at[blocker]))
             put_aside(blocker, goal)
         if held != name:
-            actions.append(_call("pick", at[name]))
+            actions.append(written("pick", at[name]))
         held = ""
         actions.append(_place(goal))
         at[name] = goal
@@ -136,7 +137,7 @@ def _goal_of(level: Level, at: Mapping[str, Vector], name: str) -> Vector:
             cost = abs(y - at[name][1])
             best = min(best or (cost, spot), (cost, spot))
     if best is None:
-        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}")
+        raise LevelError(f"no room on the line for {name} beside a cube at {at[other]}; reset for another level")
     return best[1]
 
 
@@ -154,7 +155,7 @@ def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector |
     spots = [spot for spot in spots if all(apart(spot, thing) for thing in things)
              and (level.task != "align" or abs(spot[0]) > CUBE)]  # fmt: skip
     if not spots:
-        raise LevelError(f"no free spot on the table for {name}")
+        raise LevelError(f"no free spot on the table for {name}; reset for another level")
     x, y, _ = at[name]
     return min(spots, key=lambda spot: (abs(spot[0] - x) + abs(spot[1] - y), spot))
 
@@ -184,18 +185,15 @@ def _plan_drawer(level: Level, state: State) -> list[str]:
     actions: list[str] = []
     if state.held or not _in_drawer(level, state):
         if opened < cabinet.room:
-            raise LevelError(f"the drawer is open by {opened} mm only, too little for the apple; no skill opens it")
+            why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
+            raise LevelError(f"{why}; reset for another level")
         if not state.held:
-            actions.append(_call("pick", state.positions["apple"]))
-        actions.append(_call("place", level.workspace.clip(cabinet.drop(opened))))
+            actions.append(written("pick", state.positions["apple"]))
+        actions.append(written("place", FLOOR.clip(cabinet.drop(opened))))
     handle, closed = state.positions["handle"], cabinet.handle_at(0)
-    actions.append(_call("push", (*level.workspace.clip(handle), *level.workspace.clip(closed))))
+    actions.append(written("push", (*FLOOR.clip(handle), *FLOOR.clip(closed))))
     return actions
 
 
 def _place(at: Vector) -> str:
-    return _call("place", (at[0], at[1], at[2] + 5))
-
-
-def _call(name: str, numbers: tuple[int, ...]) -> str:
-    return f"{name}({', '.join(map(str, numbers))})"
+    return written("place", (at[0], at[1], at[2] + 5))

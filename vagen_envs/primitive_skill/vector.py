@@ -58,7 +58,8 @@ class PrimitiveSkillVectorEnv(TurnVectorEnv):
         """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread."""
         if not self._last:
             raise EpisodeOverError(f"{PrimitiveSkillEnv.id} has no running episodes; call reset() first")
-        results = self._together(lambda i: self._one(i, actions[i]))
+        replies = self._replies(actions)
+        results = self._together(lambda i: self._one(i, replies[i]))
         self._last = [result[0] for result in results]
         return self._together_stepped(results)
 
@@ -91,6 +92,6 @@ class PrimitiveSkillVectorEnv(TurnVectorEnv):
             if self._ended[i]:
                 observation, info = self.envs[i].reset()
                 return observation, 0.0, False, False, info
-            return self.envs[i].step(str(action))
+            return self.envs[i].step(action)
         except SimulatorError as error:
             return self._last[i], 0.0, False, True, {"simulator_error": error.cause}

@@ -16,12 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from vagen_envs.errors import SimulatorError
+from vagen_envs.primitive_skill import ENV_ID
 from vagen_envs.primitive_skill.levels import Facts, Level
 from vagen_envs.primitive_skill.session import Pixels
 from vagen_envs.primitive_skill.skills import Call
 from vagen_envs.workers import Worker, WorkerDied
-
-ENV_ID = "vagen/PrimitiveSkill-v0"
 
 
 class WorkerPool:

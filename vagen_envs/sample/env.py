@@ -109,8 +109,11 @@ class SampleEnv(VagenEnv):
         self._threshold = self.config.iou_threshold
         if self.config.dataset == "generated":
             generate(HashStream("any"), "train", self.config.sources)  # an unknown source is said now
-            return SIDE, SIDE, 3
-        return *_sample_set(self.config).size, 3
+            height = width = SIDE
+        else:
+            height, width = _sample_set(self.config).size
+        self._shape = height, width, 3
+        return self._shape
 
     def set_iou_threshold(self, value: float) -> None:
         """Move ε of equation 3; vector environments have it as `envs.call("set_iou_threshold", value)`.
@@ -156,9 +159,7 @@ class SampleEnv(VagenEnv):
 
     def _picture(self) -> Picture:
         if self._shown is None:
-            space = self.observation_space["image"] if self._looks else None  # type: ignore[index]
-            shape = space.shape if space is not None else self._picture_shape()
-            sheet = np.full(shape, _GREY, np.uint8)
+            sheet = np.full(self._shape, _GREY, np.uint8)
             left = 0
             for image in self.sample.images:
                 pixels = image.pixels

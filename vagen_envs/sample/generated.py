@@ -95,8 +95,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
 
 def _kinds(stream: HashStream, count: int) -> list[tuple[str, str]]:
     """`count` different pairs of shape and colour."""
-    pairs = [(kind, colour) for kind in SHAPES for colour in COLOURS]
-    return stream.sample(pairs, count)
+    return stream.sample([(kind, colour) for kind in SHAPES for colour in COLOURS], count)
 
 
 def _scene(stream: HashStream, question: str, answer: str, shapes: Sequence[Shape]) -> _Made:
@@ -114,11 +113,8 @@ def _counting(stream: HashStream) -> _Made:
     same_kind = all(other[0] != kind for other in others)
     what = f"{kind}s" if same_kind and stream.below(2) else f"{colour} {kind}s"
     shapes = scatter(stream, names, smallest=22, largest=40)
-    return _scene(stream, f"How many {_plural(what)} are in the picture?", str(number), shapes)
-
-
-def _plural(name: str) -> str:
-    return name.replace("crosss", "crosses")
+    question = f"How many {what} are in the picture?".replace("crosss", "crosses")
+    return _scene(stream, question, str(number), shapes)
 
 
 def _detection(stream: HashStream) -> _Made:

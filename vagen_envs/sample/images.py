@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -73,14 +72,12 @@ class SampleImage:
             if file.is_file():
                 return cls(None, file, where)
         try:
-            return cls(base64.b64decode(value.partition(",")[2] if value.startswith("data:") else value, validate=True),
-                       None, where)  # fmt: skip
-        except (binascii.Error, ValueError) as error:
-            if isinstance(error, SampleError):
-                raise
+            data = base64.b64decode(value.partition(",")[2] if value.startswith("data:") else value, validate=True)
+        except ValueError as error:
             raise SampleError(
                 f"{where}={value!r:.60} is neither an existing file nor base64; mend the path or the encoding"
             ) from error
+        return cls(data, None, where)
 
     @property
     def encoded(self) -> bytes:

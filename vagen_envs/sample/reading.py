@@ -6,17 +6,15 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
-from vagen_envs.sample.schema import Sample, sample_from_row
+from vagen_envs.sample.schema import REWARD_FIELDS, Sample, sample_from_row
 from vagen_envs.seeding import SPLITS, Split, split_of
-
-SUFFIXES = (".parquet", ".arrow", ".jsonl")
+from vagen_envs.tables import SUFFIXES, files_below, rows
 
 
 def read_samples(path: str | Path) -> Iterator[Sample]:
@@ -33,45 +31,12 @@ def read_samples(path: str | Path) -> Iterator[Sample]:
     top = Path(path).expanduser()
     if not top.exists():
         raise SampleError(f"{top} is neither a file nor a folder; mend the path")
-    files = [top] if top.is_file() else _files(top)
+    files = [top] if top.is_file() else files_below(top)
     if not files or (top.is_file() and top.suffix not in SUFFIXES):
         raise SampleError(f"{top} has no samples; it needs {', '.join(SUFFIXES)} files")
     for file in files:
-        for number, row in enumerate(_rows(file)):
+        for number, row in enumerate(rows(file, "verify", SampleError)):
             yield sample_from_row(row, f"{file} row {number}", file.parent)
-
-
-def _files(folder: Path) -> list[Path]:
-    found = [Path(inner) / name for inner, _, names in os.walk(folder) for name in names]
-    return sorted(file for file in found if file.suffix in SUFFIXES)
-
-
-def _rows(file: Path) -> Iterator[Any]:
-    if file.suffix == ".jsonl":
-        with file.open(encoding="utf-8", errors="replace") as lines:
-            for number, line in enumerate(lines):
-                if line.strip():
-                    try:
-                        yield json.loads(line)
-                    except (ValueError, RecursionError) as error:
-                        raise SampleError(f"{file} line {number + 1} is not JSON ({error}); mend that line") from error
-        return
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(f"reading {file}", "verify", "pyarrow") from error
-    try:
-        if file.suffix == ".parquet":
-            with pq.ParquetFile(file) as table:
-                for batch in table.iter_batches(batch_size=256):
-                    yield from batch.to_pylist()
-        else:
-            with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
-                for batch in reader:
-                    yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise SampleError(f"{file} can't be read ({error}); write it again") from error
 
 
 def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
@@ -97,16 +62,7 @@ def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
             "images": pa.list_(pa.struct({"bytes": pa.binary(), "path": text})),
             "prompt": pa.list_(pa.struct({"content": text, "role": text})),
             "ability": text,
-            "reward_model": pa.struct(
-                {
-                    "answer": text,
-                    "ground_truth": text,
-                    "accuracy_ratio": number,
-                    "format_ratio": number,
-                    "verifier": text,
-                    "verifier_parm": text,
-                }
-            ),
+            "reward_model": pa.struct({name: number if "ratio" in name else text for name in REWARD_FIELDS}),
             "extra_info": text,
         },
         metadata={"huggingface": json.dumps({"info": {"features": _features()}})},
@@ -114,9 +70,9 @@ def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
     count = 0
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    rows = map(_as_arrow, samples)
+    arrows = map(_as_arrow, samples)
     with pq.ParquetWriter(target, schema) as out:
-        while group := list(itertools.islice(rows, _ROW_GROUP)):
+        while group := list(itertools.islice(arrows, _ROW_GROUP)):
             out.write_batch(pa.RecordBatch.from_pylist(group, schema=schema))
             count += len(group)
     return count
@@ -136,13 +92,12 @@ def _features() -> dict[str, Any]:
     """The features as `datasets` writes them, so that it shows the pictures as pictures."""
     text = {"dtype": "string", "_type": "Value"}
     number = {"dtype": "float32", "_type": "Value"}
-    reward = dict.fromkeys(("answer", "ground_truth", "verifier", "verifier_parm"), text)
     return {
         "data_source": text,
         "images": {"feature": {"_type": "Image"}, "_type": "List"},
         "prompt": {"feature": {"content": text, "role": text}, "_type": "List"},
         "ability": text,
-        "reward_model": {**reward, "accuracy_ratio": number, "format_ratio": number},
+        "reward_model": {name: number if "ratio" in name else text for name in REWARD_FIELDS},
         "extra_info": text,
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,7 +192,7 @@ class _Check:
 
     def ratio(self, row: Mapping[str, Any], name: str) -> float:
         value = row.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
             self.fail(f"reward_model.{name}", value, "is not a weight", "give a finite number of at least 0")
         # Figure 9 has float32, in which 0.9 is 0.89999998: what fits into one is read as the decimal that was meant.
         short = np.float32(value)

@@ -52,10 +52,9 @@ class Shape:
 
     def overlaps(self, other: Shape, margin: int) -> bool:
         """Whether the two are nearer to each other than `margin` pixels."""
-        reach = margin + max(self.side if self.left < other.left else other.side, 0)
-        apart_x = abs(self.left - other.left) >= reach
-        reach = margin + (self.side if self.top < other.top else other.side)
-        return not apart_x and abs(self.top - other.top) < reach
+        wide = self.side if self.left < other.left else other.side
+        high = self.side if self.top < other.top else other.side
+        return abs(self.left - other.left) < margin + wide and abs(self.top - other.top) < margin + high
 
 
 def scatter(stream: HashStream, names: Sequence[tuple[str, str]], smallest: int = 26, largest: int = 52) -> list[Shape]:

@@ -10,9 +10,7 @@ from vagen_envs.sokoban.state import SokobanState
 
 # Order of the tiles in tiles.png.
 WALL, FLOOR, TARGET, BOX, BOX_ON_TARGET, PLAYER, PLAYER_ON_TARGET = range(7)
-
-
-_DIGITS = {ord("0"): WALL, ord("1"): FLOOR}
+_FLOOR_DIGITS = {ord("0"): WALL, ord("1"): FLOOR}
 
 
 class Simulator:
@@ -29,8 +27,7 @@ class Simulator:
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
         self._positions = _positions(level.height, level.width)
         self._targets = self._where(level.targets)
-        # WALL and FLOOR are 0 and 1, as are the binary digits of the floor.
-        self._bare = f"{level.floor:0{len(self._positions)}b}"[::-1].translate(_DIGITS).encode()
+        self._bare = f"{level.floor:0{len(self._positions)}b}"[::-1].translate(_FLOOR_DIGITS).encode()
 
     def step(self, action: str) -> int | None:
         """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""

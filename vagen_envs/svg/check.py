@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
 MAX_LENGTH = 32_768
@@ -96,8 +95,7 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
 
 def _local(element: Element) -> str:
     """The name of an SVG element; with its namespace in braces if that is another one."""
-    tag = element.tag
-    return tag.removeprefix(f"{{{SVG}}}")
+    return element.tag.removeprefix(f"{{{SVG}}}")
 
 
 def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
@@ -215,6 +213,6 @@ def _references(value: str) -> list[str]:
     return [match[2] for match in found if match]
 
 
-def _shown(text: Any, limit: int = 40) -> str:
-    words = " ".join(str(text).split())
-    return words if len(words) <= limit else words[:limit] + "…"
+def _shown(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= 40 else words[:40] + "…"

@@ -7,14 +7,14 @@ import gzip
 import hashlib
 import importlib.util
 import json
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError
 from vagen_envs.seeding import SPLITS, Split, split_of
+from vagen_envs.tables import SUFFIXES, files_below, rows
 
 BUILT_IN = ("builtin", "mono")
 
@@ -57,7 +57,7 @@ def load_dataset(name: str, max_length: int) -> Dataset:
         max_length: longer ones are left out.
 
     Raises:
-        ConfigError: there is no such dataset, or nothing in it can be used.
+        ConfigError: there is no such dataset, a file is damaged, or nothing in it can be used.
         MissingExtraError: a module that reads it isn't installed.
     """
     icons = [icon for icon in _read(name) if 0 < len(icon.svg) <= max_length and "<svg" in icon.svg]
@@ -82,7 +82,7 @@ def load_dataset(name: str, max_length: int) -> Dataset:
 def _read(name: str) -> Iterator[Icon]:
     if name == "builtin":
         with gzip.open(Path(__file__).with_name("icons.jsonl.gz"), "rt", encoding="utf-8") as lines:
-            yield from _rows(map(json.loads, lines), name)
+            yield from _icons(map(json.loads, lines), name)
         return
     if name == "mono":
         spec = importlib.util.find_spec("pytablericons")
@@ -97,45 +97,18 @@ def _read(name: str) -> Iterator[Icon]:
 
 
 def _read_path(path: Path) -> Iterator[Icon]:
-    if path.is_dir():
-        for folder, folders, files in os.walk(path):
-            folders.sort()
-            for file in sorted(files):
-                yield from _read_file(Path(folder) / file, path)
-    else:
-        yield from _read_file(path, path.parent)
+    top = path if path.is_dir() else path.parent
+    for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
+        if file.suffix == ".svg":
+            yield Icon(file.relative_to(top).as_posix(), file.read_text(encoding="utf-8", errors="replace"))
+        elif file.suffix in SUFFIXES:
+            yield from _icons(rows(file, "svg", ConfigError, ("Filename", "Svg")), str(file))
 
 
-def _read_file(file: Path, top: Path) -> Iterator[Icon]:
-    if file.suffix == ".svg":
-        yield Icon(file.relative_to(top).as_posix(), file.read_text(encoding="utf-8", errors="replace"))
-    elif file.suffix == ".jsonl":
-        with file.open(encoding="utf-8") as lines:
-            yield from _rows((json.loads(line) for line in lines if line.strip()), str(file))
-    elif file.suffix in (".parquet", ".arrow"):
-        yield from _rows(_table_rows(file), str(file))
-
-
-def _table_rows(file: Path) -> Iterator[dict[str, Any]]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(f"reading {file}", "svg", "pyarrow") from error
-    if file.suffix == ".parquet":
-        table = pq.ParquetFile(file)
-        wanted = [column for column in ("Filename", "Svg") if column in table.schema_arrow.names]
-        for batch in table.iter_batches(columns=wanted):
-            yield from batch.to_pylist()
-    else:
-        with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
-            for batch in reader:
-                yield from batch.to_pylist()
-
-
-def _rows(rows: Iterable[dict[str, Any]], source: str) -> Iterator[Icon]:
+def _icons(rows: Iterable[Any], source: str) -> Iterator[Icon]:
     for number, row in enumerate(rows):
-        if "Svg" not in row:
-            raise ConfigError(f"{source} has the columns {', '.join(row)}; it needs Svg, and Filename for names")
+        if not isinstance(row, Mapping) or "Svg" not in row:
+            has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
+            raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
         if isinstance(row["Svg"], str):
             yield Icon(str(row.get("Filename") or number), row["Svg"])

@@ -27,11 +27,14 @@ from vagen_envs.svg.dataset import Icon, load_dataset
 from vagen_envs.svg.renderer import Renderer, shared_renderer
 from vagen_envs.svg.scorers import Scorer, make_scorer
 
+SIZE = 224
+"""Pixels a side of the pictures."""
 MOVES = (0.03, 0.1, 0.3)
 """By this share of the picture's width."""
 RECOLOURINGS = (25.0, 70.0, 160.0)
 """Each colour's hue is turned by this many degrees; greys stay."""
 
+_BATCH = 16
 _COLOUR = re.compile(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 
 
@@ -41,7 +44,7 @@ class Pair:
 
     Attributes:
         label: such as `moved`, `missing against another icon` or `recoloured against blank`.
-        target, better, worse: uint8 of shape (size, size, 3).
+        target, better, worse: uint8 of shape (SIZE, SIZE, 3).
     """
 
     label: str
@@ -81,11 +84,11 @@ def missing(svg: str, count: int) -> str:
     return ElementTree.tostring(root, encoding="unicode").replace("ns0:", "").replace(":ns0", "")
 
 
-def pairs(icons: Sequence[Icon], renderer: Renderer, size: int = 224, seed: int = 0) -> Iterator[Pair]:
+def pairs(icons: Sequence[Icon], renderer: Renderer) -> Iterator[Pair]:
     """All pairs of these icons. Pairs that look the same are left out."""
-    stream = HashStream("degradations", seed)
-    blank = np.full((size, size, 3), 255, np.uint8)
-    pictures = [renderer.draw(icon.svg, size).pixels for icon in icons]
+    stream = HashStream("degradations", 0)
+    blank = np.full((SIZE, SIZE, 3), 255, np.uint8)
+    pictures = [renderer.draw(icon.svg, SIZE).pixels for icon in icons]
     for i, icon in enumerate(icons):
         target = pictures[i]
         another = pictures[(i + 1 + stream.below(max(1, len(icons) - 1))) % len(icons)]
@@ -101,7 +104,7 @@ def pairs(icons: Sequence[Icon], renderer: Renderer, size: int = 224, seed: int 
         for label, spoilt in ladders.items():
             steps = [target]
             for svg in spoilt:
-                picture = renderer.draw(svg, size).pixels
+                picture = renderer.draw(svg, SIZE).pixels
                 if picture is not None and not np.array_equal(picture, steps[-1]):
                     steps.append(picture)
             for better, worse in itertools.pairwise(steps):
@@ -111,11 +114,11 @@ def pairs(icons: Sequence[Icon], renderer: Renderer, size: int = 224, seed: int 
                 yield Pair(f"{label} against blank", target, steps[1], blank)
 
 
-def judge(scorer: Scorer, of: Sequence[Pair], batch: int = 16) -> dict[str, tuple[float, int]]:
+def judge(scorer: Scorer, of: Sequence[Pair]) -> dict[str, tuple[float, int]]:
     """The share of pairs that the scorer orders right, and how many there were, by label and for `all`."""
     right: dict[str, list[bool]] = defaultdict(list)
-    for start in range(0, len(of), batch):
-        some = of[start : start + batch]
+    for start in range(0, len(of), _BATCH):
+        some = of[start : start + _BATCH]
         targets = [pair.target for pair in some] * 2
         scores = scorer.score(targets, [pair.better for pair in some] + [pair.worse for pair in some])
         values = [next(iter(each.values())) for each in scores]

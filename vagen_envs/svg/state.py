@@ -92,7 +92,7 @@ class SvgState(State):
         target = tuple(f"the target has {element.words()}" for element in self.target)
         if self.drawing is None:
             return (*target, "the drawing does not exist")
-        return (*target, *(f"the drawing has {element.words()}" for element in self.drawing or ()))
+        return (*target, *(f"the drawing has {element.words()}" for element in self.drawing))
 
     def natural_language(self) -> str:
         """Target and drawing in two sentences."""

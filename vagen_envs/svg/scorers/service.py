@@ -112,11 +112,12 @@ class RemoteScorer:
     def _ask(self, message: bytes) -> bytes:
         try:
             if getattr(self._local, "pid", None) != os.getpid():  # a fork must not share its parent's connection
-                self._local.connection, self._local.pid = Client(self._address, "AF_UNIX"), os.getpid()
+                self._local.connection = Client(self._address, "AF_UNIX")
+            self._local.pid = None  # until the answer is here: that to an interrupted call would be the next one's
             self._local.connection.send_bytes(message)
             answer: bytes = self._local.connection.recv_bytes()
+            self._local.pid = os.getpid()
         except (OSError, EOFError) as error:
-            self._local.pid = None
             raise ScorerError(f"no scorer service answers at {self._address} ({error}); start one") from error
         return answer
 

@@ -7,11 +7,15 @@ x·sigmoid(1.702 x) as activation), Ilharco et al. 2021 (OpenCLIP: as CLIP, but 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from vagen_envs.pictures import Pixels
 
 Kind = Literal["dino", "clip", "open_clip"]
 
@@ -106,3 +110,11 @@ class VisionTransformer(nn.Module):
             tokens = block(tokens)
         first = tokens[:, 0]
         return first, self.norm(first)
+
+
+def as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
+    """Pictures as floats from 0 to 1 of shape (batch, 3, 224, 224), resized if they are of another size."""
+    stacked = torch.from_numpy(np.stack(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
+    if stacked.shape[2:] == (SIZE, SIZE):
+        return stacked
+    return functional.interpolate(stacked, (SIZE, SIZE), mode="bicubic", antialias=True).clamp(0, 1)

@@ -71,48 +71,60 @@ def command_for(folder: Path, lacking: Sequence[str]) -> str:
     return " && ".join(steps)
 
 
-def load(folder: Path, file: str) -> Any:
-    """A checkpoint, on the CPU. Raises ScorerError if it can't be read without running code from it."""
+def load(folder: Path, file: str) -> Mapping[str, Tensor]:
+    """A checkpoint's weights by name, on the CPU. Raises ScorerError if that takes running code from it."""
     path = folder / file
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        weights: Mapping[str, Tensor] = found["state_dict"] if file in (CLIP, OPEN_CLIP) else found
+        return weights
     except Exception as error:
         raise ScorerError(f"{path} is not a checkpoint of tensors ({error}); get it from {FILES[file]}") from error
 
 
-def load_adapter(folder: Path) -> tuple[dict[tuple[int, str], Tensor], str]:
+def load_adapter(folder: Path) -> dict[tuple[int, str], Tensor]:
     """What LoRA adds to the weights of DreamSim's three networks.
 
     Returns:
-        By network (0 DINO, 1 CLIP, 2 OpenCLIP) and name of a weight within it, `alpha / r · B A`; and the
-        name of the adapter's file.
+        By network (0 DINO, 1 CLIP, 2 OpenCLIP) and name of a weight within it, `alpha / r · B A`.
 
     Raises:
-        ScorerError: there are tensors that are not understood, or half of a pair is missing. None is skipped.
+        ScorerError: a file is damaged, there are tensors that are not understood, or half of a pair is missing.
+            None is skipped.
     """
-    config = json.loads((folder / ADAPTER_CONFIG).read_text())
-    path = folder / ADAPTER
-    if path.is_file():
-        try:
-            from safetensors.torch import load_file
-        except ImportError as error:
-            raise MissingExtraError(f"reading {path.name}", "dreamsim", "safetensors") from error
-        tensors = load_file(path)
-    else:
-        path = path.with_suffix(".bin")
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
+    path = folder / ADAPTER_CONFIG
+    try:
+        config = json.loads(path.read_text())
+        rank, scale = config["r"], config["lora_alpha"] / config["r"]
+        path = folder / ADAPTER
+        if path.is_file():
+            tensors = _safetensors(path)
+        else:
+            path = path.with_suffix(".bin")
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # whatever the readers raise
+        raise ScorerError(f"{path} is damaged ({type(error).__name__}: {error}); get {_ENSEMBLE}") from error
     halves: dict[tuple[int, str], dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         match = _LORA.search(name)
         if match is None:
             raise ScorerError(f"{path} has {name!r}, which is no LoRA weight of DreamSim's ensemble; get {_ENSEMBLE}")
         halves.setdefault((int(match[1]), f"{match[2]}.weight"), {})[match[3]] = tensor.float()
-    scale = config["lora_alpha"] / config["r"]
     added = {}
     for key, half in halves.items():
-        if set(half) != {"A", "B"} or half["A"].shape[0] != config["r"]:
-            raise ScorerError(f"{path} is damaged at {key}: A and B of rank {config['r']} are needed; get {_ENSEMBLE}")
+        if set(half) != {"A", "B"} or half["A"].shape[0] != rank:
+            raise ScorerError(f"{path} is damaged at {key}: A and B of rank {rank} are needed; get {_ENSEMBLE}")
         added[key] = scale * half["B"] @ half["A"]
     if not added:
         raise ScorerError(f"{path} has no LoRA weights; get {_ENSEMBLE}")
-    return added, path.name
+    return added
+
+
+def _safetensors(path: Path) -> Any:
+    try:
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise MissingExtraError(f"reading {path.name}", "dreamsim", "safetensors") from error
+    return load_file(path)
