@@ -25,10 +25,10 @@ settings.load_profile("repository")
 
 
 def pytest_collection_modifyitems(config, items):
-    """`gpu` and `slow` run only when asked for by name with -m."""
+    """`gpu`, `api` and `slow` run only when asked for by name with -m."""
     asked = config.getoption("-m") or ""
     for item in items:
-        for marker in ("gpu", "slow"):
+        for marker in ("gpu", "api", "slow"):
             if item.get_closest_marker(marker) and marker not in asked:
                 item.add_marker(pytest.mark.skip(reason=f"opt in with -m {marker}"))
 
