@@ -1,7 +1,8 @@
 """Mutation testing of the arithmetic that scores rest on: `python scripts/mutate.py parsing run --max-children 2`.
 
 mutmut expects a package where its module name says, and ours lie in several folders; so they are laid side by side
-in build/mutation first. What follows the topic goes to mutmut: `run`, `results`, `show NAME`, `browse`.
+in build/mutation first. What follows the topic goes to mutmut: `run`, `results`, `show NAME`, `browse`. Survivors of
+code that runs when a test is imported deserve another run by name: `run NAME…` imports the tests anew for each.
 
 This module is also the plugin with which pytest runs there: the tests that are quick come first, and a failing
 example is not made smaller, since it is the end of the mutant anyway.
@@ -35,8 +36,19 @@ TOPICS = {
 }  # fmt: skip
 
 
-def lay_out(topic: str) -> Path:
-    """The packages, the tests and a configuration of mutmut for this topic, in a folder of their own."""
+PLUGINS = [
+    word
+    # without the last two, which collect garbage for longer than most mutants live
+    for name in ("mutate", "pytest_timeout", "_hypothesis_pytestplugin", "no:unraisableexception", "no:threadexception")
+    for word in ("-p", name)
+]
+
+
+def lay_out(topic: str, quickly: bool) -> Path:
+    """The packages, the tests and a configuration of mutmut for this topic, in a folder of their own.
+
+    `quickly`: the tests are imported once for all mutants. What they make meanwhile is then made by no mutant.
+    """
     sources, tests = TOPICS[topic]
     stage = ROOT / "build" / "mutation" / topic
     for folder in (*PACKAGES, "tests"):
@@ -46,9 +58,9 @@ def lay_out(topic: str) -> Path:
         "source_paths": [Path(package).name for package in PACKAGES],
         "only_mutate": sources,
         "pytest_add_cli_args_test_selection": tests,
-        # "linear" times nothing a mutant could change, but takes seconds
-        "pytest_add_cli_args": ["-p", "mutate", "-p", "no:cacheprovider", "-k", "not linear"],
+        "pytest_add_cli_args": [*PLUGINS, "-k", "not linear"],  # it times nothing a mutant could change
         "process_isolation": "forkserver",  # a fork would inherit what lru_cache knows from before the mutation
+        "forkserver_warmup": "collect" if quickly else "none",
         "timeout_constant": 30.0,  # seconds by the clock: on a busy machine a test that only waits is no endless loop
         "timeout_multiplier": 2.0,
     }
@@ -74,8 +86,9 @@ def main() -> None:
     """Lay out, then become mutmut."""
     if len(sys.argv) < 3 or sys.argv[1] not in TOPICS:
         sys.exit(f"usage: python scripts/mutate.py {'|'.join(TOPICS)} run|results|show NAME|browse")
-    os.chdir(lay_out(sys.argv[1]))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    named = [word for word in sys.argv[3:] if "__mutmut_" in word]
+    os.chdir(lay_out(sys.argv[1], quickly=not named))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     os.execve(sys.executable, [sys.executable, "-m", "mutmut", *sys.argv[2:]], environment)  # noqa: S606
 
 
