@@ -70,11 +70,8 @@ class TurnScores:
 
     def by_part(self) -> tuple[tuple[Part, Score], ...]:
         """The scores there are."""
-        both: tuple[tuple[Part, Score | None], ...] = (
-            ("grounding", self.grounding),
-            ("world_modeling", self.world_modeling),
-        )
-        return tuple((part, score) for part, score in both if score is not None)
+        both = zip(PARTS, (self.grounding, self.world_modeling), strict=True)
+        return tuple([(part, score) for part, score in both if score is not None])
 
 
 class Judge(ABC):
@@ -93,18 +90,14 @@ class Judge(ABC):
 
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
-    """The statements that a turn's reply makes, at most one a part; none for a blank field."""
-    parsed = turn.parsed
-    made = []
-    if parsed.observation is not None:
-        picture = turn.observed.picture if pictures else None
-        png = picture.png if picture is not None else None
-        made.append(Statement("grounding", parsed.observation, turn.before, turn.env_id, png))
-    if parsed.prediction is not None:
-        picture = turn.result.picture if pictures else None
-        png = picture.png if picture is not None else None
-        made.append(Statement("world_modeling", parsed.prediction, turn.after, turn.env_id, png))
-    return made
+    """The statements that a turn's reply makes, at most one a part; none for a field that isn't there."""
+    said = (turn.parsed.observation, turn.parsed.prediction)
+    shown = ((turn.before, turn.observed), (turn.after, turn.result))
+    return [
+        Statement(part, text, state, turn.env_id, seen.picture.png if pictures and seen.picture else None)
+        for part, text, (state, seen) in zip(PARTS, said, shown, strict=True)
+        if text is not None
+    ]
 
 
 def score_turn(turn: Turn, judge: Judge) -> TurnScores:
