@@ -273,6 +273,7 @@ FLAT = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_format_in_the_prompt_is_the_published_one(strategy):
     assert Grammar(MOVES, strategy).template() == NESTED[strategy]
+    assert Grammar(MOVES, strategy).render([]) == NESTED[strategy].replace("...", "")
     assert Grammar(MOVES, strategy, layout="flat").template() == FLAT[strategy]
 
 
@@ -313,6 +314,8 @@ AMISS = [
      [("empty_field", "<prediction> is empty", "<prediction> </prediction>")]),
     ("all", f"a thought</think>{THOUGHT}{UP}",
      [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")]),
+    ("all", f"hi {THOUGHT}<answer></answer>",
+     [("text_outside", "text stands outside the tags", "hi "), ("no_action", "the answer has no action", "")]),
     ("world", f"{THOUGHT}{UP}",
      [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
     ("none", "<answer>Up, Jump</answer>",

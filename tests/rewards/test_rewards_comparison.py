@@ -329,6 +329,26 @@ def test_more_names_than_can_all_be_tried_are_matched_one_by_one():
     assert counts(judged(told(claims), state)) == (4, 12, 4, wanted)
 
 
+TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))  # boxes above, right; targets below, left
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The box might be above the player. The target is below the player.", (1, 2, 1, 10)),
+        ("The box might be above and on the left side of the player.", (0, 2, 0, 10)),
+        # there is no third target, which is two wrong claims; of the four others one is wrong
+        ("Target 1 is below both boxes. Target 2 is below both boxes. Target 3 is below both boxes.", (3, 6, 3, 10)),
+        ("The target is not to the left of both boxes.", (0, 1, 0, 10)),
+        # of itself nothing is said
+        ("Both boxes are above box 1.", (1, 1, 0, 10)),
+        ("Box 1 is above both boxes.", (1, 1, 0, 10)),
+    ],
+)
+def test_what_is_said_of_several_and_of_none(text, expected):
+    assert counts(judged(text, TWO)) == expected
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
