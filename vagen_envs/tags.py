@@ -126,23 +126,19 @@ def answer_span(tags: list[Tag]) -> tuple[int, int] | None:
     A thought may mention an answer, and text after the answer may be a hallucinated next turn.
     """
     first: tuple[int, int] | None = None
-    inside: list[tuple[int, int]] = []
+    inside: tuple[int, int] | None = None  # the first since a <think> that isn't closed
     opened: Tag | None = None
-    depth_start: int | None = None
+    thinking = False
     for tag in tags:
         if tag.name == "think":
-            if not tag.closes:
-                depth_start = tag.start if depth_start is None else depth_start
-            elif depth_start is not None:
-                inside, depth_start = [], None  # all answers since the opening were part of the thought
+            thinking, inside = not tag.closes, None if tag.closes else inside
         elif tag.name == "answer":
             if not tag.closes:
                 opened = tag
             elif opened is not None:
                 span = (opened.end, tag.start)
                 opened = None
-                if depth_start is None:
+                if not thinking:
                     return span
-                inside.append(span)
-                first = first or span
-    return inside[0] if inside else first
+                inside, first = inside or span, first or span
+    return inside or first
