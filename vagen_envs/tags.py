@@ -40,7 +40,7 @@ def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int
     reply"; others write "<think>thought</think> reply" or never close it. `think_first` says that the
     reply proper begins with `<think>` too.
     """
-    thinks = [tag for tag in tags if tag.name == "think"][:3]
+    thinks = [tag for tag in tags if tag.name == "think"]
     if not thinks:
         return 0
     if thinks[0].closes:

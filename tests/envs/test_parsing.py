@@ -128,6 +128,8 @@ def test_a_malformed_reply_still_acts_when_lenient_but_never_under_free_think():
     text = "I go up. <answer>Up</answer>"
     lenient = Grammar(MOVES).parse(text)
     assert [action.name for action in lenient.actions] == ["Up"]
+    assert lenient.answer == "Up"
+    assert lenient.native_thinking is None
     assert not lenient.format_correct
     assert Grammar(MOVES, parsing="strict").parse(text).actions == ()
     assert Grammar(MOVES, "free_think").parse(text).actions == ()
@@ -193,6 +195,27 @@ def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_tho
     assert parsed.native_thinking == "so I wonder"
     assert parsed.format_correct
     assert [action.name for action in parsed.actions] == ["Up"]
+
+
+def test_a_thought_that_is_begun_anew_and_never_closed_is_set_aside():
+    parsed = Grammar(MOVES).parse("<think>so I wonder<think><answer>Up</answer>")
+    assert parsed.native_thinking == "so I wonder"
+
+
+def test_other_tags_in_free_text_are_text():
+    free = Grammar(MOVES, "free_think").parse("<think>I <observation>see</observation></think><answer>Up</answer>")
+    assert free.think == "I <observation>see</observation>"
+    assert free.format_correct
+    none = Grammar(MOVES, "no_think").parse("<observation>o</observation><answer>Up</answer>")
+    assert codes(none) == ["text_outside", "withheld"]
+
+
+@pytest.mark.parametrize("end", ["", " so"])
+def test_a_separator_after_the_answer_is_none(end):
+    grammar = Grammar(MOVES, "world_modeling", layout="flat", max_actions=2)
+    parsed = grammar.parse(grammar.render(["Up"], reasoning="r", prediction="now, then") + end)
+    assert [action.name for action in parsed.actions] == ["Up"]
+    assert not parsed.refused
 
 
 def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
