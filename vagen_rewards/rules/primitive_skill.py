@@ -65,11 +65,10 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 
 def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -> None:
-    right = all([_near(pose.at, place) for pose in poses])
-    one = right or all([_near(pose.at, poses[0].at) for pose in poses])
-    if not one or any([pose.hedged for pose in poses]):
+    near, doubtful = [_near(pose.at, place) for pose in poses], [pose.hedged for pose in poses]
+    if any(doubtful) or not (all(near) or all(_near(pose.at, poses[0].at) for pose in poses)):
         marks.fault(f"{name}: {len(poses)} places, or a doubtful one", len(poses))
-    elif right:
+    elif all(near):
         marks.right += 1
         marks.found += 1
     else:
