@@ -63,7 +63,7 @@ def format_problems(
     names = tuple(tag.text for tag in tags)
     if names in sequences:
         return [*_stray_text(text, tags, begin), *_empty_fields(text, tags)]
-    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags[:1], begin, only_before=True)]
+    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags, begin, only_before=True)]
     if not problems and tags:
         problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
     return problems
@@ -96,7 +96,7 @@ def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = F
     edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
     gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
     for i, (start, end) in enumerate(gaps[:1] if only_before else gaps):
-        leaf = 0 < i < len(gaps) - 1 and not tags[i - 1].closes and tags[i].closes
+        leaf = i > 0 and not tags[i - 1].closes and tags[i].closes
         if not leaf and not text[start:end].isspace() and start < end:
             yield Problem("text_outside", "text stands outside the tags", start, end)
             return

@@ -202,6 +202,19 @@ def test_a_thought_that_is_begun_anew_and_never_closed_is_set_aside():
     assert parsed.native_thinking == "so I wonder"
 
 
+@pytest.mark.parametrize(
+    ("grammar", "reply"),
+    [
+        (Grammar(MOVES), "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>"),
+        (Grammar(MOVES, "no_think"), "<think>so <answer>Up</answer>"),
+    ],
+)
+def test_what_is_no_thinking_models_text_is_not_set_aside(grammar, reply):
+    parsed = grammar.parse(reply)
+    assert parsed.native_thinking is None
+    assert "native_thinking" not in codes(parsed)
+
+
 def test_other_tags_in_free_text_are_text():
     free = Grammar(MOVES, "free_think").parse("<think>I <observation>see</observation></think><answer>Up</answer>")
     assert free.think == "I <observation>see</observation>"
@@ -218,12 +231,24 @@ def test_a_separator_after_the_answer_is_none(end):
     assert not parsed.refused
 
 
-def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
-    grammar = Grammar(MOVES, parsing="lenient")
-    thought = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
-    later = "<answer>Up</answer> [Turn result] <answer>Left</answer>"
-    assert [action.name for action in grammar.parse(thought).actions] == ["Up"]
-    assert [action.name for action in grammar.parse(later).actions] == ["Up"]
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>",
+        "<answer>Up</answer> [Turn result] <answer>Left</answer>",
+        "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>",
+        "<think>maybe <answer>Left</answer></think><think>never closed <answer>Up</answer>",
+        # where all are in thoughts
+        "<think>maybe <answer>Up</answer></answer> or <answer>Left</answer></think>",
+    ],
+)
+def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken(reply):
+    assert [action.name for action in Grammar(MOVES, parsing="lenient").parse(reply).actions] == ["Up"]
+
+
+def test_a_field_that_is_begun_twice_begins_at_the_first():
+    reply = "<observation>a<observation>b</observation> c</observation><answer>Up</answer>"
+    assert Grammar(MOVES).parse(reply).observation == "a<observation>b"
 
 
 def test_reasoning_may_be_left_out_unless_it_is_required():
