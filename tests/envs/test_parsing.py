@@ -294,9 +294,17 @@ def test_free_text_is_one_action():
     assert grammar.actions.summary() == "free text"
 
 
-@pytest.mark.parametrize("wrong", [{"strategy": "grond"}, {"separator": ""}, {"separator": "<"}, {"max_actions": 0}])
-def test_a_grammar_that_cannot_work_is_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"strategy": "grond"}, "unknown strategy 'grond'; use one of no_think, free_think, grounding, world_modeling"),
+        ({"separator": ""}, "separator '' must be non-empty without '<'"),
+        ({"separator": "<"}, "separator '<' must be non-empty without '<'"),
+        ({"max_actions": 0}, "max_actions 0 at least 1"),
+    ],
+)
+def test_a_grammar_that_cannot_work_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         Grammar(MOVES, **wrong)
 
 
