@@ -197,8 +197,9 @@ def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_tho
     assert [action.name for action in parsed.actions] == ["Up"]
 
 
-def test_a_thought_that_is_begun_anew_and_never_closed_is_set_aside():
-    parsed = Grammar(MOVES).parse("<think>so I wonder<think><answer>Up</answer>")
+@pytest.mark.parametrize("closing", ["", "</think>"])
+def test_a_thought_is_set_aside_before_one_that_is_never_closed(closing):
+    parsed = Grammar(MOVES).parse(f"<think>so I wonder{closing}<think><answer>Up</answer>")
     assert parsed.native_thinking == "so I wonder"
 
 
@@ -237,7 +238,9 @@ def test_a_separator_after_the_answer_is_none(end):
         "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>",
         "<answer>Up</answer> [Turn result] <answer>Left</answer>",
         "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>",
-        "<think>maybe <answer>Left</answer></think><think>never closed <answer>Up</answer>",
+        "<answer>Up</answer> <think>or</think> <answer>Left</answer>",
+        "<think>maybe <answer>Left</answer></think> hm <think>never closed <answer>Up</answer>",
+        "<think>maybe <answer>Left</answer></think> hm <think>so <answer>Up</answer> or <think>never closed",
         # where all are in thoughts
         "<think>maybe <answer>Up</answer></answer> or <answer>Left</answer></think>",
     ],
