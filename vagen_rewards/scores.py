@@ -91,13 +91,15 @@ class Judge(ABC):
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
     """The statements that a turn's reply makes, at most one a part; none for a field that isn't there."""
-    said = (turn.parsed.observation, turn.parsed.prediction)
-    shown = ((turn.before, turn.observed), (turn.after, turn.result))
-    return [
-        Statement(part, text, state, turn.env_id, seen.picture.png if pictures and seen.picture else None)
-        for part, text, (state, seen) in zip(PARTS, said, shown, strict=True)
-        if text is not None
-    ]
+    parsed = turn.parsed
+    made = []
+    if parsed.observation is not None:
+        png = turn.observed.picture.png if pictures and turn.observed.picture else None
+        made.append(Statement("grounding", parsed.observation, turn.before, turn.env_id, png))
+    if parsed.prediction is not None:
+        png = turn.result.picture.png if pictures and turn.result.picture else None
+        made.append(Statement("world_modeling", parsed.prediction, turn.after, turn.env_id, png))
+    return made
 
 
 def score_turn(turn: Turn, judge: Judge) -> TurnScores:

@@ -246,7 +246,9 @@ def test_a_separator_after_the_answer_is_none(end):
     ],
 )
 def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken(reply):
-    assert [action.name for action in Grammar(MOVES, parsing="lenient").parse(reply).actions] == ["Up"]
+    parsed = Grammar(MOVES, parsing="lenient").parse(reply)
+    assert [action.name for action in parsed.actions] == ["Up"]
+    assert parsed.answer == "Up"
 
 
 def test_a_field_that_is_begun_twice_begins_at_the_first():
