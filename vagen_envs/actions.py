@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from vagen_envs.errors import did_you_mean
+from vagen_envs.seeding import HashStream
 
 Number = int | float
 
@@ -51,6 +52,9 @@ class ActionGrammar(Protocol):
     def summary(self) -> str:
         """One line for prompts and errors, such as `Up, Down, Left, Right`."""
 
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """`count` actions that would be read, drawn from `stream`."""
+
 
 class Names:
     """A fixed vocabulary, matched without regard to case."""
@@ -67,6 +71,9 @@ class Names:
 
     def summary(self) -> str:
         return ", ".join(self.names)
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        return [stream.choice(self.names) for _ in range(count)]
 
 
 class Calls:
@@ -117,6 +124,11 @@ class Calls:
             f"{name}({', '.join(f'n{i + 1}' for i in range(count))})" for name, count in self.arity.items()
         )
 
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """With whole numbers from -100 to 100."""
+        names = [stream.choice(sorted(self.arity)) for _ in range(count)]
+        return [f"{name}({', '.join(str(stream.below(201) - 100) for _ in range(self.arity[name]))})" for name in names]
+
 
 class FreeText:
     """Any non-empty text is one action."""
@@ -126,6 +138,10 @@ class FreeText:
 
     def summary(self) -> str:
         return "free text"
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """Eight letters each."""
+        return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
 
 
 def _short(piece: str, limit: int = 40) -> str:

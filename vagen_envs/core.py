@@ -413,6 +413,13 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     def imagine(self, actions: Sequence[str]) -> State:
         """The truth after these actions of a turn, without changing anything."""
 
+    def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
+        """At most `count` actions for an agent that plays at random.
+
+        By the grammar alone, unless an environment knows better what is sensible.
+        """
+        return self.grammar.actions.random(stream, count)
+
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         """Options that can't be used on this machine: the option, what is missing, and what mends it."""
         return ()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_benchmarks.clients.base import Ending
-from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
 
@@ -93,11 +92,7 @@ class Oracle(Agent):
 
 
 class Random(Agent):
-    """Well-formed replies with random valid actions: a pure function of task, split, seed, repeat and turn.
-
-    An environment may offer `random_actions(stream, count) -> Sequence[str]`, where what is valid says
-    too little about what is sensible (a robot's workspace).
-    """
+    """Well-formed replies with random valid actions: a pure function of task, split, seed, repeat and turn."""
 
     name = "random"
 
@@ -105,8 +100,7 @@ class Random(Agent):
         env = game.env
         stream = HashStream("random agent", game.task, game.split, game.seed, game.repeat, len(game.turns))
         count = 1 + stream.below(env.config.max_actions_per_turn)
-        offered: Callable[[HashStream, int], Sequence[str]] | None = getattr(env, "random_actions", None)
-        actions = offered(stream, count) if offered else random_actions(env, stream, count)
+        actions = env.random_actions(stream, count)
         words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
         return Reply(env.grammar.render(actions, **words))
 
@@ -119,24 +113,6 @@ class Baseline(Agent):
 
     def reply(self, game: Game) -> Reply:
         return Reply(type(game.env).baselines[self.name](game.env))
-
-
-def random_actions(env: VagenEnv, stream: HashStream, count: int) -> Sequence[str]:
-    """Valid actions by the grammar alone: names, calls with whole numbers from -100 to 100, or some words."""
-    grammar = env.grammar.actions
-    if isinstance(grammar, Names):
-        return [stream.choice(grammar.names) for _ in range(count)]
-    if isinstance(grammar, Calls):
-        names = [stream.choice(sorted(grammar.arity)) for _ in range(count)]
-        return [
-            f"{name}({', '.join(str(stream.below(201) - 100) for _ in range(grammar.arity[name]))})" for name in names
-        ]
-    if isinstance(grammar, FreeText):
-        return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
-    raise TypeError(
-        f"the random agent can't write actions of {type(grammar).__name__}; "
-        f"give {type(env).__name__} a random_actions(stream, count)"
-    )
 
 
 SCRIPTED: dict[str, type[Agent]] = {agent.name: agent for agent in (Oracle, Random)}

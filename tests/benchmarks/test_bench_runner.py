@@ -162,28 +162,6 @@ def test_random_is_always_well_formed_and_valid(tmp_path, strategy):
                 assert turn["metrics"]["action_is_valid"]
 
 
-def test_random_writes_every_kind_of_action():
-    """By the grammar alone, or as the environment offers."""
-    from vagen_benchmarks.agents import random_actions
-    from vagen_envs.actions import Calls, FreeText
-    from vagen_envs.parsing import Grammar
-    from vagen_envs.seeding import HashStream
-
-    class Env:
-        grammar = None
-
-    for actions in (Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()):
-        Env.grammar = Grammar(actions, separator="|", max_actions=3)
-        for seed in range(50):
-            parsed = Env.grammar.parse(
-                Env.grammar.render(
-                    random_actions(Env, HashStream(seed), 3), observation="o", reasoning="r", prediction="p"
-                )
-            )
-            assert parsed.format_correct
-            assert len(parsed.actions) == 3
-
-
 def test_bench_imports_no_sdk_for_agents_without_a_model():
     import subprocess
 

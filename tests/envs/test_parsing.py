@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from vagen_envs.actions import Calls, FreeText, Names
 from vagen_envs.parsing import FORMAT_CODES, STRATEGIES, Grammar, ParsedTurn
+from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
 TAGS = [
@@ -297,6 +298,31 @@ def test_free_text_is_one_action():
     assert [action.text for action in parsed.actions] == ["<svg><path d='M0,0'/></svg>"]
     assert [(action.start, action.end) for action in parsed.actions] == [(8, 37)]  # between the answer's tags
     assert grammar.actions.summary() == "free text"
+
+
+@given(st.sampled_from([Names("Up", "Down"), Calls({"pick": 3, "push": 6, "wait": 0}), FreeText()]), st.integers(0, 9))
+def test_actions_drawn_at_random_are_actions(actions, seed):
+    drawn = actions.random(HashStream("a", seed), 3)
+    assert drawn == actions.random(HashStream("a", seed), 3)
+    parsed = Grammar(actions, "no_think", separator="|", max_actions=3).parse(f"<answer>{'|'.join(drawn)}</answer>")
+    assert [action.text for action in parsed.actions] == list(drawn)
+
+
+@pytest.mark.parametrize(
+    ("actions", "drawn"),
+    [
+        (Names("Up", "Down"), ["Down", "Up", "Up"]),
+        (Calls({"push": 6, "pick": 3, "wait": 0}), ["push(-48, -34, 34, -83, -88, 77)", "wait()", "wait()"]),
+        (FreeText(), ["jtxmiigm", "eogewryi", "ffixttvn"]),
+    ],
+)
+def test_what_is_drawn_at_random_is_the_same_everywhere(actions, drawn):
+    assert actions.random(HashStream("drawn"), 3) == drawn
+
+
+def test_numbers_are_drawn_from_minus_100_to_100():
+    (call,) = Calls({"pick": 2000}).random(HashStream("drawn"), 1)
+    assert set(map(int, re.findall(r"-?\d+", call))) == set(range(-100, 101))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@ r"""What an answer says here: a value in `\boxed{…}`, or a list of boxes (V-Tr
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from vagen_envs.actions import Action, Refused
+from vagen_envs.seeding import HashStream
 
 _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)
 
@@ -37,3 +39,7 @@ class AnswerText:
 
     def summary(self) -> str:
         return "\\boxed{value}, or a list of boxes [{'bbox_2d': …, 'label': …}, …]"
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """Numbers from 0 to 20."""
+        return [f"\\boxed{{{stream.below(21)}}}" for _ in range(count)]

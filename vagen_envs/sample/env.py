@@ -224,6 +224,6 @@ class SampleEnv(VagenEnv):
         try:
             label = read_boxes(self.sample.reward_model.truth)[0].label
         except (NotBoxesError, IndexError):
-            return [f"\\boxed{{{stream.below(21)}}}" for _ in range(count)]
+            return super().random_actions(stream, count)
         (left, right), (top, bottom) = (sorted((stream.below(1000), stream.below(1000))) for _ in range(2))
         return [json.dumps([{"bbox_2d": [left, top, right + 1, bottom + 1], "label": label}])] * count

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vagen_envs.actions import Action, Refused
+from vagen_envs.seeding import HashStream
 
 
 class SvgText:
@@ -20,3 +23,24 @@ class SvgText:
 
     def summary(self) -> str:
         return '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">…</svg>'
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """Drawings of one to six shapes each."""
+        return [_random_svg(stream) for _ in range(count)]
+
+
+def _random_svg(stream: HashStream) -> str:
+    shapes = []
+    for _ in range(1 + stream.below(6)):
+        x, y, width, height = (5 + stream.below(90) for _ in range(4))
+        colour = f"#{stream.below(1 << 24):06x}"
+        shapes.append(
+            stream.choice(
+                (
+                    f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
+                    f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
+                    f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
+                )
+            )
+        )
+    return f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{"".join(shapes)}</svg>'

@@ -200,10 +200,6 @@ class SvgEnv(VagenEnv):
     def _reason(self, actions: Sequence[str]) -> str:
         return "I draw each element of the target with its shape, colour and place."
 
-    def random_actions(self, stream: HashStream, count: int) -> Sequence[str]:
-        """Drawings of one to six random shapes, for an agent that plays by chance."""
-        return [_random_svg(stream) for _ in range(count)]
-
     def traced_reply(self) -> str:
         """The reply of an agent that traces the target's pixels, and knows nothing of its SVG.
 
@@ -217,20 +213,3 @@ class SvgEnv(VagenEnv):
         return self.grammar.render([svg], observation=words, reasoning=words, prediction=words)
 
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {"tracer": traced_reply}
-
-
-def _random_svg(stream: HashStream) -> str:
-    shapes = []
-    for _ in range(1 + stream.below(6)):
-        x, y, width, height = (5 + stream.below(90) for _ in range(4))
-        colour = f"#{stream.below(1 << 24):06x}"
-        shapes.append(
-            stream.choice(
-                (
-                    f'<circle cx="{x}" cy="{y}" r="{width // 2}" fill="{colour}"/>',
-                    f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"/>',
-                    f'<path d="M{x} {y}L{width} {height}L{height} {x}Z" fill="{colour}"/>',
-                )
-            )
-        )
-    return f'<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">{"".join(shapes)}</svg>'

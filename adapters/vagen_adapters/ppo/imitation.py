@@ -22,7 +22,6 @@ from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
-from vagen_envs.actions import Names
 from vagen_envs.seeding import HashStream
 
 
@@ -33,17 +32,16 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
     sure of itself and has seen no mistakes; play without it teaches actions that don't depend on the picture.
 
     Raises:
-        TrainingConfigError: the environment's actions are not names, so that there is no "any" to draw.
+        TrainingConfigError: it isn't an environment of this package, which plays by rule.
     """
     core: Any = env.unwrapped
-    if not isinstance(core, VagenEnv) or not isinstance(core.grammar.actions, Names):
-        raise TrainingConfigError(f"{env} has no named actions to draw from; it can't be played at random")
-    names = core.grammar.actions.names
+    if not isinstance(core, VagenEnv):
+        raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
     stream = HashStream("demonstration", level.split, level.seed)
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
     episode = Episode(level, last_shown=codec.show(core.system_prompt, observation))
     while not (episode.terminated or episode.truncated):
-        actions = [stream.choice(names)]
+        actions = list(core.random_actions(stream, 1))
         if stream.random() < oracle_share:
             with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
                 actions = list(core.plan())[: core.config.max_actions_per_turn] or actions

@@ -149,6 +149,8 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
     # learned several times as fast as one of 100 words.
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
+            # A coordinate is written digit by digit: one that was seldom seen is read, and copied, like any other.
+            pre_tokenizers.Split(Regex(r"(?<![A-Za-z])-?\d"), "isolated"),
             pre_tokenizers.Split(Regex(r"[^.,\n]*[.,\n]+ ?"), "isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
