@@ -312,7 +312,7 @@ def test_actions_drawn_at_random_are_actions(actions, seed):
     ("actions", "drawn"),
     [
         (Names("Up", "Down"), ["Down", "Up", "Up"]),
-        (Calls({"push": 6, "pick": 3, "wait": 0}), ["push(-48, -34, 34, -83, -88, 77)", "wait()", "wait()"]),
+        (Calls({"push": 6, "pick": 3, "wait": 0}), ["push(-53, -92, -75, -30, 88, -49)", "wait()", "wait()"]),
         (FreeText(), ["jtxmiigm", "eogewryi", "ffixttvn"]),
     ],
 )
