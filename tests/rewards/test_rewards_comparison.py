@@ -181,6 +181,8 @@ GOAL = "The goal is below and on the right side of the player."
         (f"{GOAL} Hole 1 is not above the player.", (2, 2, 2, 4)),
         (f"{GOAL} Hole 1 is to the right of the player. Hole 1 is not above the player.", (3, 3, 3, 4)),
         (f"{GOAL} Hole 1 is above the player. Hole 2 is to the right of the player.", (3, 4, 3, 4)),
+        # what is said of all takes none of them from hole 1
+        (f"{GOAL} All holes are to the right of the player. Hole 1 is to the right of the player.", (3, 4, 3, 4)),
     ],
 )
 def test_absences_and_denials(text, expected):
@@ -224,6 +226,7 @@ def test_the_reason_names_the_first_wrong_claims():
         ("direct", GOAL, 1.0),
         ("direct", f"{GOAL} There is a hole above the player.", 0.0),
         ("direct", "There is a hole to the right of the player.", 0.0),
+        ("direct", f"{GOAL} A dragon is above the player.", 0.0),
         ("claims", "There is a hole to the right of the player.", 1.0),
         ("claims", f"{GOAL} There is a hole above the player.", 0.0),
         ("claims", "A pretty lake.", 0.0),
@@ -347,6 +350,17 @@ TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))  # b
 )
 def test_what_is_said_of_several_and_of_none(text, expected):
     assert counts(judged(text, TWO)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Box 1 is above the player. The box is to the right of the target.", (2, 2, 2, 5)),
+        ("Box 1 is above the player. Box 2 is above the player.", (1, 2, 1, 5)),
+    ],
+)
+def test_what_the_only_box_may_be_called(text, expected):
+    assert counts(judged(text, BOARD)) == expected
 
 
 @pytest.mark.parametrize(

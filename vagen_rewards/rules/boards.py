@@ -90,7 +90,7 @@ def _best(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, s
         for meant in _assignments(things, _mentions(things, claims), claims):
             marks = mark(things, claims, meant, wanted)
             yield marks
-            if not marks.wrong and marks.found == marks.wanted:
+            if not marks.wrong:
                 return
 
     return max(tried(), key=lambda marks: (marks.right - marks.wrong, marks.found))
