@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vagen_envs.grid import Position
@@ -129,7 +130,7 @@ def _assignments(
         if count == 1 and len(names) <= 1 and kind != "hole":
             choices.append([dict.fromkeys(names, 0)])
             continue
-        ways = size * _ways(len(names), count)
+        ways = size * math.perm(max(len(names), count), len(names))
         if ways > MAX_ASSIGNMENTS or kind == "hole":
             choices.append([_matched(things, kind, names, mentions, claims)])
         else:
@@ -142,15 +143,6 @@ def _assignments(
             mention: tuple(range(len(things[mention.kind]))) if label == "all" else (meant[mention.kind][label],)
             for mention, label in mentions.items()
         }
-
-
-def _ways(names: int, count: int) -> int:
-    slots, ways = max(names, count), 1
-    for i in range(names):
-        ways *= slots - i
-        if ways > MAX_ASSIGNMENTS:
-            break
-    return ways
 
 
 @functools.lru_cache(maxsize=256)
