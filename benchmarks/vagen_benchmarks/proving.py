@@ -18,10 +18,11 @@ several processes may share the work.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,10 @@ class Start:
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
         sight_oracle_share: as `oracle_share`, of that play.
-        episodes: of noisy play, each seen once.
+        tower_updates: by which the vision tower learns, before anything else, to tell the numbers of the states that
+            the pictures of `episodes` show (`teach_sight`); for worlds that are not made of tiles.
+        episodes: of noisy play.
+        passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
         critic_episodes: of further noisy play, whose returns the critic learns.
@@ -77,7 +81,9 @@ class Start:
     agent: str = ""
     sight_episodes: int = 0
     sight_oracle_share: float = 0.7
+    tower_updates: int = 0
     episodes: int = 14_000
+    passes: int = 1
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
@@ -167,30 +173,40 @@ def report(proof: Proof, out: Path) -> Path:
 
 def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
-    from vagen_adapters.ppo import imitation
+    from vagen_adapters.ppo import imitation, sight
     from vagen_adapters.ppo.episodes import Level
 
     with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
     model, codec = _untaught(env_id, out, start, with_words)
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
 
-    def teach(first: int, episodes: int, share: float, options: Mapping[str, Any], size: int, rate: float) -> None:
-        levels = [Level(first + number) for number in range(episodes)]
-        played = imitation.demonstrations_apart(
+    def demonstrations(first: int, count: int, share: float, options: Mapping[str, Any]) -> Iterator[Any]:
+        levels = [Level(first + number) for number in range(count)]
+        return imitation.demonstrations(
             env_id, options, out, levels, oracle_share=share, processes=start.processes
         )  # fmt: skip
-        updates = max(1, episodes // size)
-        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
 
     def progress(update: int, loss: float) -> None:
         if update % 50 == 0:
             tell(f"update {update}: loss {loss:.3f}")
 
+    first, size, rate = FIRST_DEMONSTRATION, 16, start.learning_rate
     if start.sight_episodes:
-        teach(FIRST_DEMONSTRATION, start.sight_episodes, start.sight_oracle_share, with_words, 16, start.learning_rate)
-        teach(FIRST_BRIEF, start.episodes, start.oracle_share, options, 32, start.learning_rate / 2)
-    else:
-        teach(FIRST_DEMONSTRATION, start.episodes, start.oracle_share, options, 16, start.learning_rate)
+        played = demonstrations(first, start.sight_episodes, start.sight_oracle_share, with_words)
+        imitation.imitate(
+            model, codec, played, start.sight_episodes // size, batch_size=size, learning_rate=rate, report=progress
+        )  # fmt: skip
+        first, size, rate = FIRST_BRIEF, 32, rate / 2
+    played = demonstrations(first, start.episodes, start.oracle_share, options)
+    if start.tower_updates or start.passes > 1:
+        kept = list(played)
+        played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
+        if start.tower_updates:
+            tell(f"the vision tower learns from {sum(len(each.turns) for each in kept)} pictures")
+            seen = [(turn.shown, sight.numbers_of(turn.turn.before)) for each in kept for turn in each.turns]
+            sight.teach_sight(model, seen, start.tower_updates, report=progress)
+    updates = max(1, start.episodes * start.passes // size)
+    imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
     model.save_pretrained(out)
     _teach_critic(env_id, out, codec, start, options, tell)
 
@@ -225,18 +241,16 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
             explains.clear()
 
     explains: list[float] = []
-    env = gym.make(env_id, **options)
     both = ActorCritic.from_pretrained(str(out))
-    episodes = (
-        imitation.demonstrate(env, codec, Level(FIRST_RETURN + number), oracle_share=start.critic_oracle_share)
-        for number in range(start.critic_episodes)
+    levels = [Level(FIRST_RETURN + number) for number in range(start.critic_episodes)]
+    episodes = imitation.demonstrations(
+        env_id, options, out, levels, oracle_share=start.critic_oracle_share, processes=start.processes
     )
     imitation.teach_critic(
         both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
         learning_rate=start.critic_learning_rate, report=progress,
     )  # fmt: skip
     both.save_pretrained(out)
-    env.close()
 
 
 def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
@@ -257,7 +271,8 @@ def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
     for name, temperature in ways:
         sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
         players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
-        found[name] = _summary(Rollout(players, codec, sampler, sampling).play(levels, seed=0))
+        rollout = Rollout(players, codec, sampler, sampling, threads=proof.settings.get("env_threads", 1))
+        found[name] = _summary(rollout.play(levels, seed=0))
     for env in envs:
         env.close()
     return found

@@ -16,7 +16,6 @@ from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_i
 from vagen_adapters.ppo.imitation import (  # noqa: E402
     demonstrate,
     demonstrations,
-    demonstrations_apart,
     imitate,
     imitation_loss,
     teach_critic,
@@ -48,33 +47,34 @@ def test_noisy_play_is_well_formed_and_the_same_for_the_same_level(env, tiny_fol
 
 
 @pytest.mark.parametrize("processes", [0, 2])
-def test_sequences_made_by_other_processes_are_those_made_here_in_the_same_order(tiny_folder, processes):
+def test_play_of_other_processes_is_that_of_this_one_in_the_same_order(tiny_folder, processes):
     options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, **SHORT}
     codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
-    here = list(demonstrations(env, codec, LEVELS[:7], oracle_share=0.5))
-    apart = demonstrations_apart(
+    here = [demonstrate(env, codec, level, oracle_share=0.5) for level in LEVELS[:7]]
+    apart = demonstrations(
         "vagen/FrozenLake-v0", options, tiny_folder, LEVELS[:7], oracle_share=0.5, processes=processes
     )
     for mine, theirs in zip(here, apart, strict=True):
-        assert (mine.prompt.ids, mine.turn_ids) == (theirs.prompt.ids, theirs.turn_ids)
-        pictures = [[shown.pixel_values for shown in each.prompt.shown] for each in (mine, theirs)]
-        assert all(map(torch.equal, *pictures))
+        assert (mine.level, mine.rewards) == (theirs.level, theirs.rewards)
+        for one, other in zip(mine.turns, theirs.turns, strict=True):
+            assert (one.shown.next_ids, one.reply.ids) == (other.shown.next_ids, other.reply.ids)
+            assert torch.equal(one.shown.pixel_values, other.shown.pixel_values)
 
 
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     """It starts from noise; after a few updates its own play, on levels it has not seen, has the format."""
     model, codec = tiny.load(tiny_folder)
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
-    sequences = list(demonstrations(env, codec, LEVELS))
+    played = [demonstrate(env, codec, level) for level in LEVELS]
     with torch.no_grad():
-        before = float(imitation_loss(model, codec, sequences[:8]))
+        before = float(imitation_loss(model, codec, played[:8]))
     told = []
     imitate(
-        model, codec, itertools.cycle(sequences), 30, batch_size=4, learning_rate=3e-3,
+        model, codec, itertools.cycle(played), 30, batch_size=4, learning_rate=3e-3,
         report=lambda *each: told.append(each),
     )  # fmt: skip
     with torch.no_grad():
-        after = float(imitation_loss(model, codec, sequences[:8]))
+        after = float(imitation_loss(model, codec, played[:8]))
     assert [number for number, _ in told] == list(range(30))
     assert after < before / 5
     rollout = Rollout([env], codec, TransformersSampler(model, codec), Sampling(temperature=0.0, max_tokens=12))

@@ -165,6 +165,21 @@ def test_turns_are_scored_at_the_same_time_when_threads_are_given(loaded):
     assert rollout.times.keys() == {"generation", "environment", "judge"}
 
 
+def test_environments_are_reset_at_the_same_time_when_threads_are_given(loaded):
+    codec = loaded[1]
+    together = threading.Barrier(2, timeout=20)
+
+    class Meeting(gym.Wrapper):
+        def reset(self, **options):
+            together.wait()
+            return self.env.reset(**options)
+
+    rollout = Rollout([Meeting(env) for env in environments(2)], codec, Scripted(codec), SAMPLING, threads=2)
+    episodes = rollout.play(LEVELS[:2], 0)
+    assert [each.failure for each in episodes] == [None, None]
+    assert ids_of(episodes) == ids_of(Rollout(environments(2), codec, Scripted(codec), SAMPLING).play(LEVELS[:2], 0))
+
+
 def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(loaded):
     model, codec = loaded
     rollout = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING)

@@ -32,7 +32,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         env_id: the environment, as in `gym.make`.
         env_options: its options.
         num_envs: environments that play at once, in each process.
-        env_threads: turns that are stepped and scored at the same time. See `Rollout`.
+        env_threads: environments that are reset or stepped at the same time. See `Rollout`.
         rollouts: how often episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level next to each other, for GRPO and RLOO.

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
@@ -58,7 +58,7 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
 def imitate(
     model: Any,
     codec: Codec,
-    sequences: Iterable[TokenSequence],
+    episodes: Iterable[Episode],
     updates: int,
     *,
     batch_size: int = 16,
@@ -67,15 +67,15 @@ def imitate(
 ) -> None:
     """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
 
-    Sequences are taken as they come, each once: play by rule costs a tenth of learning from it, and a model that
-    sees the same few thousand episodes again learns them by heart.
+    Episodes are taken as they come. A model that sees the same few thousand again and again learns them by heart:
+    where play by rule costs a tenth of learning from it, let it see each once.
 
     Args:
         model: the policy, trained in place.
         codec: its codec.
-        sequences: `training_sequences` of demonstrations, at least `updates * batch_size`.
+        episodes: demonstrations, at least `updates * batch_size`.
         updates: how many.
-        batch_size: sequences in an update.
+        batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
         report: is told the number of each update and its loss.
     """
@@ -83,7 +83,7 @@ def imitate(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
     )
-    source = iter(sequences)
+    source = iter(episodes)
     model.train()
     for number in range(updates):
         loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
@@ -97,8 +97,9 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, codec: Codec, sequences: Sequence[TokenSequence]) -> Tensor:
-    """The mean cross-entropy of the reply tokens of `sequences`."""
+def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Tensor:
+    """The mean cross-entropy of the reply tokens of `episodes`."""
+    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
@@ -175,18 +176,10 @@ def teach_critic(
 
 
 def demonstrations(
-    env: gym.Env[Any, Any], codec: Codec, levels: Iterable[Level], *, oracle_share: float = 0.35
-) -> Iterator[TokenSequence]:
-    """The training sequences of `demonstrate` on each level, whole episodes."""
-    for level in levels:
-        yield from training_sequences(demonstrate(env, codec, level, oracle_share=oracle_share), None, with_end=False)
-
-
-def demonstrations_apart(
     env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
     oracle_share: float = 0.35, processes: int = 0,
-) -> Iterator[TokenSequence]:  # fmt: skip
-    """`demonstrations`, made by processes that play while the caller learns. How many they are changes no sequence.
+) -> Iterator[Episode]:  # fmt: skip
+    """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
     Args:
         env_id: the environment, as in `gym.make`.
@@ -201,8 +194,8 @@ def demonstrations_apart(
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
 
 
-class _Play(IterableDataset[TokenSequence]):
-    """Each of n processes plays every n-th level, and the loader takes one sequence of each in turn."""
+class _Play(IterableDataset[Episode]):
+    """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
 
     def __init__(
         self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], oracle_share: float
@@ -210,18 +203,19 @@ class _Play(IterableDataset[TokenSequence]):
         self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
         self.levels, self.oracle_share = levels, oracle_share
 
-    def __iter__(self) -> Iterator[TokenSequence]:
+    def __iter__(self) -> Iterator[Episode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
-        env = gym.make(self.env_id, **self.options)
+        env, codec = gym.make(self.env_id, **self.options), Codec.from_pretrained(self.folder)
         try:
-            yield from demonstrations(env, Codec.from_pretrained(self.folder), levels, oracle_share=self.oracle_share)
+            for level in levels:
+                yield demonstrate(env, codec, level, oracle_share=self.oracle_share)
         finally:
             env.close()
 
 
-def _as_is(sequence: TokenSequence) -> TokenSequence:
-    return sequence
+def _as_is(episode: Episode) -> Episode:
+    return episode
 
 
 def _truthful(core: Any, actions: Sequence[str]) -> str:

@@ -51,8 +51,8 @@ class Rollout:
         max_turns: cuts episodes after so many turns (`e_len` of paper 003); None leaves that to the environment.
         score: further reward terms.
         prompts: the texts of the environments of which a level names one; none leaves them theirs.
-        threads: turns that are stepped and scored at the same time, for environments and judges that wait for a
-            simulator or a server. 1 steps one after the other in the calling thread.
+        threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait
+            for a simulator or a server. 1 takes one after the other in the calling thread.
 
     Attributes:
         times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
@@ -98,11 +98,12 @@ class Rollout:
         waiting = deque(episodes)
         playing: dict[int, Episode] = {}  # by the number of the environment
         while True:
-            for number, env in enumerate(self.envs):
-                while number not in playing and waiting:
-                    episode = waiting.popleft()
-                    if self._begin(env, episode):
-                        playing[number] = episode
+            while waiting and len(playing) < len(self.envs):
+                free = [number for number in range(len(self.envs)) if number not in playing]
+                begun = {number: waiting.popleft() for number in free[: len(waiting)]}
+                self._begin_all([(self.envs[number], episode) for number, episode in begun.items()])
+                playing |= {number: episode for number, episode in begun.items() if episode.failure is None}
+                playing = dict(sorted(playing.items()))
             if not playing:
                 return episodes
             replies = self._sample(list(playing.values()), seed)
@@ -147,21 +148,33 @@ class Rollout:
         judged = time.perf_counter()
         return _Step(observation, terminated, truncated, turn, rewards, stepped - started, judged - stepped)
 
-    def _begin(self, env: gym.Env[Any, Any], episode: Episode) -> bool:
-        """Reset to the episode's level. False if it can't be played."""
+    def _begin_all(self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]]) -> None:
+        """Reset environments to their episodes' levels. An episode that can't be played has a `failure` then."""
         started = time.perf_counter()
+        observations = list(self._pool.map(self._reset, pairs)) if self._pool else [self._reset(pair) for pair in pairs]
+        for (env, episode), observation in zip(pairs, observations, strict=True):
+            try:
+                if isinstance(observation, Exception):
+                    raise observation
+                episode.last_shown = self._show(env, observation)
+            except Exception as error:  # as below
+                episode.failure = f"{type(error).__name__} at reset: {error}"
+            else:
+                if not self._has_room(episode):
+                    episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+        self.times["environment"] += time.perf_counter() - started
+
+    def _reset(self, pair: tuple[gym.Env[Any, Any], Episode]) -> dict[str, Any] | Exception:
+        env, episode = pair
         if self.prompts:
             env.unwrapped.prompts = self.prompts[episode.level.prompts]  # type: ignore[attr-defined]
         try:
-            observation, _ = env.reset(seed=episode.level.seed, options={"split": episode.level.split})
-            episode.last_shown = self._show(env, observation)
-        except Exception as error:  # as above
-            episode.failure = f"{type(error).__name__} at reset: {error}"
-        else:
-            if not self._has_room(episode):
-                episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
-        self.times["environment"] += time.perf_counter() - started
-        return episode.failure is None
+            observation: dict[str, Any] = env.reset(
+                seed=episode.level.seed, options={"split": episode.level.split}
+            )[0]  # fmt: skip
+        except Exception as error:  # an environment may raise anything
+            return error
+        return observation
 
     def _advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: _Step | Exception | None) -> bool:
         """Take a step into its episode. True if the episode is over."""
