@@ -35,10 +35,9 @@ TOPICS = {
     ),
 }  # fmt: skip
 
-
+# The only plugins, for that alone saves half a mutant's time; the last two collect garbage, which takes as long again.
 PLUGINS = [
     word
-    # without the last two, which collect garbage for longer than most mutants live
     for name in ("mutate", "pytest_timeout", "_hypothesis_pytestplugin", "no:unraisableexception", "no:threadexception")
     for word in ("-p", name)
 ]
@@ -58,7 +57,7 @@ def lay_out(topic: str, quickly: bool) -> Path:
         "source_paths": [Path(package).name for package in PACKAGES],
         "only_mutate": sources,
         "pytest_add_cli_args_test_selection": tests,
-        "pytest_add_cli_args": [*PLUGINS, "-k", "not linear"],  # it times nothing a mutant could change
+        "pytest_add_cli_args": [*PLUGINS, "-k", "not linear"],  # the test that only times
         "process_isolation": "forkserver",  # a fork would inherit what lru_cache knows from before the mutation
         "forkserver_warmup": "collect" if quickly else "none",
         "timeout_constant": 30.0,  # seconds by the clock: on a busy machine a test that only waits is no endless loop
