@@ -72,9 +72,7 @@ def test_rows_of_one_episode_share_a_group():
         "episode_ids": torch.tensor([3, 3]),
     }
     assert two_rows(**pieces, group_ids=torch.tensor([5, 5])).row_order.tolist() == [1, 0]
-    with pytest.raises(
-        TrainingDataError, match="^the rows of one episode have different group ids; give them all the same$"
-    ):
+    with pytest.raises(TrainingDataError, match=r"^the rows of one episode have different group ids; give"):
         two_rows(**pieces, group_ids=torch.tensor([5, 6]))
 
 
