@@ -383,7 +383,7 @@ def test_an_episode_without_an_end_is_refused():
 def test_missing_critic_and_missing_groups_are_named():
     with pytest.raises(TrainingDataError, match=r"^this estimator needs a critic"):
         ppo.bilevel_gae(an_episode(values=None))
-    with pytest.raises(TrainingDataError, match="group_ids"):
+    with pytest.raises(TrainingDataError, match=r"^GRPO and RLOO compare .* group_ids"):
         ppo.rloo(an_episode())
 
 
