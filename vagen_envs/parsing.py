@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -87,27 +87,26 @@ class Grammar:
             raise ValueError(
                 f"separator {self.separator!r} must be non-empty without '<', max_actions {self.max_actions} at least 1"
             )
-        fields = _FIELDS[self.strategy]
-        # In the flat layout the reasoning stands in <think>.
-        tag_of = {name: "think" if name == "reasoning" and self.layout == "flat" else name for name in fields}
-        object.__setattr__(self, "_leaves", {**{tag: name for name, tag in tag_of.items()}, "answer": "answer"})
-        full = self._tags(fields)
-        without = self._tags(tuple(name for name in fields if name != "reasoning"))
+        reasoning = "think" if self.layout == "flat" else "reasoning"
+        leaves = {reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]}
+        object.__setattr__(self, "_leaves", {**leaves, "answer": "answer"})
+        full = self._tags(leaves)
+        without = self._tags([tag for tag, name in leaves.items() if name != "reasoning"])
         sequences = (full, without) if self.reasoning == "optional" else (full,)
         object.__setattr__(self, "_places", {tags: self._places_in(tags) for tags in sequences})
 
-    def _tags(self, fields: Sequence[str]) -> tuple[str, ...]:
-        """The well-formed sequence of tags for these fields, such as `("<think>", "</think>", …)`."""
+    def _tags(self, leaves: Collection[str]) -> tuple[str, ...]:
+        """The well-formed sequence of tags with texts in these, such as `("<think>", "</think>", …)`."""
 
         def pair(name: str) -> list[str]:
             return [f"<{name}>", f"</{name}>"]
 
-        if self.layout == "flat" and self.strategy != "free_think":
-            order = ["think" if name == "reasoning" else name for name in fields if name != "prediction"]
-            order += ["answer"] + ["prediction"] * ("prediction" in fields)
+        if self.layout == "flat":
+            order = [name for name in leaves if name != "prediction"]
+            order += ["answer"] + ["prediction"] * ("prediction" in leaves)
             return tuple(tag for name in order for tag in pair(name))
-        inner = [tag for name in fields if name != "think" for tag in pair(name)]
-        think = ["<think>", *inner, "</think>"] if fields else []
+        inner = [tag for name in leaves if name != "think" for tag in pair(name)]
+        think = ["<think>", *inner, "</think>"] if leaves else []
         return (*think, "<answer>", "</answer>")
 
     def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:

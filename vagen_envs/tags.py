@@ -40,7 +40,7 @@ def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int
     reply"; others write "<think>thought</think> reply" or never close it. `think_first` says that the
     reply proper begins with `<think>` too.
     """
-    thinks = [tag for tag in tags if tag.name == "think"][:3]
+    thinks = [tag for tag in tags if tag.name == "think"]
     if not thinks:
         return 0
     if thinks[0].closes:
@@ -63,7 +63,7 @@ def format_problems(
     names = tuple(tag.text for tag in tags)
     if names in sequences:
         return [*_stray_text(text, tags, begin), *_empty_fields(text, tags)]
-    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags[:1], begin, only_before=True)]
+    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags, begin, only_before=True)]
     if not problems and tags:
         problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
     return problems
@@ -96,7 +96,7 @@ def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = F
     edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
     gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
     for i, (start, end) in enumerate(gaps[:1] if only_before else gaps):
-        leaf = 0 < i < len(gaps) - 1 and not tags[i - 1].closes and tags[i].closes
+        leaf = i > 0 and not tags[i - 1].closes and tags[i].closes
         if not leaf and not text[start:end].isspace() and start < end:
             yield Problem("text_outside", "text stands outside the tags", start, end)
             return
@@ -126,23 +126,19 @@ def answer_span(tags: list[Tag]) -> tuple[int, int] | None:
     A thought may mention an answer, and text after the answer may be a hallucinated next turn.
     """
     first: tuple[int, int] | None = None
-    inside: list[tuple[int, int]] = []
+    inside: tuple[int, int] | None = None  # the first since a <think> that isn't closed
     opened: Tag | None = None
-    depth_start: int | None = None
+    thinking = False
     for tag in tags:
         if tag.name == "think":
-            if not tag.closes:
-                depth_start = tag.start if depth_start is None else depth_start
-            elif depth_start is not None:
-                inside, depth_start = [], None  # all answers since the opening were part of the thought
+            thinking, inside = not tag.closes, None if tag.closes else inside
         elif tag.name == "answer":
             if not tag.closes:
                 opened = tag
             elif opened is not None:
                 span = (opened.end, tag.start)
                 opened = None
-                if depth_start is None:
+                if not thinking:
                     return span
-                inside.append(span)
-                first = first or span
-    return inside[0] if inside else first
+                inside, first = inside or span, first or span
+    return inside or first

@@ -175,14 +175,9 @@ def entropy(texts: Iterable[str]) -> float:
 
 def distinct(texts: Sequence[str], n: int = 2) -> float:
     """Share of word n-grams that are different from one another (distinct-n, Li et al. 2016)."""
-    grams: set[tuple[str, ...]] = set()
-    total = 0
-    for text in texts:
-        words = text.lower().split()
-        for i in range(len(words) - n + 1):
-            grams.add(tuple(words[i : i + n]))
-            total += 1
-    return len(grams) / total if total else 0.0
+    said = [text.lower().split() for text in texts]
+    grams = [tuple(words[i : i + n]) for words in said for i in range(len(words) - n + 1)]
+    return len(set(grams)) / len(grams) if grams else 0.0
 
 
 def distinct_responses(texts: Sequence[str]) -> float:
@@ -211,11 +206,6 @@ class RewardedSentence:
     value: float = 0.0
     truth_rate: float = 0.0
     kinds: set[str] = field(default_factory=set)
-
-    @property
-    def specificity(self) -> float:
-        """1 - `truth_rate`."""
-        return 1.0 - self.truth_rate
 
 
 def rewarded_sentences(

@@ -70,11 +70,8 @@ class TurnScores:
 
     def by_part(self) -> tuple[tuple[Part, Score], ...]:
         """The scores there are."""
-        both: tuple[tuple[Part, Score | None], ...] = (
-            ("grounding", self.grounding),
-            ("world_modeling", self.world_modeling),
-        )
-        return tuple((part, score) for part, score in both if score is not None)
+        both = zip(PARTS, (self.grounding, self.world_modeling), strict=True)
+        return tuple([(part, score) for part, score in both if score is not None])
 
 
 class Judge(ABC):
@@ -93,16 +90,14 @@ class Judge(ABC):
 
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
-    """The statements that a turn's reply makes, at most one a part; none for a blank field."""
+    """The statements that a turn's reply makes, at most one a part; none for a field that isn't there."""
     parsed = turn.parsed
     made = []
     if parsed.observation is not None:
-        picture = turn.observed.picture if pictures else None
-        png = picture.png if picture is not None else None
+        png = turn.observed.picture.png if pictures and turn.observed.picture else None
         made.append(Statement("grounding", parsed.observation, turn.before, turn.env_id, png))
     if parsed.prediction is not None:
-        picture = turn.result.picture if pictures else None
-        png = picture.png if picture is not None else None
+        png = turn.result.picture.png if pictures and turn.result.picture else None
         made.append(Statement("world_modeling", parsed.prediction, turn.after, turn.env_id, png))
     return made
 

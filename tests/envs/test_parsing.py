@@ -129,6 +129,8 @@ def test_a_malformed_reply_still_acts_when_lenient_but_never_under_free_think():
     text = "I go up. <answer>Up</answer>"
     lenient = Grammar(MOVES).parse(text)
     assert [action.name for action in lenient.actions] == ["Up"]
+    assert lenient.answer == "Up"
+    assert lenient.native_thinking is None
     assert not lenient.format_correct
     assert Grammar(MOVES, parsing="strict").parse(text).actions == ()
     assert Grammar(MOVES, "free_think").parse(text).actions == ()
@@ -196,12 +198,63 @@ def test_a_thinking_models_own_text_is_set_aside_where_replies_begin_with_no_tho
     assert [action.name for action in parsed.actions] == ["Up"]
 
 
-def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken():
-    grammar = Grammar(MOVES, parsing="lenient")
-    thought = "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>"
-    later = "<answer>Up</answer> [Turn result] <answer>Left</answer>"
-    assert [action.name for action in grammar.parse(thought).actions] == ["Up"]
-    assert [action.name for action in grammar.parse(later).actions] == ["Up"]
+@pytest.mark.parametrize("closing", ["", "</think>"])
+def test_a_thought_is_set_aside_before_one_that_is_never_closed(closing):
+    parsed = Grammar(MOVES).parse(f"<think>so I wonder{closing}<think><answer>Up</answer>")
+    assert parsed.native_thinking == "so I wonder"
+
+
+@pytest.mark.parametrize(
+    ("grammar", "reply"),
+    [
+        (Grammar(MOVES), "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>"),
+        (Grammar(MOVES, "no_think"), "<think>so <answer>Up</answer>"),
+    ],
+)
+def test_what_is_no_thinking_models_text_is_not_set_aside(grammar, reply):
+    parsed = grammar.parse(reply)
+    assert parsed.native_thinking is None
+    assert "native_thinking" not in codes(parsed)
+
+
+def test_other_tags_in_free_text_are_text():
+    free = Grammar(MOVES, "free_think").parse("<think>I <observation>see</observation></think><answer>Up</answer>")
+    assert free.think == "I <observation>see</observation>"
+    assert free.format_correct
+    none = Grammar(MOVES, "no_think").parse("<observation>o</observation><answer>Up</answer>")
+    assert codes(none) == ["text_outside", "withheld"]
+
+
+@pytest.mark.parametrize("end", ["", " so"])
+def test_a_separator_after_the_answer_is_none(end):
+    grammar = Grammar(MOVES, "world_modeling", layout="flat", max_actions=2)
+    parsed = grammar.parse(grammar.render(["Up"], reasoning="r", prediction="now, then") + end)
+    assert [action.name for action in parsed.actions] == ["Up"]
+    assert not parsed.refused
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>maybe <answer>Left</answer> or so</think><answer>Up</answer>",
+        "<answer>Up</answer> [Turn result] <answer>Left</answer>",
+        "<think>never closed <answer>Up</answer> [Turn result] <answer>Left</answer>",
+        "<answer>Up</answer> <think>or</think> <answer>Left</answer>",
+        "<think>maybe <answer>Left</answer></think> hm <think>never closed <answer>Up</answer>",
+        "<think>maybe <answer>Left</answer></think> hm <think>so <answer>Up</answer> or <think>never closed",
+        # where all are in thoughts
+        "<think>maybe <answer>Up</answer></answer> or <answer>Left</answer></think>",
+    ],
+)
+def test_an_answer_inside_a_thought_or_a_hallucinated_turn_is_not_taken(reply):
+    parsed = Grammar(MOVES, parsing="lenient").parse(reply)
+    assert [action.name for action in parsed.actions] == ["Up"]
+    assert parsed.answer == "Up"
+
+
+def test_a_field_that_is_begun_twice_begins_at_the_first():
+    reply = "<observation>a<observation>b</observation> c</observation><answer>Up</answer>"
+    assert Grammar(MOVES).parse(reply).observation == "a<observation>b"
 
 
 def test_reasoning_may_be_left_out_unless_it_is_required():
@@ -255,9 +308,34 @@ def test_actions_drawn_at_random_are_actions(actions, seed):
     assert [action.text for action in parsed.actions] == list(drawn)
 
 
-@pytest.mark.parametrize("wrong", [{"strategy": "grond"}, {"separator": ""}, {"separator": "<"}, {"max_actions": 0}])
-def test_a_grammar_that_cannot_work_is_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+@pytest.mark.parametrize(
+    ("actions", "drawn"),
+    [
+        (Names("Up", "Down"), ["Down", "Up", "Up"]),
+        (Calls({"push": 6, "pick": 3, "wait": 0}), ["push(-53, -92, -75, -30, 88, -49)", "wait()", "wait()"]),
+        (FreeText(), ["jtxmiigm", "eogewryi", "ffixttvn"]),
+    ],
+)
+def test_what_is_drawn_at_random_is_the_same_everywhere(actions, drawn):
+    assert actions.random(HashStream("drawn"), 3) == drawn
+
+
+def test_numbers_are_drawn_from_minus_100_to_100():
+    (call,) = Calls({"pick": 2000}).random(HashStream("drawn"), 1)
+    assert set(map(int, re.findall(r"-?\d+", call))) == set(range(-100, 101))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"strategy": "grond"}, "unknown strategy 'grond'; use one of no_think, free_think, grounding, world_modeling"),
+        ({"separator": ""}, "separator '' must be non-empty without '<'"),
+        ({"separator": "<"}, "separator '<' must be non-empty without '<'"),
+        ({"max_actions": 0}, "max_actions 0 at least 1"),
+    ],
+)
+def test_a_grammar_that_cannot_work_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
         Grammar(MOVES, **wrong)
 
 
@@ -282,6 +360,7 @@ FLAT = {
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_format_in_the_prompt_is_the_published_one(strategy):
     assert Grammar(MOVES, strategy).template() == NESTED[strategy]
+    assert Grammar(MOVES, strategy).render([]) == NESTED[strategy].replace("...", "")
     assert Grammar(MOVES, strategy, layout="flat").template() == FLAT[strategy]
 
 
@@ -322,6 +401,8 @@ AMISS = [
      [("empty_field", "<prediction> is empty", "<prediction> </prediction>")]),
     ("all", f"a thought</think>{THOUGHT}{UP}",
      [("native_thinking", "text of a thinking model stands before the reply", "a thought</think>")]),
+    ("all", f"hi {THOUGHT}<answer></answer>",
+     [("text_outside", "text stands outside the tags", "hi "), ("no_action", "the answer has no action", "")]),
     ("world", f"{THOUGHT}{UP}",
      [("unexpected_tag", "<observation> doesn't belong to this format", "<observation>")]),
     ("none", "<answer>Up, Jump</answer>",

@@ -181,6 +181,8 @@ GOAL = "The goal is below and on the right side of the player."
         (f"{GOAL} Hole 1 is not above the player.", (2, 2, 2, 4)),
         (f"{GOAL} Hole 1 is to the right of the player. Hole 1 is not above the player.", (3, 3, 3, 4)),
         (f"{GOAL} Hole 1 is above the player. Hole 2 is to the right of the player.", (3, 4, 3, 4)),
+        # what is said of all takes none of them from hole 1
+        (f"{GOAL} All holes are to the right of the player. Hole 1 is to the right of the player.", (3, 4, 3, 4)),
     ],
 )
 def test_absences_and_denials(text, expected):
@@ -224,6 +226,7 @@ def test_the_reason_names_the_first_wrong_claims():
         ("direct", GOAL, 1.0),
         ("direct", f"{GOAL} There is a hole above the player.", 0.0),
         ("direct", "There is a hole to the right of the player.", 0.0),
+        ("direct", f"{GOAL} A dragon is above the player.", 0.0),
         ("claims", "There is a hole to the right of the player.", 1.0),
         ("claims", f"{GOAL} There is a hole above the player.", 0.0),
         ("claims", "A pretty lake.", 0.0),
@@ -327,6 +330,37 @@ def test_more_names_than_can_all_be_tried_are_matched_one_by_one():
     claims = [(("box", number), PLAYER, each) for number, each in enumerate(sides, start=1)]
     wanted = facts(boxes, [player]) + facts(state.targets, [player]) + facts(state.targets, boxes)
     assert counts(judged(told(claims), state)) == (4, 12, 4, wanted)
+
+
+TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))  # boxes above, right; targets below, left
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The box might be above the player. The target is below the player.", (1, 2, 1, 10)),
+        ("The box might be above and on the left side of the player.", (0, 2, 0, 10)),
+        # there is no third target, which is two wrong claims; of the four others one is wrong
+        ("Target 1 is below both boxes. Target 2 is below both boxes. Target 3 is below both boxes.", (3, 6, 3, 10)),
+        ("The target is not to the left of both boxes.", (0, 1, 0, 10)),
+        # of itself nothing is said
+        ("Both boxes are above box 1.", (1, 1, 0, 10)),
+        ("Box 1 is above both boxes.", (1, 1, 0, 10)),
+    ],
+)
+def test_what_is_said_of_several_and_of_none(text, expected):
+    assert counts(judged(text, TWO)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Box 1 is above the player. The box is to the right of the target.", (2, 2, 2, 5)),
+        ("Box 1 is above the player. Box 2 is above the player.", (1, 2, 1, 5)),
+    ],
+)
+def test_what_the_only_box_may_be_called(text, expected):
+    assert counts(judged(text, BOARD)) == expected
 
 
 @pytest.mark.parametrize(

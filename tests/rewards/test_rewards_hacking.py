@@ -142,9 +142,9 @@ def test_the_report_tells_catch_alls_from_descriptions():
         turns.append(env.step(reply)[4]["turn"])
     hacked = rewarded_sentences(turns, [score_turn(turn, Lenient()) for turn in turns], Lenient())
     assert hacked[0].sentence == "the player will be at the position of the gift"
-    assert hacked[0].specificity == 0.0
+    assert hacked[0].truth_rate == 1.0
     honest = rewarded_sentences(turns, [score_turn(turn, RuleJudge()) for turn in turns], RuleJudge())
-    assert honest[0].specificity > 0.5
+    assert honest[0].truth_rate < 0.5
 
 
 class Flaky(Judge):

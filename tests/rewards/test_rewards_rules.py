@@ -14,7 +14,7 @@ from vagen_envs.core import State, Turn
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import relation
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards import RuleJudge, Score, Statement, VisualReasoningReward, score_turn
+from vagen_rewards import RuleJudge, Statement, VisualReasoningReward, score_turn
 from vagen_rewards.errors import JudgeConfigError
 
 JUDGE = RuleJudge()
@@ -244,44 +244,40 @@ cells = st.tuples(st.integers(0, 7), st.integers(0, 7))
 def test_the_papers_sentences_are_read_exactly(player, box, target):
     """The oracle here is `grid.relation`, which the judge doesn't use."""
     state = sokoban(player, [box], [target])
-    assert value(". ".join(state.sentences()), state) == (1.0 if len({player, box, target}) > 0 else 0)
+    assert value(". ".join(state.sentences()), state) == 1.0
     other = relation("the player", player, "the target", target)
     assert value(other, state, DIRECT) == 1.0
 
 
-@given(st.text(max_size=300))
+WORDS = "the box boxes player target left right of above below and or not is , . it which both first same row no has move on to"
+
+
+@given(st.text(max_size=300) | st.lists(st.sampled_from(WORDS.split()), max_size=60).map(" ".join))
 def test_any_text_is_scored(text):
     for state in (BOARD, LAKE, TWO):
-        score = JUDGE.score(Statement("world_modeling", text, state))
-        assert score.value is not None
-        assert 0 <= score.value <= 1
+        score = value(text, state)
+        assert score is not None
+        assert 0 <= score <= 1
 
 
-@given(st.lists(st.sampled_from(["the", "box", "boxes", "player", "target", "left", "right", "of", "above", "below", "and", "or", "not", "is", ",", ".", "it", "which", "both", "first", "same", "row", "no", "has", "move", "on", "to"]), max_size=60).map(" ".join))  # fmt: skip
-def test_word_salad_is_scored(text):
-    for state in (BOARD, LAKE, TWO):
-        assert 0 <= (value(text, state) or 0) <= 1
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("the box is above the player. ", 1 / 3), ("the ", 0.0), ("{", 0.0), ("(", 0.0)],  # 1 of 1 right, 1 of 5 stated
+)
+def test_a_megabyte_is_read_as_its_beginning(text, expected):
+    assert value(text * (1_000_000 // len(text)), BOARD) == pytest.approx(expected)
 
 
-def test_a_megabyte_takes_no_time():
-    for text in ("the box is above the player. " * 40_000, "the " * 250_000, "{" * 1_000_000, "(" * 1_000_000):
-        assert value(text, BOARD) is not None
-
-
-def test_unknown_kinds_and_gradings_are_named():
+def test_unknown_kinds_are_named():
     class Odd(State):
         kind = "odd_kind"
 
-    with pytest.raises(JudgeConfigError, match="odd_kind"):
+    with pytest.raises(JudgeConfigError, match="can't compare states of kind 'odd_kind'; teach it with"):
         value("x", Odd())
-    with pytest.raises(JudgeConfigError, match="f2"):
-        RuleJudge("f2")  # type: ignore[arg-type]
 
 
 def test_a_reply_without_fields_has_no_scores():
     env = gym.make("vagen/Sokoban-v0")
     env.reset(seed=0)
     turn = env.step("<answer>Up</answer>")[4]["turn"]
-    scores = score_turn(turn, JUDGE)
-    assert scores.by_part() == ()
-    assert Score.unscored("x").scored is False
+    assert score_turn(turn, JUDGE).by_part() == ()

@@ -138,16 +138,10 @@ class LLMJudge(Judge):
     # -- asking ------------------------------------------------------------------------------------
 
     def _request(self, statement: Statement) -> dict[str, Any]:
-        as_json = self.structured_output
-        if self.mode == "direct":
-            request = {"model": self.model, "messages": self.prompts.direct(statement, as_json), **self._sampling}
-            if as_json:
-                request["response_format"] = _VERDICT_SCHEMA
-        else:
-            request = {"model": self.model, "messages": self.prompts.structured(statement), **self._sampling}
-            if as_json:
-                request["response_format"] = {"type": "json_object"}
-        return request
+        direct, as_json = self.mode == "direct", self.structured_output
+        messages = self.prompts.direct(statement, as_json) if direct else self.prompts.structured(statement)
+        form = {"response_format": _VERDICT_SCHEMA if direct else {"type": "json_object"}} if as_json else {}
+        return {"model": self.model, "messages": messages, **self._sampling, **form}
 
     def _read(self, statement: Statement, reply: str) -> Score:
         if self.mode == "direct":

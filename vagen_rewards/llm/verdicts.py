@@ -78,7 +78,7 @@ class Prompts:
 
 def truth_of(state: State) -> str:
     """The truth in the form of VAGEN, appendix D.1: sentences for boards, else a dictionary."""
-    return str(list(state.sentences())) if state.kind in ("sokoban", "frozen_lake") else state.structured()
+    return str(list(state.sentences())) if state.kind in _BOARD_THINGS else state.structured()
 
 
 def fenced(text: str) -> str:
@@ -123,14 +123,13 @@ def read_object(reply: str) -> dict[str, Any] | None:
 
 def claims_text(kind: str, data: dict[str, Any]) -> str | None:
     """An extracted dictionary as sentences that `RuleJudge` reads; `None` if it isn't of the asked-for form."""
-    name = {"sokoban": "relations", "frozen_lake": "relations", "navigation": "objects",
-            "primitive_skill": "positions", "svg": "elements"}.get(kind, "")  # fmt: skip
+    if kind not in _CLAIMS:
+        return None
+    name, write = _CLAIMS[kind]
     rows = data.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return None
-    write = {"relations": _relation, "objects": _object, "positions": _position, "elements": _element}[name]
-    sentences = [sentence for row in rows[:100] if (sentence := write(row))]
-    return ". ".join(sentences)
+    return ". ".join(filter(None, map(write, rows[:100])))
 
 
 def _relation(row: dict[str, Any]) -> str:
@@ -155,6 +154,12 @@ def _position(row: dict[str, Any]) -> str:
 def _element(row: dict[str, Any]) -> str:
     words = [_plain(row.get(name)) for name in ("colour", "shape", "place")]
     return " ".join(["maybe" if row.get("hedged") else "", "a", *filter(None, words)]).strip()
+
+
+_CLAIMS = {"sokoban": ("relations", _relation), "frozen_lake": ("relations", _relation),
+           "navigation": ("objects", _object), "primitive_skill": ("positions", _position),
+           "svg": ("elements", _element)}  # fmt: skip
+"""Of each kind of state what the dictionary's list is called, and how an entry of it is said."""
 
 
 def _is(row: dict[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.claims import Claim, Mention, Reading
@@ -85,15 +86,15 @@ def _compare(
 
 def _best(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks:
     """The marks under the assignment of words to things that is best for the agent."""
-    mentions = _mentions(things, claims)
-    best: Marks | None = None
-    for meant in _assignments(things, mentions, claims):
-        marks = mark(things, claims, meant, wanted)
-        if best is None or (marks.right - marks.wrong, marks.found) > (best.right - best.wrong, best.found):
-            best = marks
-        if not marks.wrong and marks.found == marks.wanted:
-            break
-    return best if best is not None else mark(things, [], {}, wanted)
+
+    def tried() -> Iterator[Marks]:
+        for meant in _assignments(things, _mentions(things, claims), claims):
+            marks = mark(things, claims, meant, wanted)
+            yield marks
+            if not marks.wrong:
+                return
+
+    return max(tried(), key=lambda marks: (marks.right - marks.wrong, marks.found))
 
 
 def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
@@ -129,12 +130,11 @@ def _assignments(
         if count == 1 and len(names) <= 1 and kind != "hole":
             choices.append([dict.fromkeys(names, 0)])
             continue
-        ways = _ways(len(names), count)
-        size *= ways
-        if size > MAX_ASSIGNMENTS or kind == "hole":
+        ways = size * math.perm(max(len(names), count), len(names))
+        if ways > MAX_ASSIGNMENTS or kind == "hole":
             choices.append([_matched(things, kind, names, mentions, claims)])
-            size //= max(ways, 1)
         else:
+            size = ways
             slots = (*range(count), *[-1] * max(0, len(names) - count))
             choices.append([dict(zip(names, each, strict=True)) for each in _permuted(slots, len(names))])
     for chosen in itertools.product(*choices):
@@ -143,15 +143,6 @@ def _assignments(
             mention: tuple(range(len(things[mention.kind]))) if label == "all" else (meant[mention.kind][label],)
             for mention, label in mentions.items()
         }
-
-
-def _ways(names: int, count: int) -> int:
-    slots, ways = max(names, count), 1
-    for i in range(names):
-        ways *= slots - i
-        if ways > MAX_ASSIGNMENTS:
-            break
-    return ways
 
 
 @functools.lru_cache(maxsize=256)

@@ -82,7 +82,7 @@ class Notes:
         for token in directions:
             for axis in (0, 1):
                 side = token.value[axis]
-                if side is None or not isinstance(side, int):
+                if not isinstance(side, int):
                     continue
                 if sides[-1][axis] not in (None, side):
                     sides.append([None, None])
@@ -107,7 +107,7 @@ class Notes:
         if other.label == "some":
             self.new_count += 1
             other = Mention(other.kind, f"a:{self.new_count}:")
-        if (RANK[subject.kind], subject.kind) < (RANK[other.kind], other.kind):
+        if RANK[subject.kind] < RANK[other.kind]:
             subject, other = other, subject
             vertical, horizontal = (None if side is None else -side for side in (vertical, horizontal))
         self.claims.append(Claim(subject, other, vertical, horizontal, self.negated, self.hedged))

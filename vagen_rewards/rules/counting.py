@@ -14,9 +14,9 @@ MAX_MATCHED = 64
 """Names of holes that are told apart."""
 
 
-def fits(claim: Claim, sides: tuple[int, int]) -> bool:
-    """Whether a claim is true of things that stand so."""
-    return claim.vertical in (None, sides[0]) and claim.horizontal in (None, sides[1])
+def fits(said: Claim | Absence, sides: tuple[int, int]) -> bool:
+    """Whether a thing that stands so is at the side that is spoken of."""
+    return said.vertical in (None, sides[0]) and said.horizontal in (None, sides[1])
 
 
 def mark(
@@ -105,9 +105,8 @@ def _say(claim: Claim) -> str:
 
 def is_present(things: Things, absence: Absence) -> bool:
     """Whether there is something where nothing is said to be."""
-    claim = Claim(Mention(absence.kind, ""), Mention("player", ""), absence.vertical, absence.horizontal)
     player = things["player"][0]
-    return any(fits(claim, sides_of(at, player)) for at in things[absence.kind])
+    return any(fits(absence, sides_of(at, player)) for at in things[absence.kind])
 
 
 def counted(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks | None:

@@ -8,10 +8,11 @@ from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import compare_places, grid_of, read_dictionary, read_grid
+from vagen_rewards.rules.places import compare_exactly
 from vagen_rewards.scores import Part
 
-_MEANING = {"P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"), "*": ("player", "target")}
+_MEANING = {"_": (), "P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"),
+            "*": ("player", "target")}  # fmt: skip
 _WANTED = (("target", "player"), ("hole", "player"))
 
 
@@ -24,19 +25,9 @@ def compare(state: State, text: str, part: Part) -> Marks:
     """
     truth = cast(FrozenLakeState, state)
     things = {"player": (truth.player,), "target": (truth.target,), "hole": truth.holes}
-    dictionary = read_dictionary(text)
-    if dictionary is not None:
-        said, size = dictionary
-        marks = compare_places(things, said)
-        if size is not None and size != (truth.size, truth.size):
-            marks.fault(f"grid of {size}")
-        return marks
-    rows = grid_of(text, "_OGPX*")
-    if rows is not None:
-        marks = compare_places(things, read_grid(rows, _MEANING))
-        if (len(rows), len(rows[0])) != (truth.size, truth.size):
-            marks.fault(f"grid of {(len(rows), len(rows[0]))}")
-        return marks
+    exact = compare_exactly(text, things, (truth.size, truth.size), _MEANING)
+    if exact is not None:
+        return exact
     marks = compare_sentences("frozen_lake", text, things, _WANTED)
     (found, wanted), (holes_found, holes_wanted) = marks.parts
     most = min(holes_wanted, wanted)

@@ -42,7 +42,7 @@ class Marks:
             return 0.0
         precision = self.right / (self.right + self.wrong)
         recall = self.found / self.wanted
-        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        return 2 * precision * recall / (precision + recall)
 
     def fault(self, note: str, count: int = 1) -> None:
         """Count wrong claims, and note the first few in words."""

@@ -133,7 +133,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
         kind = _TYPE.search(text)
         if kind is not None and kind[1].lower() != truth.target_type.lower():
             marks.fault(f"the target is no {kind[1]}")
-        _judge(marks, "target", [{fact[1].lower()}], truth.target_direction, ())
+        _judge(marks, "target", [{fact[1].lower()}], truth.target_direction, [])
     else:
         _sentences(marks, truth, text.lower(), part)
     marks.essential = marks.found > 0
@@ -310,7 +310,9 @@ def _directions(clause: str, named: bool) -> Where:
     return (said | {"ahead"} if in_front else said), said, frozenset(no)
 
 
-def _judge(marks: Marks, name: str, said: Sequence[AbstractSet[str]], truth: str, denied: Any) -> None:
+def _judge(
+    marks: Marks, name: str, said: Sequence[AbstractSet[str]], truth: str, denied: Sequence[AbstractSet[str]]
+) -> None:
     together = set().union(*said) if said else set()
     if len(together) > 2 or together >= {"left", "right"} or together >= {"ahead", "back"}:
         marks.fault(f"{name}: {' and '.join(sorted(together))} exclude one another", max(1, len(together)))

@@ -23,7 +23,6 @@ class NounPhrases(Notes, Cursor):
         self.adverbial = False  # whether it comes after a preposition
         self.scenery = False  # whether the strange noun is a wall or the like
         self.unknown = False  # whether something is said to be beside a thing, but it isn't known of what
-        self.clause = 0  # index of the first claim of this clause
         self._reset_clause()
 
     def _reset_clause(self) -> None:
@@ -39,7 +38,7 @@ class NounPhrases(Notes, Cursor):
         self.swallow = self.inverted = False
         self.denial = ""
         self.stranger = False
-        self.existing = self.attribute = False
+        self.attribute = False
 
     # -- nouns that are no things ------------------------------------------------------------------
 

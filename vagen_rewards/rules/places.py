@@ -12,26 +12,57 @@ Things = Mapping[str, Sequence[Position]]
 """Positions by kind; the player is the one of its kind."""
 
 
-def grid_of(text: str, symbols: str) -> list[str] | None:
-    """The rows of a grid of symbols, or `None` if the text isn't one. Blank lines and fences are ignored."""
+Said = tuple[dict[str, list[Position]], Position | None]
+"""Positions by kind, and the numbers of rows and columns where they are said."""
+
+
+def compare_exactly(text: str, things: Things, size: Position, meaning: Mapping[str, tuple[str, ...]]) -> Marks | None:
+    """Hold a grid of symbols or a dictionary of coordinates against positions; `None` if the text is neither.
+
+    Several answers for one thing are as many claims.
+
+    Args:
+        text: the agent's words.
+        things: where things truly are.
+        size: rows and columns of the board.
+        meaning: what stands where a symbol does, for each symbol that a grid may have.
+    """
+    said = _read_dictionary(text) or _read_grid(text, meaning)
+    if said is None:
+        return None
+    found, size_said = said
+    marks = Marks()
+    for kind, places in things.items():
+        marks.wanted += len(places)
+        left = list(places)
+        for place in found.get(kind, ()):
+            if place in left:
+                left.remove(place)
+                marks.right += 1
+                marks.found += 1
+            else:
+                marks.fault(f"{kind} at {place}")
+    for kind in found.keys() - things.keys():
+        marks.fault(f"there is no {kind}", len(found[kind]))
+    if size_said not in (None, size):
+        marks.fault(f"grid of {size_said}")
+    return marks
+
+
+def _read_grid(text: str, meaning: Mapping[str, tuple[str, ...]]) -> Said | None:
+    """Of a grid of at least two rows. Blank lines and fences are ignored."""
     if "\n" not in text:
         return None
     rows = [line.strip().replace(" ", "") for line in text.splitlines()]
     rows = [row for row in rows if row and not row.startswith("```")]
-    allowed = set(symbols)
-    if len(rows) < 2 or any(not set(row) <= allowed for row in rows):
+    if len(rows) < 2 or any(not meaning.keys() >= set(row) for row in rows):
         return None
-    return rows
-
-
-def read_grid(rows: Sequence[str], meaning: Mapping[str, tuple[str, ...]]) -> dict[str, list[Position]]:
-    """Where the symbols stand, by kind."""
     found: dict[str, list[Position]] = {}
     for i, row in enumerate(rows):
         for j, symbol in enumerate(row):
-            for kind in meaning.get(symbol, ()):
+            for kind in meaning[symbol]:
                 found.setdefault(kind, []).append((i, j))
-    return found
+    return found, (len(rows), len(rows[0]))
 
 
 _ENTRY = re.compile(
@@ -44,8 +75,7 @@ _SIZE = re.compile(r"[\"']?grid_size[\"']?\s*[:=]\s*[\[(]\s*(\d{1,4})\s*,\s*(\d{
 _NAMES = {"boxes": "box", "targets": "target", "goal": "target", "holes": "hole"}
 
 
-def read_dictionary(text: str) -> tuple[dict[str, list[Position]], Position | None] | None:
-    """Positions by kind, and the grid's size, of a structured text; `None` if it isn't one."""
+def _read_dictionary(text: str) -> Said | None:
     if "{" not in text:
         return None
     found: dict[str, list[Position]] = {}
@@ -57,21 +87,3 @@ def read_dictionary(text: str) -> tuple[dict[str, list[Position]], Position | No
         return None
     size = _SIZE.search(text)
     return found, (int(size[1]), int(size[2])) if size else None
-
-
-def compare_places(things: Things, said: Mapping[str, Sequence[Position]]) -> Marks:
-    """Exact places against exact places; several answers for one thing are as many claims."""
-    marks = Marks()
-    for kind, places in things.items():
-        marks.wanted += len(places)
-        left = list(places)
-        for place in said.get(kind, ()):
-            if place in left:
-                left.remove(place)
-                marks.right += 1
-                marks.found += 1
-            else:
-                marks.fault(f"{kind} at {place}")
-    for kind in said.keys() - things.keys():
-        marks.fault(f"there is no {kind}", len(said[kind]))
-    return marks

@@ -65,13 +65,8 @@ def compare(state: State, text: str, part: Part) -> Marks:
 
 
 def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -> None:
-    if len(poses) == 1 and not poses[0].hedged and _near(poses[0].at, place):
-        marks.right += 1
-        marks.found += 1
-        return
-    near = [_near(pose.at, place) for pose in poses]
-    one = all(_near(pose.at, poses[0].at) for pose in poses)
-    if any(pose.hedged for pose in poses) or (len(poses) > 1 and not all(near) and not one):
+    near, doubtful = [_near(pose.at, place) for pose in poses], [pose.hedged for pose in poses]
+    if any(doubtful) or not (all(near) or all(_near(pose.at, poses[0].at) for pose in poses)):
         marks.fault(f"{name}: {len(poses)} places, or a doubtful one", len(poses))
     elif all(near):
         marks.right += 1

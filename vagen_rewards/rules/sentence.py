@@ -94,7 +94,7 @@ class Reader(NounPhrases):
             self.pending = [Token("direction", (0, 0), True)]
             self._relate(mentions)
         elif self._binds() and not (self.frame and self._previous_but("the", "a", "ordinal").kind == "and"):
-            if self.subjects and not self.existing:
+            if self.subjects:
                 self._relate(mentions)
             else:
                 self.unknown = self.unknown or self.stranger
@@ -249,8 +249,6 @@ class Reader(NounPhrases):
         if self.moving or (bare and self._previous().kind != "has"):
             self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
         self.moving = False
-        if self.front is None and not self.subjects and self.words[self.index - 1].kind == "there":
-            self.existing = False
 
     def on_move(self, token: Token) -> None:
         self._elide()
@@ -270,7 +268,7 @@ class Reader(NounPhrases):
 
     def on_hedge(self, token: Token) -> None:
         self.hedged = True
-        self.claims[self.clause :] = [claim._replace(hedged=True) for claim in self.claims[self.clause :]]
+        self.claims = [claim._replace(hedged=True) for claim in self.claims]
 
     def on_or(self, token: Token) -> None:
         """In "above or below" there is a doubt; "one or two cells above" isn't."""

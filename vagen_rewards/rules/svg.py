@@ -249,8 +249,6 @@ def _count(match: re.Match[str], lead: str) -> int:
 def _third(rest: str) -> tuple[int | None, int | None]:
     words = set(_WORD.findall(rest))
     across = -1 if "left" in words else 1 if "right" in words else None
-    if not words:
-        return None, None
     down = -1 if words & {"top", "upper"} else 1 if words & {"bottom", "lower"} else None
     if words & {"middle", "center", "centre"}:  # "top center" is in the middle of the top
         return (0, 0) if across is None and down is None else (across or 0, down or 0)

@@ -156,7 +156,7 @@ def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advan
     tokens, returns, group, counted = _returns_in_groups(batch)
     size = counted.new_zeros(len(returns)).index_add(0, group, counted)
     mean = torch.zeros_like(returns).index_add(0, group, returns * counted) / size.clamp(min=1)
-    centred = torch.where(size[group] > 1, returns - mean[group], 0)
+    centred = returns - mean[group]
     if scale:
         squares = torch.zeros_like(returns).index_add(0, group, centred.square() * counted)
         centred = centred / ((squares / (size - 1).clamp(min=1)).sqrt()[group] + eps)
