@@ -117,6 +117,28 @@ def test_a_start_goes_on_from_what_the_agent_tiny_knows(tmp_path, monkeypatch):
     assert begun.value_head.weight.any()  # the critic has been taught
 
 
+def test_a_start_may_learn_to_see_first_and_see_play_more_than_once(tmp_path, monkeypatch):
+    pytest.importorskip("trl")
+    from vagen_adapters.ppo import imitation
+
+    learned = []
+
+    def imitate(model, codec, episodes, updates, **options):
+        played = list(episodes)
+        learned.append((updates, [episode.level.seed for episode in played]))
+
+    monkeypatch.setattr(imitation, "imitate", imitate)
+    options = {"prompt_pack": "terse", "preset": "released", "strategy": "no_think", "max_turns": 2}
+    start, told = Start(tower_updates=51, episodes=16, passes=3, critic_episodes=16), []
+    imitate_play("vagen/Sokoban-v0", tmp_path / "start", start, options, told.append)
+    ((updates, seeds),) = learned
+    assert updates == 3
+    assert seeds == 3 * list(range(1_000_000, 1_000_016))
+    losses = [float(line.rpartition(" ")[2]) for line in told if line.startswith("update")]
+    assert len(losses) == 2
+    assert losses[1] < losses[0]  # where the player, the box and the target are
+
+
 def test_a_start_from_an_agent_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ProtocolError, match=r"knows no 'frozenlak'.*frozenlake"):
         imitate_play("vagen/FrozenLake-v0", tmp_path, Start(agent="frozenlak"), {}, lambda line: None)
