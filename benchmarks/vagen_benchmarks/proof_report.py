@@ -1,4 +1,4 @@
-"""What a proof found: a table in the shape of paper 000's table 2, and curves in the shape of its figure 5."""
+"""What a proof found: a table in the shape of VAGEN's table 2, and curves in the shape of its figure 5."""
 
 from __future__ import annotations
 

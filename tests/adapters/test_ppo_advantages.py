@@ -216,7 +216,7 @@ def test_with_one_token_a_turn_turn_gae_is_dual_discount_gae(batch, gamma, lam):
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
-    """Windowed rollouts (paper 003) and the order of the batch change nothing."""
+    """Windowed rollouts (Verlog) and the order of the batch change nothing."""
     batch = data.draw(batches())
     options = data.draw(coefficients(name)) if name in COEFFICIENTS else {}
     groups = torch.arange(len(batch.turn_ids)) // 2

@@ -1,12 +1,12 @@
 """How much better each sampled token was than expected: pure functions of a batch of episodes.
 
-    estimator                 paper                                     one value per …
-    token_gae                 000, Algorithm 1 (VAGEN-Base, vanilla)    token
-    bilevel_gae               000, Algorithm 2 (VAGEN-Full)             token, and end of a turn
-    bilevel_gae_released      001, the released code                    token
-    turn_gae                  002, Turn-PPO                             turn
-    dual_discount_gae         003, Verlog                               token
-    grpo, rloo                                                          none
+    estimator                 from                                            one value per …
+    token_gae                 VAGEN, Algorithm 1 (VAGEN-Base, vanilla PPO)    token
+    bilevel_gae               VAGEN, Algorithm 2 (VAGEN-Full)                 token, and end of a turn
+    bilevel_gae_released      VAGEN's page, the released code                 token
+    turn_gae                  Turn-PPO, section 2.4                           turn
+    dual_discount_gae         Verlog, Dual Discounting GAE                    token
+    grpo, rloo                                                                none
 
 None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end, so
 that padding and observations do not exist for the arithmetic, and every recursion is summed by doubling
@@ -28,7 +28,7 @@ def token_gae(
 ) -> Advantages:
     """GAE from token to token, with the return of the whole episode paid at its last one.
 
-    Paper 000, Algorithm 1, lines 10 to 23: R(τ) is the plain sum of the turns' rewards. The next token of a
+    VAGEN, Algorithm 1, lines 10 to 23: R(τ) is the plain sum of the turns' rewards. The next token of a
     turn's last token is the first of the next turn. The targets are A_i + V(τ_<i) for V(τ_<i), as in line
     28 (section 2.2 writes V(τ_<i+1) in the loss, which would give the critic the answer it must predict).
 
@@ -55,7 +55,7 @@ def dual_discount_gae(
     gamma_token: float = 1.0,
     lam_token: float = 1.0,
 ) -> Advantages:
-    """GAE from token to token, with other discounts from one turn to the next. Paper 003, Dual Discounting GAE.
+    """GAE from token to token, with other discounts from one turn to the next. Verlog, Dual Discounting GAE.
 
     Each turn's reward is paid at its last token. From there the step goes to the first token of the next
     turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and λ_turn.
@@ -79,7 +79,7 @@ def bilevel_gae(
     gamma_token: float = 1.0,
     lam_token: float = 1.0,
 ) -> Advantages:
-    """Bi-Level GAE as written in paper 000, Algorithm 2.
+    """Bi-Level GAE as written in VAGEN, Algorithm 2.
 
     A first GAE goes from turn to turn on the values after each action, V(τ_≤a_t). A second goes from token
     to token inside a turn on the KL rewards alone, and the last token's advantage is its own δ plus the
@@ -105,7 +105,7 @@ def bilevel_gae(
 def bilevel_gae_released(
     batch: Trajectories, *, gamma_turn: float = 1.0, gamma_token: float = 1.0, lam: float = 1.0
 ) -> Advantages:
-    """Bi-Level GAE as in the code released with paper 000 (shown on its page, 001), without the whitening.
+    """Bi-Level GAE as in the code released with VAGEN (shown on its page), without the whitening.
 
     A turn's value is the one before its last token, its reward includes that token's KL reward, one λ serves
     both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ = γ_token = 1
@@ -125,11 +125,11 @@ def bilevel_gae_released(
 
 
 def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Advantages:
-    """GAE from turn to turn; every token of a turn gets the turn's advantage. Paper 002, section 2.4.
+    """GAE from turn to turn; every token of a turn gets the turn's advantage. Turn-PPO, section 2.4.
 
     The whole reply is the action, so a turn's value is the one before its first token, at the end of the
     observation, and only there does the critic have a target, A_t + V_t. KL rewards of a turn are summed
-    into its reward. Row "Turn-PPO w/ Mask" of paper 000, table 2.
+    into its reward. Row "Turn-PPO w/ Mask" of VAGEN, table 2.
     """
     _check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch)

@@ -23,7 +23,7 @@ WITHOUT_CRITIC = ("grpo", "rloo")
 
 @dataclass
 class MultiTurnPPOConfig(_BaseConfig):
-    """Settings beside those of `transformers.TrainingArguments`. Defaults: paper 000, table 22, where it has them.
+    """Settings beside those of `transformers.TrainingArguments`. Defaults: VAGEN, table 22, where it has them.
 
     `learning_rate` is the policy's. A step is one update from one mini-batch, so that `max_steps` is given
     by `rollouts`; `per_device_train_batch_size` and `gradient_accumulation_steps` have no meaning here.
@@ -51,7 +51,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             through NCCL.
         advantage: one of the estimators of `advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
-        bootstrap_truncated: whether the observation after a truncated episode has a value (paper 003).
+        bootstrap_truncated: whether the observation after a truncated episode has a value (Verlog).
         reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
             small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
         whiten: whether advantages are brought to mean 0 and variance 1 over a rollout.
@@ -59,13 +59,13 @@ class MultiTurnPPOConfig(_BaseConfig):
         kl_loss_coef: weight of the KL in the loss.
         kl_estimator: of the penalty in the reward: from the sampled token (k1, k3) or the whole vocabulary (exact).
         kl_loss_estimator: of the KL in the loss. k1 is none of them: its gradient is 0 on average.
-        critic_learning_rate: 5 to 10 times the policy's (paper 002).
-        critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (paper 003).
+        critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
+        critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (Verlog).
         value_clip: how far a value may move from its old self before its loss stops falling; None doesn't limit it.
-        first_token_value_weight: weight of the value before the first token of a turn (paper 003).
+        first_token_value_weight: weight of the value before the first token of a turn (Verlog).
         entropy_coef: weight of the entropy bonus.
         clip_low, clip_high: the ratio is clipped to [1 - clip_low, 1 + clip_high].
-        ratio_level: ratios of tokens, or of whole turns as geometric means (paper 002).
+        ratio_level: ratios of tokens, or of whole turns as geometric means (Turn-PPO).
         loss_level: what counts alike in the policy's loss.
         epochs_per_rollout: passes over the episodes of a rollout.
         minibatches: updates in each pass.

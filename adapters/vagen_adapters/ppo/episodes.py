@@ -117,7 +117,7 @@ class TokenSequence:
 
 
 def remembered(turns: Sequence[PlayedTurn], now: int, window: int | None) -> Sequence[PlayedTurn]:
-    """The turns before turn `now` that the model is shown: all, or the last `window` (paper 003)."""
+    """The turns before turn `now` that the model is shown: all, or the last `window` (Verlog)."""
     return turns[0 if window is None else max(0, now - window) : now]
 
 

@@ -31,7 +31,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How replies are drawn. The defaults are those of paper 000, table 22.
+    """How replies are drawn. The defaults are those of VAGEN, table 22.
 
     Attributes:
         temperature: divides the logits; 0 takes the most likely token.

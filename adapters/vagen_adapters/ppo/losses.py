@@ -28,7 +28,7 @@ def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
 
 
 def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
-    """(B, L) u = π_θ / π_old of each token (paper 000), or the geometric mean over its turn (papers 002, GSPO).
+    """(B, L) u = π_θ / π_old of each token (VAGEN), or the geometric mean over its turn (Turn-PPO, GSPO).
 
     Tokens that were not sampled have 1.
     """
@@ -41,7 +41,7 @@ def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor,
 
 
 def policy_losses(ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). Paper 000, J^PPO."""
+    """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). VAGEN, J^PPO."""
     return -torch.minimum(ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages)
 
 
@@ -55,7 +55,7 @@ def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: floa
 
 
 def value_weights(value_mask: Tensor, turn_ids: Tensor, first_token: float) -> Tensor:
-    """(B, L + 1) 1 where the critic has a target, but `first_token` before the first token of a turn (paper 003)."""
+    """(B, L + 1) 1 where the critic has a target, but `first_token` before the first token of a turn (Verlog)."""
     latest = torch.nn.functional.pad(turn_ids.cummax(1).values, (1, 0), value=NOT_SAMPLED)
     first = torch.nn.functional.pad(turn_ids > latest[:, :-1], (0, 1))
     return torch.where(first, first_token, 1.0) * value_mask

@@ -1,4 +1,4 @@
-"""The visual reasoning reward (paper 000, sections 5.1 and 5.3) in training: what a recipe's reward asks for."""
+"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) in training: what a recipe's reward asks for."""
 
 from __future__ import annotations
 

@@ -45,10 +45,10 @@ class Rollout:
         codec: of the model that plays.
         sampler: where replies come from.
         sampling: how they are drawn.
-        window: turns of history before the present one; None keeps the whole episode (paper 003 uses 1 or 2).
+        window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
             turn after which this still holds, and counts as truncated.
-        max_turns: cuts episodes after so many turns (`e_len` of paper 003); None leaves that to the environment.
+        max_turns: cuts episodes after so many turns (`e_len` of Verlog); None leaves that to the environment.
         score: further reward terms.
         prompts: the texts of the environments of which a level names one; none leaves them theirs.
         threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait

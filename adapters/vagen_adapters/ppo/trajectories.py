@@ -20,7 +20,7 @@ class Trajectories:
     """`B` token sequences of `L` positions, each of at most `T` turns, padded on either side or both.
 
     A row is a whole episode (concatenated turns) or a piece of one, down to one turn with a window of
-    history (Verlog, paper 003): rows that share an episode id are joined in the order of their turns,
+    history (Verlog): rows that share an episode id are joined in the order of their turns,
     wherever they stand in the batch. All floating tensors share one type, float32 or float64, and all
     tensors one device.
 
@@ -65,7 +65,7 @@ class Trajectories:
 
     @property
     def mask(self) -> Tensor:
-        """(B, L) bool. The tokens that the policy sampled: M^loss of paper 000, section 2.2."""
+        """(B, L) bool. The tokens that the policy sampled: M^loss of VAGEN, section 2.2."""
         return self.turn_ids != NOT_SAMPLED
 
     @property
