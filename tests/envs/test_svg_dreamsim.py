@@ -120,7 +120,7 @@ def test_an_adapter_with_anything_unknown_is_refused(tmp_path):
             load_adapter(tmp_path)
 
 
-@pytest.mark.parametrize("saved", [{"state_dict": print}, {"weights": {}}, []], ids=["code", "another", "list"])
+@pytest.mark.parametrize("saved", [{"state_dict": eval}, {"weights": {}}, []], ids=["code", "another", "list"])
 def test_what_runs_code_or_is_another_checkpoint_is_refused(tmp_path, saved):
     torch.save(saved, tmp_path / CLIP)
     with pytest.raises(ScorerError, match="not a checkpoint of tensors"):
