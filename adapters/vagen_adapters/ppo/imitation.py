@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
+from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
@@ -63,7 +64,7 @@ def imitate(
     *,
     batch_size: int = 16,
     learning_rate: float = 2e-3,
-    report: Callable[[int, float], None] | None = None,
+    report: Report | None = None,
 ) -> None:
     """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
 
@@ -79,21 +80,14 @@ def imitate(
         learning_rate: at its highest, after a twentieth of the updates.
         report: is told the number of each update and its loss.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
-    )
     source = iter(episodes)
-    model.train()
-    for number in range(updates):
+
+    def step() -> tuple[Tensor, float]:
         loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        if report is not None:
-            report(number, float(loss.detach()))
+        return loss, float(loss.detach())
+
+    model.train()
+    fit(list(model.parameters()), updates, learning_rate, step, report)
     model.eval()
 
 
@@ -118,7 +112,7 @@ def teach_critic(
     reward_scale: float = 1.0,
     batch_size: int = 16,
     learning_rate: float = 1e-3,
-    report: Callable[[int, float], None] | None = None,
+    report: Report | None = None,
 ) -> None:
     """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
@@ -146,13 +140,9 @@ def teach_critic(
         for name, parameter in [*critic.named_parameters(), *model.value_head.named_parameters()]
         if "visual." not in name
     ]
-    optimizer = torch.optim.AdamW(trained, lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
-    )
     source = iter(episodes)
-    critic.train()
-    for number in range(updates):
+
+    def step() -> tuple[Tensor, float]:
         batch = list(itertools.islice(source, batch_size))
         sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
         inputs = model_inputs([each.prompt for each in sequences], codec, model.value_head.weight.device)
@@ -165,13 +155,10 @@ def teach_critic(
                     targets[row, position : position + 2] = reward_scale * to_go[turn]
         known = ~targets.isnan()
         loss = (values[known] - targets[known]).square().mean()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        schedule.step()
-        if report is not None:
-            report(number, explained_variance(values[known].detach(), targets[known]))
+        return loss, explained_variance(values[known].detach(), targets[known])
+
+    critic.train()
+    fit(trained, updates, learning_rate, step, report)
     critic.eval()
 
 

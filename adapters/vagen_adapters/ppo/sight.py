@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.fitting import Report, fit
 from vagen_envs import State
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -30,7 +31,7 @@ def teach_sight(
     batch_size: int = 64,
     learning_rate: float = 3e-3,
     seed: int = 0,
-    report: Callable[[int, float], None] | None = None,
+    report: Report | None = None,
 ) -> None:
     """Teach a policy's vision tower to tell numbers that are true of a picture: squared error, AdamW, a cosine to zero.
 
@@ -56,32 +57,25 @@ def teach_sight(
         raise TrainingConfigError(f"sight needs pictures of one size and as many numbers for each; "
                                   f"got sizes {sorted(grids)} in patches, and {sorted(counts)} numbers")  # fmt: skip
     numbers = torch.tensor([numbers for _, numbers in seen])
-    vary = numbers.std(0) > 0
+    spread = numbers.std(0)
+    vary = spread > 0
     if not vary.any():
         raise TrainingConfigError(f"no number differs between {len(seen)} pictures: there is nothing to see")
-    numbers = ((numbers - numbers.mean(0)) / numbers.std(0))[:, vary]
+    numbers = ((numbers - numbers.mean(0)) / spread)[:, vary]
     generator = torch.Generator().manual_seed(seed)
     width = model.config.get_text_config().hidden_size
     tokens = _look(model, [seen[0][0]]).shape[1]
     reader = _Reader(tokens, width, numbers.shape[1], generator).to(model.device)
     tower = [parameter for name, parameter in model.named_parameters() if "visual." in name]
-    trained = [*tower, *reader.parameters()]
-    optimizer = torch.optim.AdamW(trained, lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, learning_rate, total_steps=updates + 1, pct_start=0.05, cycle_momentum=False
-    )
-    model.train()
-    for number in range(updates):
+
+    def step() -> tuple[Tensor, float]:
         drawn = torch.randint(len(seen), (batch_size,), generator=generator)
         told = reader(_look(model, [seen[int(index)][0] for index in drawn]))
         loss = (told - numbers[drawn].to(told)).square().mean()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        schedule.step()
-        if report is not None:
-            report(number, float(loss.detach()))
+        return loss, float(loss.detach())
+
+    model.train()
+    fit([*tower, *reader.parameters()], updates, learning_rate, step, report)
     model.eval()
 
 
