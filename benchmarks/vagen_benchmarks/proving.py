@@ -174,17 +174,10 @@ def report(proof: Proof, out: Path) -> Path:
 def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
     from vagen_adapters.ppo import imitation, sight
-    from vagen_adapters.ppo.episodes import Level
 
     with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
     model, codec = _untaught(env_id, out, start, with_words)
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
-
-    def demonstrations(first: int, count: int, share: float, options: Mapping[str, Any]) -> Iterator[Any]:
-        levels = [Level(first + number) for number in range(count)]
-        return imitation.demonstrations(
-            env_id, options, out, levels, oracle_share=share, processes=start.processes
-        )  # fmt: skip
 
     def progress(update: int, loss: float) -> None:
         if update % 50 == 0:
@@ -192,12 +185,12 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
 
     first, size, rate = FIRST_DEMONSTRATION, 16, start.learning_rate
     if start.sight_episodes:
-        played = demonstrations(first, start.sight_episodes, start.sight_oracle_share, with_words)
+        played = _played(env_id, out, start, with_words, first, start.sight_episodes, start.sight_oracle_share)
         imitation.imitate(
             model, codec, played, start.sight_episodes // size, batch_size=size, learning_rate=rate, report=progress
         )  # fmt: skip
         first, size, rate = FIRST_BRIEF, 32, rate / 2
-    played = demonstrations(first, start.episodes, start.oracle_share, options)
+    played = _played(env_id, out, start, options, first, start.episodes, start.oracle_share)
     if start.tower_updates or start.passes > 1:
         kept = list(played)
         played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
@@ -209,6 +202,17 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
     model.save_pretrained(out)
     _teach_critic(env_id, out, codec, start, options, tell)
+
+
+def _played(
+    env_id: str, out: Path, start: Start, options: Mapping[str, Any], first: int, count: int, oracle_share: float
+) -> Iterator[Any]:
+    """Noisy play of the levels from `first` on, for the model in `out`."""
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.imitation import demonstrations
+
+    levels = [Level(first + number) for number in range(count)]
+    return demonstrations(env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes)
 
 
 def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -232,7 +236,6 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
     from vagen_adapters.ppo import imitation
     from vagen_adapters.ppo.actor_critic import ActorCritic
-    from vagen_adapters.ppo.episodes import Level
 
     def progress(update: int, explained: float) -> None:
         explains.append(explained)
@@ -242,10 +245,7 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
 
     explains: list[float] = []
     both = ActorCritic.from_pretrained(str(out))
-    levels = [Level(FIRST_RETURN + number) for number in range(start.critic_episodes)]
-    episodes = imitation.demonstrations(
-        env_id, options, out, levels, oracle_share=start.critic_oracle_share, processes=start.processes
-    )
+    episodes = _played(env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share)
     imitation.teach_critic(
         both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
         learning_rate=start.critic_learning_rate, report=progress,

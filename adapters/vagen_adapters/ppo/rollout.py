@@ -103,7 +103,6 @@ class Rollout:
                 begun = {number: waiting.popleft() for number in free[: len(waiting)]}
                 self._begin_all([(self.envs[number], episode) for number, episode in begun.items()])
                 playing |= {number: episode for number, episode in begun.items() if episode.failure is None}
-                playing = dict(sorted(playing.items()))
             if not playing:
                 return episodes
             replies = self._sample(list(playing.values()), seed)
