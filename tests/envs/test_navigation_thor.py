@@ -14,6 +14,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from interruption import interrupt
 
 import vagen_envs  # noqa: F401
 from vagen_envs import conformance
@@ -209,12 +210,7 @@ def test_a_player_whose_call_was_interrupted_is_replaced(made):
     env = made()
     env.reset(seed=0)
     player = env._levels_of._player
-
-    def interrupt():
-        del player._exit_code
-        raise KeyboardInterrupt
-
-    player._exit_code = interrupt
+    interrupt(player, "_exit_code")
     with pytest.raises(KeyboardInterrupt):
         env.step("<think><reasoning>b</reasoning></think><answer>rotateleft</answer>")
     assert not player.alive

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from interruption import interrupt
 
 pytest.importorskip("cairosvg")
 pytest.importorskip("skimage")
@@ -208,12 +209,7 @@ def test_the_answer_to_an_interrupted_call_is_not_given_to_the_next(pictures):
     with ScorerService("classical") as service:
         remote = RemoteScorer(service.address)
         connection = remote._local.connection
-
-        def interrupt():
-            del connection.recv_bytes
-            raise KeyboardInterrupt
-
-        connection.recv_bytes = interrupt
+        interrupt(connection, "recv_bytes")
         with pytest.raises(KeyboardInterrupt):
             remote.score(pictures[:1], pictures[1:2])
         assert remote.score(pictures[:1], pictures[:1]) == [{"classical": pytest.approx(1)}]
