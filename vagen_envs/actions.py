@@ -107,7 +107,7 @@ class Calls:
                 kind = "an integer" if self.integers else "a finite number"
                 return Refused("bad_argument", f"{_short(word)} in {name}(…) is not {kind}")
             args.append(value)
-        return Action(name, tuple(args), f"{name}({', '.join(map(str, args))})", start, end)
+        return Action(name, tuple(args), written(name, args), start, end)
 
     def _number(self, word: str) -> Number | None:
         if not self._NUMBER.fullmatch(word):
@@ -127,7 +127,7 @@ class Calls:
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """With whole numbers from -100 to 100."""
         names = [stream.choice(sorted(self.arity)) for _ in range(count)]
-        return [f"{name}({', '.join(str(stream.below(201) - 100) for _ in range(self.arity[name]))})" for name in names]
+        return [written(name, [stream.below(201) - 100 for _ in range(self.arity[name])]) for name in names]
 
 
 class FreeText:
@@ -142,6 +142,11 @@ class FreeText:
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Eight letters each."""
         return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
+
+
+def written(name: str, numbers: Sequence[Number]) -> str:
+    """A call as an answer has it, such as `pick(62, -55, 20)`."""
+    return f"{name}({', '.join(map(str, numbers))})"
 
 
 def _short(piece: str, limit: int = 40) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from vagen_envs.actions import Action, ActionGrammar, Calls, Refused
+from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -17,7 +17,7 @@ from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Vector, Workspace, draw_level
 from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
-from vagen_envs.primitive_skill.skills import ARITY, Call, written
+from vagen_envs.primitive_skill.skills import ARITY, Call
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.seeding import HashStream, Split, content_hash

@@ -7,7 +7,7 @@ all went well, else what failed. Each begins and ends with the hand drawn back (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 
 Point = tuple[float, float, float]
@@ -118,11 +118,6 @@ def push(x1: int, y1: int, z1: int, x2: int, y2: int, z2: int, *, holding: str) 
 
 SKILLS: Mapping[str, Callable[..., Skill]] = {"pick": pick, "place": place, "push": push}
 ARITY = {"pick": 3, "place": 3, "push": 6}
-
-
-def written(name: str, numbers: Sequence[int]) -> str:
-    """A call as an answer has it, such as `pick(62, -55, 20)`."""
-    return f"{name}({', '.join(map(str, numbers))})"
 
 
 def _retreat(above: Point, *, closed: bool, turn: float = 0.0) -> Generator[Waypoint, Arrived, None]:

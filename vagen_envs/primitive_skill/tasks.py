@@ -10,9 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+from vagen_envs.actions import written
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart
-from vagen_envs.primitive_skill.skills import written
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 
 STACKED = 20
