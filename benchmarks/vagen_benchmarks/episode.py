@@ -8,28 +8,35 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from vagen_benchmarks.agents import Call
-from vagen_benchmarks.errors import FailureKind, RunFolderError
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import RunFolderError
 from vagen_envs.core import Turn
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why an episode has no score."""
+class Ended:
+    """How an episode came to its end, and what was said about it; empty where the environment's rules ended it."""
 
-    kind: FailureKind
-    message: str
+    kind: Stop
+    message: str = ""
+
+    @classmethod
+    def by_rules(cls, turn: Mapping[str, Any] | Turn) -> Self:
+        """As the last turn says."""
+        data = turn if isinstance(turn, Mapping) else {"metrics": turn.metrics, "terminated": turn.terminated}
+        return cls(Stop.SOLVED if data["metrics"]["success"] else Stop.LOST if data["terminated"] else Stop.BUDGET)
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode as stored. Failed episodes keep the turns they had.
+    """One episode as stored. Those that failed or ended early keep the turns they had, which may be none.
 
     Attributes:
         key: unique in the run.
         calls: for each turn what its reply cost; `None` for agents without a model.
-        failure: `None` if the episode was played to its end.
+        ended: how it came to its end.
     """
 
     key: str
@@ -40,8 +47,13 @@ class Episode:
     repeat: int
     turns: list[dict[str, Any]]
     calls: list[dict[str, Any] | None]
-    failure: Failure | None = None
+    ended: Ended
     schema: int = field(default=SCHEMA, kw_only=True)
+
+    @property
+    def failure(self) -> Ended | None:
+        """Why it has no score; `None` if it has one."""
+        return None if self.ended.kind.counts else self.ended
 
     @property
     def score(self) -> float:
@@ -50,8 +62,8 @@ class Episode:
 
     @property
     def success(self) -> bool:
-        """Whether the last turn solved the task."""
-        return bool(self.turns and self.turns[-1]["metrics"]["success"])
+        """Whether the task was solved."""
+        return self.ended.kind is Stop.SOLVED
 
     @classmethod
     def played(
@@ -59,24 +71,25 @@ class Episode:
         key: tuple[str, str, str, str, int, int],
         turns: Iterable[Turn],
         calls: Iterable[Call | None],
-        failure: Failure | None = None,
+        ended: Ended | None = None,
     ) -> Self:
-        """From what was played; `key` is key, agent, task, split, seed and repeat."""
+        """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
+        turns = list(turns)
         costs = [None if call is None else asdict(call) for call in calls]
-        return cls(*key, [turn.to_json() for turn in turns], costs, failure)
+        return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]))
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read an episode back. Raises RunFolderError for another schema."""
         if data.get("schema") != SCHEMA:
             raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
-        failure = data["failure"] and Failure(**data["failure"])
-        return cls(**{**data, "failure": failure})
+        ended = Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])
+        return cls(**{**data, "ended": ended})
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version."""
         data = {each.name: getattr(self, each.name) for each in fields(self)}  # not asdict, which copies every turn
-        return {**data, "failure": self.failure and asdict(self.failure)}
+        return {**data, "ended": asdict(self.ended)}
 
     def picture_names(self) -> set[str]:
         """The SHA-256 of every picture that the turns name."""

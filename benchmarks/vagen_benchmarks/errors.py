@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from vagen_benchmarks.endings import Stop
 
 
 class BenchError(Exception):
@@ -17,25 +17,18 @@ class RunFolderError(BenchError, RuntimeError):
     """A run folder is in use, belongs to another protocol, or isn't one."""
 
 
-FailureKind = Literal[
-    "unreachable", "timeout", "rate_limited", "server_error", "nonsense", "rejected", "agent", "environment"
-]
-"""Why an episode has no score: the endpoint couldn't be reached, was too slow, said 429, said 5xx, answered
-something that isn't a chat completion, rejected the request (4xx); or the agent or the environment broke."""
-
-
 class EndpointError(BenchError):
-    """A model's endpoint gave no reply. The episode has no score: it isn't a failure of the model.
+    """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the episode that counts.
 
     Attributes:
-        kind: what happened.
+        kind: what happened, a `Stop` or its value.
         retry: whether trying again may help.
         after: seconds the endpoint asked to wait, or `None`.
     """
 
-    def __init__(self, kind: FailureKind, message: str, *, retry: bool = True, after: float | None = None) -> None:
+    def __init__(self, kind: Stop | str, message: str, *, retry: bool = True, after: float | None = None) -> None:
         super().__init__(message)
-        self.kind, self.retry, self.after = kind, retry, after
+        self.kind, self.retry, self.after = Stop(kind), retry, after
 
 
 class Stopped(BenchError):  # noqa: N818  (it isn't an error)

@@ -16,7 +16,8 @@ from typing import Any
 import gymnasium as gym
 
 from vagen_benchmarks.agents import Agent, Call, Game
-from vagen_benchmarks.episode import Episode, Failure
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.episode import Ended, Episode
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.protocol import Skipped, Task
 from vagen_benchmarks.run_folder import RunWriter
@@ -38,7 +39,7 @@ class Outcome:
 
     Attributes:
         played: episodes played to their end.
-        failed: episodes that have no score.
+        failed: episodes that have no score. What the model ran into, such as a full context, is an ending and played.
         left: episodes that weren't begun or not finished because the run stopped early.
         reason: why it stopped early, or empty.
     """
@@ -56,7 +57,7 @@ class Policy:
     Attributes:
         concurrency: episodes in flight of an agent that calls a model. Others play one at a time.
         env_attempts: how often an episode is begun whose environment breaks.
-        give_up_after: stop when this many episodes in a row have failed.
+        give_up_after: stop when this many episodes in a row have failed, or ended before their first turn.
         max_dollars, max_tokens: begin no episode once so much is spent, earlier calls of the run included. What is
             in flight then is played to its end, so a run may go over by that much.
     """
@@ -98,14 +99,14 @@ class _Progress:
         with self.lock:
             self.told(episode)
             self.spending.add(episode.agent, episode.calls)
-            if episode.failure is None:
-                self.outcome.played += 1
+            self.outcome.played += episode.failure is None
+            self.outcome.failed += episode.failure is not None
+            if episode.failure is None and episode.turns:
                 self.failed_in_row = 0
                 return
-            self.outcome.failed += 1
-            self.failed_in_row += 1
+            self.failed_in_row += 1  # refusing every first prompt, an endpoint isn't set up for this
             if self.failed_in_row >= self.policy.give_up_after and not self.stop.is_set():
-                last = episode.failure.message
+                last = episode.ended.message
                 self.outcome.reason = f"{self.failed_in_row} episodes in a row failed, the last with: {last}"
                 self.stop.set()
 
@@ -224,24 +225,24 @@ def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Epi
     for attempt in itertools.count(1):
         turns: list[Turn] = []
         calls: list[Call | None] = []
-        failure = None
+        ended = None
         try:
             _play_turns(seat.take(task), agent, job, turns, calls)
         except Stopped:
             raise
         except EndpointError as error:
-            failure = Failure(error.kind, str(error))
+            ended = Ended(error.kind, str(error))
         except _AgentBrokeError as error:
-            failure = Failure("agent", str(error))
+            ended = Ended(Stop.AGENT, str(error))
         except Exception as error:
             _discard(seat)
             if attempt < progress.policy.env_attempts:
                 continue
-            failure = Failure("environment", f"{type(error).__name__}: {error}")
+            ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
         if progress.scoring is not None:
             turns = progress.scoring.scored(turns)
         pictures = [picture for turn in turns for picture in turn.pictures]
-        return Episode.played((key, agent.name, task.label, task.split, seed, repeat), turns, calls, failure), pictures
+        return Episode.played((key, agent.name, task.label, task.split, seed, repeat), turns, calls, ended), pictures
     raise AssertionError("unreachable")
 
 

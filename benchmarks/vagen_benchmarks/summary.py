@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.stats import bootstrap, mean, pass_at, wilson
 from vagen_rewards.scores import PARTS
@@ -94,7 +95,7 @@ class Cell:
             self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
             self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
         self.endings.update(call["ending"] for call in filter(None, episode.calls))
-        for name, value in episode.turns[-1]["metrics"].items():
+        for name, value in episode.turns[-1]["metrics"].items() if episode.turns else ():
             if name not in NOT_OWN and isinstance(value, int | float):
                 self.metrics.setdefault(name, []).append(float(value))
             elif isinstance(value, str) and name not in NOT_OWN:
@@ -172,7 +173,8 @@ NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", 
 """What is no metric of an environment's own."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
-ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress", "lost", "budget")
+ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress",
+          *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED))  # fmt: skip
 """What goes wrong in an episode, as `errors_of` names it."""
 
 
@@ -182,8 +184,7 @@ def errors_of(episode: Episode) -> set[str]:
     `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
     actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
     wrong`: the judge, where there is one, gave what was said less than `ACCEPTED`. `no progress`: actions were
-    executed and none changed anything. `lost`: the episode ended unsolved by its rules. `budget`: unsolved when
-    turns or actions were spent.
+    executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
     """
     found: set[str] = set()
     for turn, call in zip(episode.turns, episode.calls, strict=True):
@@ -200,7 +201,7 @@ def errors_of(episode: Episode) -> set[str]:
         if turn["executed"] and not turn["metrics"]["action_is_effective"]:
             found.add("no progress")
     if not episode.success:
-        found.add("lost" if episode.turns[-1]["terminated"] else "budget")
+        found.add(episode.ended.kind)
     return found
 
 

@@ -59,7 +59,7 @@ def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     # After the first episode kill whichever worker begins to work, until an episode has failed for it.
     while bench.poll() is None:
         played = episodes_in(log)
-        if any(episode["failure"] for episode in played):
+        if any(episode["ended"]["kind"] == "environment" for episode in played):
             break
         for worker in workers_of(bench.pid) if played else []:
             before = used(worker)

@@ -47,7 +47,7 @@ class Endpoint:
     """The server. `script` maps the number of a request, from 0, to what is done with it.
 
     A step is a str (the reply's text), a dict with `content` (the reply's message, with `finish` its reason), any
-    other dict (answered as JSON), bytes (sent raw, then closed), an int or (int, headers) (a status), or a number of
+    other dict (answered as JSON), bytes (sent raw, then closed), an int, (int, headers) or (int, headers, data) (a status and its JSON), or a number of
     seconds as a float (waited before a good answer).
     """
 
@@ -83,8 +83,12 @@ class Endpoint:
                     self.wfile.write(step)
                     self.close_connection = True
                     return
-                status, headers = step if isinstance(step, tuple) else (step if isinstance(step, int) else 200, {})
-                data = step if isinstance(step, dict) else {"error": {"message": f"fault {status}"}}
+                status, headers, *said = (
+                    step if isinstance(step, tuple) else (step if isinstance(step, int) else 200, {})
+                )
+                data = (
+                    said[0] if said else step if isinstance(step, dict) else {"error": {"message": f"fault {status}"}}
+                )
                 payload = json.dumps(data).encode()
                 self.send_response(status)
                 for name, value in {"content-type": "application/json", **headers}.items():

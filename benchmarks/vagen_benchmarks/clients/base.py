@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from vagen_benchmarks.errors import EndpointError, FailureKind
+from vagen_benchmarks.endings import Stop, recognise
+from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message, PictureForm
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
@@ -70,16 +71,23 @@ class Client(ABC):
         """Cut what is under way."""
 
 
-def status_error(status: int, message: str, headers: Mapping[str, str], *, final: bool = False) -> EndpointError:
-    """The error for an HTTP status. `final` says that trying again won't help, whatever the status."""
-    kind: FailureKind = "rejected"
+def status_error(
+    status: int, message: str, headers: Mapping[str, str], *, body: str = "", final: bool = False
+) -> EndpointError:
+    """The error for an HTTP status, or the ending that its `body` means.
+
+    `final` says that trying again won't help, whatever the status.
+    """
+    if ending := recognise(status, body or message):
+        return EndpointError(ending, f"HTTP {status}: {message}", retry=False)
+    kind = Stop.REJECTED
     if status in (408, 504):
-        kind = "timeout"
+        kind = Stop.TIMEOUT
     elif status == 429:
-        kind = "rate_limited"
+        kind = Stop.RATE_LIMITED
     elif status >= 500:
-        kind = "server_error"
-    retry = (kind != "rejected" or status in (409, 425)) and not final
+        kind = Stop.SERVER_ERROR
+    retry = (kind is not Stop.REJECTED or status in (409, 425)) and not final
     return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 from google import genai
@@ -43,7 +44,8 @@ class GeminiClient(Client):
             response = self._made.models.generate_content(model=self.model, contents=contents, config=config)
         except errors.APIError as error:
             headers = getattr(error.response, "headers", None) or {}
-            raise status_error(int(error.code or 0), error.message or str(error), headers) from error
+            said = error.message or str(error)
+            raise status_error(int(error.code or 0), said, headers, body=json.dumps(error.details)) from error
         except (errors.UnknownApiResponseError, ValueError) as error:
             raise EndpointError("nonsense", f"not an answer: {error}") from error
         except Exception as error:

@@ -85,4 +85,4 @@ def _status_error(response: httpx2.Response, data: Any) -> EndpointError:
     told = error if isinstance(error, Mapping) else {"message": error}
     message = told.get("message") or response.text or response.reason_phrase
     out_of_money = told.get("code") == "insufficient_quota"
-    return status_error(response.status_code, str(message), response.headers, final=out_of_money)
+    return status_error(response.status_code, str(message), response.headers, body=response.text, final=out_of_money)

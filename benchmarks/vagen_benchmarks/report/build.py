@@ -136,7 +136,7 @@ def _slim(episode: Episode) -> dict[str, Any]:
         kept["own"] = {name: value for name, value in turn["metrics"].items() if name not in NOT_OWN}
         turns.append({**kept, "call": call})
     level = episode.turns[0]["level"] if episode.turns else None
-    return {"key": episode.key, "level": level, "failure": episode.failure and vars(episode.failure), "turns": turns}
+    return {"key": episode.key, "level": level, "ended": vars(episode.ended), "turns": turns}
 
 
 def _verdict(part: str, metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -231,7 +231,7 @@ function panel(episode, data) {
   return el("article", { className: "panel" },
     el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
     el("p", { className: "meta" }, el("b", {}, episode.agent), ` · return ${number(episode.score)} · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
-    data.failure ? el("p", { className: "notice bad" }, el("b", {}, `${data.failure.kind}: `), data.failure.message) : null,
+    data.ended.message ? el("p", { className: `notice ${episode.failure ? "bad" : ""}` }, el("b", {}, `${data.ended.kind}: `), data.ended.message) : null,
     el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
     turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It has no turns."));
 }

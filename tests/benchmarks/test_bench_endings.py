@@ -1,0 +1,118 @@
+"""How episodes end: what the model ran into counts, and what failed bounds the score."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import runs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.endings import Stop, recognise
+from vagen_benchmarks.models import Registry
+from vagen_benchmarks.summary import ERRORS
+
+AZURE = (
+    "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "
+    "your prompt and retry."
+)
+SAID = [  # status, body as providers send it (where each is quoted stands in endings.toml), what it means
+    (400, {"error": {"message": "This model's maximum context length is 4097 tokens. However, your messages resulted in 4363 tokens. Please reduce the length of the messages.", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}, "context full"),
+    (400, {"error": {"message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens (122942 in the messages, 8192 in the completion). Please reduce the length of the messages or completion.", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, "context full"),
+    (400, {"error": {"message": "Input tokens exceed the configured limit of 272000 tokens.", "type": "invalid_request_error"}}, "context full"),
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 208656 tokens > 200000 maximum"}}, "context full"),
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "input length and `max_tokens` exceed context limit: 184915 + 20000 > 204648, decrease input length or `max_tokens` and try again"}}, "context full"),
+    (413, {"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}, "context full"),
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Too much media: 0 document pages + 107 images > 100"}}, "context full"),
+    (400, {"error": {"code": 400, "message": "The input token count (3475108) exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}, "context full"),
+    (400, {"error": {"code": 400, "message": "The input token count exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}, "context full"),
+    (400, {"object": "error", "message": "The decoder prompt (length 15983) is longer than the maximum model length of 8192. Make sure that `max_model_len` is no smaller than the number of text tokens plus multimodal tokens.", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
+    (400, {"object": "error", "message": "At most 5 image(s) may be provided in one request.", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
+    (400, {"error": {"message": "At most 8 image(s) may be provided in one prompt. Set `--limit-mm-per-prompt` to increase this limit. (parameter=image)"}}, "context full"),
+    (400, {"object": "error", "message": "The input (61709 tokens) is longer than the model's context length (40960 tokens).", "type": "BadRequestError", "param": None, "code": 400}, "context full"),
+    (500, {"error": {"code": 500, "message": "the request exceeds the available context size. try increasing the context size or enable context shift", "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}, "context full"),
+    (400, {"error": {"code": 400, "message": "the request exceeds the available context size, try increasing it", "type": "exceed_context_size_error"}}, "context full"),
+    (500, {"error": "input exceeds context length"}, "context full"),
+    (400, {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps({"error": {"message": "Exceeded maximum number of images (50) allowed in the request.", "type": "invalid_request_error", "param": "input", "code": None}}), "provider_name": "Azure"}}}, "context full"),
+    (400, {"error": {"message": "litellm.BadRequestError: litellm.ContextWindowExceededError: AnthropicError - {\"type\":\"error\"}", "type": None, "param": None, "code": "400"}}, "context full"),
+    (400, {"error": {"message": AZURE, "type": None, "param": "prompt", "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"sexual": {"filtered": True, "severity": "high"}}}}}, "content filter"),
+    (400, {"error": {"message": f"litellm.ContentPolicyViolationError: AzureException - {AZURE}", "code": "400"}}, "content filter"),
+    (400, {"type": "error", "error": {"type": "invalid_request_error", "message": "Output blocked by content filtering policy"}}, "content filter"),
+    (400, {"error": {"message": "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different prompt", "type": "invalid_request_error", "param": None, "code": "invalid_prompt"}}, "policy refusal"),
+]  # fmt: skip
+NOT_ENDINGS = [
+    (429, {"error": {"message": "Rate limit reached for gpt-4o: maximum context length is 8192", "code": "rate_limit_exceeded"}}),
+    (401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}),
+    (400, {"error": {"message": "Unsupported value: 'temperature' does not support 0.7 with this model.", "code": "unsupported_value"}}),
+    (400, {"error": {"message": "Unsupported parameter: 'max_tokens' is not supported with this model.", "code": "unsupported_parameter"}}),
+    (404, {"error": {"message": "The model `m` does not exist", "code": "model_not_found"}}),
+    (500, {"error": {"message": "The server had an error while processing your request", "type": "server_error"}}),
+    (503, {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "body", "stop"), SAID)
+def test_providers_words_for_an_ending_are_known(status, body, stop):
+    assert recognise(status, json.dumps(body)) is Stop(stop)
+
+
+@pytest.mark.parametrize(("status", "body"), NOT_ENDINGS)
+def test_errors_of_the_machine_are_no_endings(status, body):
+    assert recognise(status, json.dumps(body)) is None
+
+
+@given(st.integers(100, 599), st.text())
+def test_any_body_is_read(status, body):
+    assert recognise(status, body) in (None, *Stop)
+
+
+def chat(url, **options):
+    model = Registry().find("openai:m", url)
+    return ChatAgent(model, base_url=url, **{"attempts": 2, "first_wait": 0.01, **options})
+
+
+def full_after(pictures):
+    """A server whose context holds so many pictures."""
+    body = SAID[0][1]
+
+    def script(number, asked):
+        shown = sum(
+            part["type"] == "image_url"
+            for each in asked["messages"]
+            if each["role"] == "user"
+            for part in each["content"]
+        )
+        return (400, {}, body) if shown > pictures else "<think>t</think><answer>Up</answer>"
+
+    return script
+
+
+def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
+    endpoint.script = full_after(1)
+    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6, options={"strategy": "free_think"})
+    assert (outcome.played, outcome.failed) == (6, 0)
+    episodes = runs.episodes(tmp_path)
+    ended = [episode.ended for episode in episodes]
+    assert Stop.CONTEXT in {each.kind for each in ended}
+    assert all("maximum context length" in each.message for each in ended if each.kind is Stop.CONTEXT)
+    assert all(len(episode.turns) == 1 for episode in episodes if episode.ended.kind is Stop.CONTEXT)
+    (row,) = runs.rows(tmp_path)
+    assert (row["played"], row["failed"]) == (6, 0)
+    assert row["errors"]["context full"] == sum(each.kind is Stop.CONTEXT for each in ended) / 6
+    asked = len(endpoint.requests)
+    runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6, options={"strategy": "free_think"})
+    assert len(endpoint.requests) == asked  # played is played
+
+
+def test_episode_that_ends_before_its_first_turn_counts_too(tmp_path, endpoint):
+    endpoint.script = full_after(0)
+    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=3)
+    assert (outcome.played, outcome.failed, len(endpoint.requests)) == (3, 0, 3)
+    (row,) = runs.rows(tmp_path)
+    assert (row["success"], row["turns"], row["errors"]["context full"]) == (0.0, 0.0, 1.0)
+
+
+def test_errors_name_every_unsolved_ending():
+    assert {stop.value for stop in Stop if stop.counts} - {"solved"} <= {*ERRORS}
