@@ -18,6 +18,9 @@ from vagen_rewards.errors import TooManyUnscoredError
 Part = Literal["grounding", "world_modeling"]
 PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
 
+Span = tuple[int, int]
+"""A piece of a text: its first character and the one after its last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -26,15 +29,17 @@ class Score:
     Attributes:
         value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored.
         reason: why, in words for a person.
+        unread: the pieces of the text that weren't understood; the rest is what was judged.
     """
 
     value: float | None
     reason: str
+    unread: tuple[Span, ...] = ()
 
     @classmethod
-    def unscored(cls, reason: str) -> Score:
-        """No verdict: the judge failed. Adds nothing to a reward and is counted."""
-        return cls(None, reason)
+    def unscored(cls, reason: str, unread: tuple[Span, ...] = ()) -> Score:
+        """No verdict: the judge failed, or didn't understand. Adds nothing to a reward and is counted."""
+        return cls(None, reason, unread)
 
     @property
     def scored(self) -> bool:

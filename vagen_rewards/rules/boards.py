@@ -8,12 +8,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from vagen_envs.grid import Position
-from vagen_rewards.rules.claims import Claim, Mention, Reading
 from vagen_rewards.rules.counting import MAX_MATCHED, counted, fits, is_present, mark, sides_of
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.places import Things
 from vagen_rewards.rules.reading import read
+from vagen_rewards.rules.relations import Mention, Relation, Relations
 
 MAX_ASSIGNMENTS = 5000
 
@@ -71,20 +71,20 @@ def _compare_cached(
 
 
 def _compare(
-    kinds: tuple[str, ...], places: Places, reading: Reading, wanted: Sequence[tuple[str, str]], around: bool
+    kinds: tuple[str, ...], places: Places, reading: Relations, wanted: Sequence[tuple[str, str]], around: bool
 ) -> Marks:
     things = dict(zip(kinds, places, strict=True))
     marks = counted(things, reading.claims, wanted) if around else None
     if marks is None:
         marks = _best(things, reading.claims, wanted)
-    marks.unread = reading.unread
+    marks.unread, marks.matters = reading.unread, bool(reading.matters)
     for absence in reading.absences:
         if is_present(things, absence):
             marks.fault(f"there is a {absence.kind} where none is said to be")
     return marks
 
 
-def _best(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks:
+def _best(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[str, str]]) -> Marks:
     """The marks under the assignment of words to things that is best for the agent."""
 
     def tried() -> Iterator[Marks]:
@@ -97,7 +97,7 @@ def _best(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, s
     return max(tried(), key=lambda marks: (marks.right - marks.wrong, marks.found))
 
 
-def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
+def _mentions(things: Things, claims: Iterable[Relation]) -> dict[Mention, str]:
     """The things spoken of, each with a name; what must be one thing has one name."""
     names: dict[Mention, str] = {}
     numbers: dict[str, set[str]] = {}
@@ -115,7 +115,7 @@ def _mentions(things: Things, claims: Iterable[Claim]) -> dict[Mention, str]:
 
 
 def _assignments(
-    things: Things, mentions: Mapping[Mention, str], claims: Sequence[Claim]
+    things: Things, mentions: Mapping[Mention, str], claims: Sequence[Relation]
 ) -> Iterable[dict[Mention, tuple[int, ...]]]:
     """Ways to say which thing each mention means: different names are different things, where they last."""
     by_kind: dict[str, list[str]] = {}
@@ -151,7 +151,7 @@ def _permuted(slots: tuple[int, ...], length: int) -> tuple[tuple[int, ...], ...
 
 
 def _matched(
-    things: Things, kind: str, names: list[str], mentions: Mapping[Mention, str], claims: Sequence[Claim]
+    things: Things, kind: str, names: list[str], mentions: Mapping[Mention, str], claims: Sequence[Relation]
 ) -> dict[str, int]:
     """The assignment that makes the most claims about the player right, found by augmenting paths.
 
@@ -160,7 +160,7 @@ def _matched(
     """
     player = things["player"][0]
     seen = [sides_of(at, player) for at in things[kind]]
-    said: dict[str, list[Claim]] = {name: [] for name in names}
+    said: dict[str, list[Relation]] = {name: [] for name in names}
     simple = True  # one full description a name: then names compete only where they are described alike
     for claim in claims:
         subject, other, vertical, horizontal, negated, _ = claim

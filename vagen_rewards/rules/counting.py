@@ -6,22 +6,22 @@ import functools
 from collections.abc import Mapping, Sequence
 
 from vagen_envs.grid import Position
-from vagen_rewards.rules.claims import Absence, Claim, Mention
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.places import Things
+from vagen_rewards.rules.relations import Absence, Mention, Relation
 
 MAX_MATCHED = 64
 """Names of holes that are told apart."""
 
 
-def fits(said: Claim | Absence, sides: tuple[int, int]) -> bool:
+def fits(said: Relation | Absence, sides: tuple[int, int]) -> bool:
     """Whether a thing that stands so is at the side that is spoken of."""
     return said.vertical in (None, sides[0]) and said.horizontal in (None, sides[1])
 
 
 def mark(
     things: Things,
-    claims: Sequence[Claim],
+    claims: Sequence[Relation],
     places: Mapping[Mention, tuple[int, ...]],
     wanted: Sequence[tuple[str, str]],
 ) -> Marks:
@@ -98,7 +98,7 @@ _VERTICAL = {None: "", -1: "above", 0: "in the row of", 1: "below"}
 _HORIZONTAL = {None: "", -1: "left of", 0: "in the column of", 1: "right of"}
 
 
-def _say(claim: Claim) -> str:
+def _say(claim: Relation) -> str:
     sides = " and ".join(filter(None, (_VERTICAL[claim.vertical], _HORIZONTAL[claim.horizontal])))
     return f"{claim.subject.kind} {sides} {claim.other.kind}"
 
@@ -109,7 +109,7 @@ def is_present(things: Things, absence: Absence) -> bool:
     return any(fits(absence, sides_of(at, player)) for at in things[absence.kind])
 
 
-def counted(things: Things, claims: Sequence[Claim], wanted: Sequence[tuple[str, str]]) -> Marks | None:
+def counted(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[str, str]]) -> Marks | None:
     """What is counted under the best assignment, found at once; `None` where it can't be.
 
     It can where each thing is spoken of once and fully. `things` are as seen from the player, who stands

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from vagen_envs.core import State
-from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_rewards.rules.board_facts import exact_facts, facts_of, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import compare_exactly
+from vagen_rewards.rules.places import mark_exactly, read_exactly
+from vagen_rewards.rules.reading import read
+from vagen_rewards.rules.readings import Reading
 from vagen_rewards.scores import Part
 
 _MEANING = {"_": (), "P": ("player",), "O": ("hole",), "G": ("target",), "X": ("player", "hole"),
             "*": ("player", "target")}  # fmt: skip
 _WANTED = (("target", "player"), ("hole", "player"))
+
+
+def claims_of(text: str, part: Part) -> Reading:
+    """Relations between things, or places of a grid or dictionary."""
+    said = read_exactly(text, _MEANING)
+    return facts_of(read("frozen_lake", text)) if said is None else exact_facts(said, (0, len(text)))
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -23,13 +29,13 @@ def compare(state: State, text: str, part: Part) -> Marks:
     are optional: the claims made about them are checked, and they count for F1's recall by their number
     up to that of the goal's facts, so that a lake full of holes needn't be told hole by hole.
     """
-    truth = cast(FrozenLakeState, state)
-    things = {"player": (truth.player,), "target": (truth.target,), "hole": truth.holes}
-    exact = compare_exactly(text, things, (truth.size, truth.size), _MEANING)
-    if exact is not None:
-        return exact
-    marks = compare_sentences("frozen_lake", text, things, _WANTED)
+    said = read_exactly(text, _MEANING)
+    if said is not None:
+        return mark_exactly(said, things_of(state), size_of(state))
+    marks = compare_sentences("frozen_lake", text, things_of(state), _WANTED)
     (found, wanted), (holes_found, holes_wanted) = marks.parts
     most = min(holes_wanted, wanted)
     found_in_all, wanted_in_all = found + min(holes_found, most), wanted + most
-    return Marks(marks.right, marks.wrong, found_in_all, wanted_in_all, found > 0, marks.unread, marks.notes)
+    return Marks(
+        marks.right, marks.wrong, found_in_all, wanted_in_all, found > 0, marks.unread, marks.matters, marks.notes
+    )

@@ -6,10 +6,8 @@ from typing import Literal
 
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules.marks import comparison_for
+from vagen_rewards.rules.readings import MAX_TEXT
 from vagen_rewards.scores import Judge, Score, Statement
-
-MAX_TEXT = 8000
-"""Characters that are read; a description of these states needs a tenth of it."""
 
 
 class RuleJudge(Judge):
@@ -49,5 +47,5 @@ class RuleJudge(Judge):
         if not marks.essential:
             return Score(0.0, f"what matters most is not said rightly ({reason})")
         if self.grading == "direct":
-            return Score(1.0 if marks.right and not marks.wrong and not marks.unread else 0.0, reason)
+            return Score(1.0 if marks.right and not marks.wrong and not marks.matters else 0.0, reason)
         return Score(marks.f1, reason)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from vagen_envs.core import State
-from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.scores import Part
+from vagen_rewards.rules.readings import BUILT_IN, read, reader_for
+from vagen_rewards.scores import Part, Span
 
 
 @dataclass(slots=True)
@@ -21,7 +21,8 @@ class Marks:
         found: of the facts a full description has, how many the text states.
         wanted: how many facts a full description has.
         essential: whether the text truly says what it must (the goal, in FrozenLake and Navigation).
-        unread: sentences that say something of things which wasn't understood; `"direct"` doesn't accept them.
+        unread: pieces of the text that weren't understood.
+        matters: whether one of them speaks of things and their places; `"direct"` doesn't accept the rest then.
         notes: the wrong claims in words, a few of them.
         parts: found and wanted, for each pair of kinds that was asked for.
     """
@@ -31,7 +32,8 @@ class Marks:
     found: int = 0
     wanted: int = 0
     essential: bool = True
-    unread: int = 0
+    unread: tuple[Span, ...] = ()
+    matters: bool = False
     notes: list[str] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(default_factory=list)
 
@@ -54,11 +56,13 @@ class Marks:
 Comparison = Callable[[State, str, Part], Marks]
 
 _COMPARISONS: dict[str, Comparison] = {}
-_BUILT_IN = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
 
 
 def register_comparison(kind: str, comparison: Comparison) -> None:
-    """Teach `RuleJudge` states of another kind, or replace how it compares a known one."""
+    """Teach `RuleJudge` what a full description of another kind of state has, or replace how it compares a known one.
+
+    Where only `register_reader` was called, each claim counts alone, and what is true is a full description.
+    """
     _COMPARISONS[kind] = comparison
 
 
@@ -66,11 +70,24 @@ def comparison_for(kind: str) -> Comparison:
     """The comparison for a kind of state. Raises JudgeConfigError for an unknown one."""
     comparison = _COMPARISONS.get(kind)
     if comparison is None:
-        if kind not in _BUILT_IN:
-            raise JudgeConfigError(
-                f"RuleJudge can't compare states of kind {kind!r}; "
-                "teach it with vagen_rewards.rules.register_comparison"
-            )
-        comparison = importlib.import_module(f"vagen_rewards.rules.{kind}").compare
+        if kind in BUILT_IN:
+            comparison = importlib.import_module(f"vagen_rewards.rules.{kind}").compare
+        else:
+            reader_for(kind)
+            comparison = compare_claims
         _COMPARISONS[kind] = comparison
     return comparison
+
+
+def compare_claims(state: State, text: str, part: Part) -> Marks:
+    """Each claim alone."""
+    reading = read(state.kind, text, part)
+    marks = Marks(unread=reading.unread, matters=bool(reading.matters))
+    for claim in reading.claims:
+        holds = claim.holds(state)
+        if holds:
+            marks.right += 1
+        elif holds is not None:
+            marks.fault(text[slice(*claim.span)].strip())
+    marks.found = marks.wanted = marks.right
+    return marks

@@ -7,11 +7,13 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
+from vagen_rewards.rules.readings import Claim, Reading, read
 from vagen_rewards.scores import Part
 
 _SYNONYMS = {
@@ -71,7 +73,8 @@ _DIRECTION = (
     r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"
     rf"(?:(?P<ahead>ahead|forwards?|straight|front|before(?= me\b)|(?:cent(?:er|re)|middle)(?= of {_IMAGE}\b))"
     r"|(?P<left>left(?:ward|wards)?)"
-    r"|(?P<right>right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
+    r"|(?P<right>(?:(?<=\bthe )|(?<=\bmy ))right"
+    r"|right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|rear|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
 _DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
@@ -114,10 +117,62 @@ def _learn(kind: str) -> None:
         for phrase in dict.fromkeys((*names, parts[-1])):
             _VOCABULARY.setdefault(phrase, []).append((kind, phrase not in names))
             _FIRST_WORDS.add(phrase.split(" ", 1)[0])
-        _clauses.cache_clear()
-        _parsed.cache_clear()
-        _read.cache_clear()
+        for cache in (_clauses, _parsed, read):
+            cache.cache_clear()
         _KNOWN.add(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What may be meant by these words is in one of these directions from the agent, or isn't.
+
+    Attributes:
+        kinds: AI2-THOR's types that the words may mean, each with whether only by its last word; `*` is the target.
+        ways: of `ahead`, `left`, `right`, `back`.
+    """
+
+    kinds: tuple[tuple[str, bool], ...]
+    ways: frozenset[str]
+    negated: bool = False
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is so; `None` where it is neither the target nor in view."""
+        name = _named(self.kinds, _kinds_of(state))
+        if not name:
+            return None
+        if len(self.ways) > 2:
+            return False
+        where = {direction for each, direction, _ in state.visible_objects if each == name}
+        if name == state.target_type:
+            where = {state.target_direction}
+        return bool(self.ways & where) != self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """The target is of this type."""
+
+    kind: str
+
+    def holds(self, state: Any) -> bool:
+        """Whether it is."""
+        return bool(state.target_type.lower() == self.kind)
+
+
+def claims_of(text: str, part: Part) -> Reading:
+    """Directions of things, seen from the agent. Raises nothing."""
+    fact = _FACT.search(text) if "target" in text else None
+    everything: list[Seen | Sought] = []
+    if fact is not None:
+        kind = _TYPE.search(text)
+        if kind is not None:
+            everything.append(Sought(kind[1].lower()))
+        everything.append(Seen(((_ANY_TARGET, False),), frozenset({fact[1].lower()})))
+    else:
+        for candidates, said, denied in _read(text.lower(), part):
+            everything += [Seen(candidates, each) for each in said]
+            everything += [Seen(candidates, each, True) for each in denied]
+    return Reading(tuple([Claim((0, len(text)), each) for each in everything]))
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -128,34 +183,35 @@ def compare(state: State, text: str, part: Part) -> Marks:
     """
     truth: Any = state
     marks = Marks(wanted=1, essential=False)
-    fact = _FACT.search(text) if "target" in text else None
-    if fact is not None:
-        kind = _TYPE.search(text)
-        if kind is not None and kind[1].lower() != truth.target_type.lower():
-            marks.fault(f"the target is no {kind[1]}")
-        _judge(marks, "target", [{fact[1].lower()}], truth.target_direction, [])
-    else:
-        _sentences(marks, truth, text.lower(), part)
+    kinds = _kinds_of(truth)
+    said: list[frozenset[str]] = []
+    denied: list[frozenset[str]] = []
+    for _, fact in read("navigation", text, part).claims:
+        if isinstance(fact, Sought):
+            if not fact.holds(truth):
+                marks.fault(f"the target is no {fact.kind}")
+            continue
+        name = _named(fact.kinds, kinds)
+        if name == truth.target_type:
+            (denied if fact.negated else said).append(fact.ways)
+        elif name and not fact.negated:
+            if fact.holds(truth):
+                marks.right += 1
+            else:
+                marks.fault(f"{name} {'-'.join(sorted(fact.ways))}")
+    _judge(marks, truth.target_type, said, truth.target_direction, denied)
     marks.essential = marks.found > 0
     return marks
 
 
-def _sentences(marks: Marks, truth: Any, text: str, part: Part) -> None:
+def _kinds_of(truth: Any) -> tuple[str, ...]:
+    """The target's type and those in view, learned if they are new."""
     target = truth.target_type
     kinds = (target, *sorted({kind for kind, _, _ in truth.visible_objects if kind != target}))
     for kind in kinds:
         if kind not in _KNOWN:
             _learn(kind)
-    for kind, said, denied in _read(text, part, kinds):
-        if kind == target:
-            _judge(marks, target, said, truth.target_direction, denied)
-            continue
-        where = {direction for each, direction, _ in truth.visible_objects if each == kind}
-        for each in said:
-            if len(each) < 3 and each & where:
-                marks.right += 1
-            else:
-                marks.fault(f"{kind} {'-'.join(sorted(each))}")
+    return kinds
 
 
 _WAYS = ("ahead", "left", "right", "back")
@@ -166,26 +222,24 @@ Where = tuple[frozenset[str], frozenset[str], frozenset[str]]
 
 Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool, bool]
 
-Said = tuple[str, list[frozenset[str]], list[frozenset[str]]]
+Candidates = tuple[tuple[str, bool], ...]
 
 
-@functools.lru_cache(maxsize=8192)
-def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
-    """For each type that is spoken of, where things of it are, and where not."""
-    found: dict[str, Said] = {}
-    spoken = ""
+def _read(text: str, part: Part) -> Iterator[tuple[Candidates, list[frozenset[str]], list[frozenset[str]]]]:
+    """What is spoken of, where it is, and where it isn't, clause by clause."""
+    spoken: Candidates = ()
     below = _NOWHERE  # where the thing is on which others may stand
     for begins_with_it, hedged, clauses in _parsed(text):
         named_here, waiting = begins_with_it, _NOWHERE
         for candidates, (seen, foreseen, no), moving, alone, resting in clauses:
             yes = seen if part == "grounding" else foreseen
-            named = _named(candidates, kinds) if candidates else ""
             if resting and not yes and not no:
                 yes = below  # "on my right is a desk, and the lamp is on it"
-            elif not named and not moving:
+            elif not candidates and not moving:
                 below = yes
-            if named:
-                spoken, named_here = named, True
+            if candidates:
+                spoken, named_here = candidates, True
+                below = yes
             elif not spoken or not (named_here or moving):
                 if moving or alone:  # "going left, I get to the …"
                     waiting |= yes
@@ -193,12 +247,7 @@ def _read(text: str, part: Part, kinds: tuple[str, ...]) -> list[Said]:
             if waiting and not yes and not no:
                 yes, waiting = waiting, _NOWHERE
             if yes or no:
-                said = found.setdefault(spoken, (spoken, [], []))
-                if yes:
-                    said[1].append(_EVERYWHERE if hedged else yes)
-                if no:
-                    said[2].append(no)
-    return list(found.values())
+                yield spoken, [_EVERYWHERE if hedged else yes] if yes else [], [no] if no else []
 
 
 @functools.lru_cache(maxsize=8192)
@@ -326,3 +375,7 @@ def _judge(
     for directions in denied:
         if truth in directions:
             marks.fault(f"{name} not {truth}")
+
+
+for _kind in _SYNONYMS:
+    _learn(_kind)

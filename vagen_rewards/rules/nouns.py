@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vagen_rewards.rules.claims import Mention, Notes
+from vagen_rewards.rules.relations import Mention, Notes
 from vagen_rewards.rules.words import Cursor, Token
 
 NOTHING: tuple[Mention, ...] = ()

@@ -16,20 +16,24 @@ Said = tuple[dict[str, list[Position]], Position | None]
 """Positions by kind, and the numbers of rows and columns where they are said."""
 
 
-def compare_exactly(text: str, things: Things, size: Position, meaning: Mapping[str, tuple[str, ...]]) -> Marks | None:
-    """Hold a grid of symbols or a dictionary of coordinates against positions; `None` if the text is neither.
-
-    Several answers for one thing are as many claims.
+def read_exactly(text: str, meaning: Mapping[str, tuple[str, ...]]) -> Said | None:
+    """Read a grid of symbols or a dictionary of coordinates; `None` if the text is neither.
 
     Args:
         text: the agent's words.
-        things: where things truly are.
-        size: rows and columns of the board.
         meaning: what stands where a symbol does, for each symbol that a grid may have.
     """
-    said = _read_dictionary(text) or _read_grid(text, meaning)
-    if said is None:
-        return None
+    return _read_dictionary(text) or _read_grid(text, meaning)
+
+
+def mark_exactly(said: Said, things: Things, size: Position) -> Marks:
+    """Hold places against those where things truly are. Several answers for one thing are as many claims.
+
+    Args:
+        said: what was read.
+        things: where things truly are.
+        size: rows and columns of the board.
+    """
     found, size_said = said
     marks = Marks()
     for kind, places in things.items():

@@ -7,9 +7,7 @@ import re
 from typing import NamedTuple
 
 from vagen_rewards.rules.modality import denies, hedges, mentions
-
-Point = tuple[float, ...]
-"""Two or three coordinates in millimetres."""
+from vagen_rewards.rules.scene_facts import Point
 
 UNIT = r"(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)"
 _UNIT_AFTER = rf"(?:\s?{UNIT}\b)?"

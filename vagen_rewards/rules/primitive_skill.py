@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.modality import denies, mentions, plain
-from vagen_rewards.rules.poses import UNIT, Point, Pose, point_of, read
+from vagen_rewards.rules.poses import UNIT, point_of, read
+from vagen_rewards.rules.readings import Claim, Reading
+from vagen_rewards.rules.scene_facts import At, Held, On, Open, near
 from vagen_rewards.scores import Part
-
-TOLERANCE = 10
-"""Millimetres on each axis, and of the drawer's opening."""
 
 Spans = Sequence[tuple[str, int, int]]
 
 _GRIPS = re.compile(
     r"(?<!to )(?<!can )(?<!could )(?<!should )\b(?:hold(?:s|ing)?|grasp(?:s|ing|ed)|grip(?:s|ping|ped)|held"
-    r"|in (?:the|its|my) (?:gripper|hand|grip))\b(?: (?:the|a|onto|it|nothing|anything))*"
+    r"|in (?:the|its|my) (?:gripper|hand|grip))\b(?: (?:the|a|onto|it|nothing|anything)\b)*"
 )
 _EMPTY = re.compile(
     r"(?:gripper|hand) (?:is|will be|remains|stays|was) (?:now |still |then )?(?P<full>not )?(?:empty|free)"
@@ -46,50 +46,77 @@ _OPENED = re.compile(
 )
 
 
+NAMES = (
+    "red_cube",
+    "green_cube",
+    "yellow_cube",
+    "blue_cube",
+    "left_target",
+    "right_target",
+    "apple",
+    "drawer",
+    "handle",
+)
+
+
+def claims_of(text: str, part: Part) -> Reading:
+    """Coordinates of named things, what is on what, what is held, how far the drawer is open."""
+    return _claims(text, NAMES)
+
+
+@functools.lru_cache(maxsize=8192)
+def _claims(text: str, names: tuple[str, ...]) -> Reading:
+    lowered = plain(text)
+    said, spans = read(lowered, names)
+    facts: list[At | On | Held | Open] = [
+        At(name, pose.at, pose.hedged) for name, poses in said.items() for pose in poses
+    ]
+    if mentions(lowered, _OF_THE_GRIPPER):
+        facts += _held(lowered, spans)
+    if len(spans) > 1:
+        facts += _stacked(lowered, spans)
+    if "drawer" in lowered:
+        facts += _opened(lowered)
+    return Reading(tuple([Claim((0, len(text)), fact) for fact in facts]))
+
+
 def compare(state: State, text: str, part: Part) -> Marks:
     """F1 over named things with coordinates; what is held, stacked or open counts as further claims."""
     truth: Any = state
     names = tuple(truth.positions)
     marks = Marks(wanted=len(names))
-    lowered = plain(text)
-    said, spans = read(lowered, names)
+    said: dict[str, list[At]] = {}
+    for _, fact in _claims(text, names).claims:
+        if isinstance(fact, At):
+            said.setdefault(fact.name, []).append(fact)
     for name, poses in said.items():
         _place(marks, name, poses, truth.positions[name])
-    if mentions(lowered, _OF_THE_GRIPPER):
-        _held(marks, truth, lowered, spans)
-    if len(spans) > 1:
-        _stacked(marks, truth, lowered, spans)
-    if truth.drawer_open_value is not None:
-        _opened(marks, truth.drawer_open_value, lowered)
+    for _, fact in _claims(text, names).claims:
+        if isinstance(fact, At):
+            continue
+        holds = fact.holds(state)
+        if holds:
+            marks.right += 1
+        elif holds is not None:
+            marks.fault(str(fact))
     return marks
 
 
-def _place(marks: Marks, name: str, poses: list[Pose], place: tuple[int, ...]) -> None:
-    near, doubtful = [_near(pose.at, place) for pose in poses], [pose.hedged for pose in poses]
-    if any(doubtful) or not (all(near) or all(_near(pose.at, poses[0].at) for pose in poses)):
+def _place(marks: Marks, name: str, poses: list[At], place: tuple[int, ...]) -> None:
+    right, doubtful = [near(pose.point, place) for pose in poses], [pose.hedged for pose in poses]
+    if any(doubtful) or not (all(right) or all(near(pose.point, poses[0].point) for pose in poses)):
         marks.fault(f"{name}: {len(poses)} places, or a doubtful one", len(poses))
-    elif all(near):
+    elif all(right):
         marks.right += 1
         marks.found += 1
     else:
-        marks.fault(f"{name} at {poses[0].at}, truly at {tuple(place)}")
+        marks.fault(f"{name} at {poses[0].point}, truly at {tuple(place)}")
 
 
-def _near(point: Point, place: Sequence[float]) -> bool:
-    return all(-TOLERANCE <= a - b <= TOLERANCE for a, b in zip(point, place, strict=False))
-
-
-def _claim(marks: Marks, holds: bool, words: str) -> None:
-    if holds:
-        marks.right += 1
-    else:
-        marks.fault(words)
-
-
-def _held(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
+def _held(text: str, spans: Spans) -> Iterator[Held]:
     """The gripper holds the thing after the verb, or else the one before it."""
     for match in list(_EMPTY.finditer(text))[:20]:
-        _claim(marks, (not truth.held) != bool(match["full"]), f"the gripper holds {truth.held or 'nothing'}")
+        yield Held("", bool(match["full"]))
     for match in list(_GRIPS.finditer(text))[:20]:
         start = max(text.rfind(mark, 0, match.start()) for mark in (".", ";", "\n")) + 1
         before = text[start : match.start()]
@@ -99,27 +126,23 @@ def _held(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
         earlier = [name for name, at, _ in spans if at < match.start()]
         name = after[:1] or earlier[-1:]
         if name:
-            denied = denies(before[-30:])
-            _claim(marks, (truth.held == name[0]) != denied, f"{'not ' if denied else ''}holding the {name[0]}")
+            yield Held(name[0], denies(before[-30:]))
 
 
-def _stacked(marks: Marks, truth: Any, text: str, spans: Spans) -> None:
+def _stacked(text: str, spans: Spans) -> Iterator[On]:
     for (first, _, end), (second, start, _) in itertools.pairwise(spans):
         relation = _ON.fullmatch(text, end, start) if first != second and start - end < 60 else None
         if relation is None:
             continue
         upper, lower = (first, second) if relation["on"] else (second, first)
-        a, b = truth.positions[upper], truth.positions[lower]
-        on = abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2]
-        _claim(marks, on != bool(relation["no"]), f"{upper} on {lower}")
+        yield On(upper, lower, bool(relation["no"]))
 
 
-def _opened(marks: Marks, truth: int, text: str) -> None:
+def _opened(text: str) -> Iterator[Open]:
     match = _OPENED.search(text)
     if match is None:
         return
     if match["by"]:
-        _claim(marks, abs(point_of(match["by"])[0] - truth) <= TOLERANCE, f"drawer {match['by']} open")
+        yield Open(point_of(match["by"])[0])
     else:
-        closed = (match["how"] != "open") != bool(match["no"])
-        _claim(marks, closed == (truth <= TOLERANCE), f"drawer {'closed' if closed else 'open'}")
+        yield Open(None, (match["how"] != "open") != bool(match["no"]))

@@ -1,6 +1,6 @@
-"""Reading where things are out of English sentences about a board.
+"""Relations where things are out of English sentences about a board.
 
-The reader walks over the tokens of a sentence once, keeps who is spoken of, and writes down a `Claim`
+The reader walks over the tokens of a sentence once, keeps who is spoken of, and writes down a `Relation`
 for each relation *between things*. Places on the board ("the player is at the top left") are no
 relations (VAGEN, appendix D.1). Pure, total, linear in the text.
 """
@@ -10,16 +10,17 @@ from __future__ import annotations
 import functools
 import re
 
-from vagen_rewards.rules.claims import MAX_CLAIMS, Absence, Claim, Mention, Reading
 from vagen_rewards.rules.modality import plain
 from vagen_rewards.rules.nouns import NOTHING
+from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Relation, Relations
 from vagen_rewards.rules.sentence import Reader
+from vagen_rewards.rules.spans import sentences
 from vagen_rewards.rules.words import Token, tokens
+from vagen_rewards.scores import Span
 
 MAX_SENTENCE = 600
 """Characters of a sentence that are read."""
 
-_ENDS = str.maketrans(dict.fromkeys(";!?\n\r•", "."))
 _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 
 Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
@@ -28,21 +29,23 @@ Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
 _NO_PAST: Past = (NOTHING, NOTHING)
 
 
-def read(board: str, text: str) -> Reading:
+def read(board: str, text: str) -> Relations:
     """What a text says about a board of this kind (`"sokoban"`, `"frozen_lake"`)."""
     return (_read_cached if len(text) <= 2000 else _read)(board, text)
 
 
-def _read(board: str, text: str) -> Reading:
-    text = plain(text)
-    if "(" in text:
-        text = _PARENTHESIS.sub(" ", text)
-    claims: list[Claim] = []
+def _read(board: str, text: str) -> Relations:
+    claims: list[Relation] = []
     absences: list[Absence] = []
-    unread = 0
+    unread: list[Span] = []
+    places: list[Span] = []
+    absent: list[Span] = []
     past = _NO_PAST
-    for number, words in enumerate(" ".join(text.translate(_ENDS).split()).split(".")):
-        sentence = words[:MAX_SENTENCE].strip()
+    for number, span in enumerate(sentences(text)):
+        said = plain(text[span[0] : span[1]])
+        if "(" in said:
+            said = _PARENTHESIS.sub(" ", said)
+        sentence = " ".join(said.split())[:MAX_SENTENCE]
         if not sentence:
             continue
         found, newly, none, clear, looked_back, after = _read_sentence(board, sentence, _NO_PAST)
@@ -51,17 +54,20 @@ def _read(board: str, text: str) -> Reading:
         past = (after[0] or past[0], after[1] or past[1])
         claims.extend([_numbered(claim, number) for claim in found] if newly else found)
         absences += none
-        unread += not clear
+        places += [span] * len(found)
+        absent += [span] * len(none)
+        if not clear:
+            unread.append(span)
         if len(claims) > MAX_CLAIMS:
             break
     seen_from_player = all(claim.other.kind == "player" for claim in claims)
-    return Reading(tuple(claims), tuple(absences), unread, seen_from_player)
+    return Relations(tuple(claims), tuple(absences), tuple(unread), tuple(unread), seen_from_player, (*places, *absent))
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
 
 
-def _numbered(claim: Claim, sentence: int) -> Claim:
+def _numbered(claim: Relation, sentence: int) -> Relation:
     """Things newly spoken of in different sentences are different mentions."""
     subject, other = (_numbered_mention(each, sentence) if ":" in each.label else each for each in claim[:2])
     return claim._replace(subject=subject, other=other)
@@ -75,7 +81,7 @@ def _numbered_mention(mention: Mention, sentence: int) -> Mention:
 @functools.lru_cache(maxsize=65536)
 def _read_sentence(
     board: str, sentence: str, past: Past
-) -> tuple[tuple[Claim, ...], bool, tuple[Absence, ...], bool, bool, Past]:
+) -> tuple[tuple[Relation, ...], bool, tuple[Absence, ...], bool, bool, Past]:
     """Claims, whether of things newly spoken of, absences, whether all was understood, whether the past was needed.
 
     Last what the sentence leaves for the next one.

@@ -1,9 +1,9 @@
-"""Reading one English sentence about a board, token by token."""
+"""Relations one English sentence about a board, token by token."""
 
 from __future__ import annotations
 
-from vagen_rewards.rules.claims import Absence, Mention
 from vagen_rewards.rules.nouns import NounPhrases
+from vagen_rewards.rules.relations import Absence, Mention
 from vagen_rewards.rules.words import Token
 
 _TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")

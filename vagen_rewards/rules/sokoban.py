@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from vagen_envs.core import State
-from vagen_envs.sokoban.state import SokobanState
+from vagen_rewards.rules.board_facts import exact_facts, facts_of, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import compare_exactly
+from vagen_rewards.rules.places import mark_exactly, read_exactly
+from vagen_rewards.rules.reading import read
+from vagen_rewards.rules.readings import Reading
 from vagen_rewards.scores import Part
 
 _MEANING = {"_": (), "#": (), "P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"),
@@ -16,11 +16,15 @@ _MEANING = {"_": (), "#": (), "P": ("player",), "S": ("player", "target"), "X": 
 _WANTED = (("box", "player"), ("target", "player"), ("target", "box"))
 
 
+def claims_of(text: str, part: Part) -> Reading:
+    """Relations between things, or places of a grid or dictionary."""
+    said = read_exactly(text, _MEANING)
+    return facts_of(read("sokoban", text)) if said is None else exact_facts(said, (0, len(text)))
+
+
 def compare(state: State, text: str, part: Part) -> Marks:
     """F1 over relations for sentences, over places for the symbolic and structured forms."""
-    truth = cast(SokobanState, state)
-    things = {"player": (truth.player,), "box": truth.boxes, "target": truth.targets}
-    exact = compare_exactly(text, things, (truth.height, truth.width), _MEANING)
-    if exact is not None:
-        return exact
-    return compare_sentences("sokoban", text, things, _WANTED)
+    said = read_exactly(text, _MEANING)
+    if said is not None:
+        return mark_exactly(said, things_of(state), size_of(state))
+    return compare_sentences("sokoban", text, things_of(state), _WANTED)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions, plain
+from vagen_rewards.rules.readings import Claim, Reading
 from vagen_rewards.scores import Part
 
 TOLERANCE = 15
@@ -100,6 +102,34 @@ class _Claim(NamedTuple):
     third: tuple[int | None, int | None]  # -1 left or top, 0 middle, 1 right or bottom
     hedged: bool
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """The target, or the drawing, has such an element."""
+
+    where: str
+    shape: str
+    colour: str
+    at: tuple[int, int] | None
+    third: tuple[int | None, int | None]
+    hedged: bool = False
+
+    def holds(self, state: Any) -> bool:
+        """Whether some element fits."""
+        claim = _Claim(self.shape, self.colour, self.at, self.third, self.hedged, "")
+        elements = (state.target if self.where == "target" else state.drawing) or ()
+        return not self.hedged and any(_fits(claim, each, _named(each.colour)) for each in elements)
+
+
+def claims_of(text: str, part: Part) -> Reading:
+    """Elements of the target and of the drawing. A prediction speaks of the drawing where it doesn't say."""
+    facts = [
+        Painted(name, *claim[:5])
+        for name, claims in _read(text, "drawing" if part == "world_modeling" else "target")
+        for claim in claims
+    ]
+    return Reading(tuple([Claim((0, len(text)), fact) for fact in facts]))
 
 
 def compare(state: State, text: str, part: Part) -> Marks:

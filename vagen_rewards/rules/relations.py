@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vagen_rewards.rules.words import Token
+from vagen_rewards.scores import Span
 
 MAX_CLAIMS = 128
 """A text that claims more is read no further: no board has that much to say."""
@@ -25,7 +26,7 @@ class Mention(NamedTuple):
     label: str
 
 
-class Claim(NamedTuple):
+class Relation(NamedTuple):
     """`subject` is at this side of `other`. "The player is above the box" is kept as "the box is below the player".
 
     Attributes:
@@ -52,32 +53,36 @@ class Absence(NamedTuple):
     horizontal: int | None
 
 
-class Reading(NamedTuple):
-    """What a text claims, in its order.
+class Relations(NamedTuple):
+    """What a text says of where things are, in its order.
 
     Attributes:
         claims, absences: as they are said.
-        unread: sentences that name a direction of things, but in ways not known here.
+        unread: sentences that weren't understood.
+        matters: those of them that name things and a direction.
         seen_from_player: whether all claims are about the player and something else.
+        places: the sentence of each claim, and then of each absence.
     """
 
-    claims: tuple[Claim, ...]
+    claims: tuple[Relation, ...]
     absences: tuple[Absence, ...]
-    unread: int = 0
+    unread: tuple[Span, ...] = ()
+    matters: tuple[Span, ...] = ()
     seen_from_player: bool = True
+    places: tuple[Span, ...] = ()
 
 
 class Notes:
     """What has been claimed in a sentence so far."""
 
     def __init__(self) -> None:
-        self.claims: list[Claim] = []
+        self.claims: list[Relation] = []
         self.absences: list[Absence] = []
         self.negated = self.hedged = False
         self.new_count = 0
 
     def emit(self, subjects: tuple[Mention, ...], directions: list[Token], others: tuple[Mention, ...]) -> None:
-        """Claim of each subject that it is at these sides of each of the others."""
+        """Relation of each subject that it is at these sides of each of the others."""
         sides: list[list[int | None]] = [[None, None]]
         for token in directions:
             for axis in (0, 1):
@@ -110,4 +115,4 @@ class Notes:
         if RANK[subject.kind] < RANK[other.kind]:
             subject, other = other, subject
             vertical, horizontal = (None if side is None else -side for side in (vertical, horizontal))
-        self.claims.append(Claim(subject, other, vertical, horizontal, self.negated, self.hedged))
+        self.claims.append(Relation(subject, other, vertical, horizontal, self.negated, self.hedged))
