@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
+from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy
 from vagen_envs.seeding import Split
@@ -30,6 +31,24 @@ class EnvConfig:
 
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
     """The state representations this environment has (VAGEN, table 23)."""
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "strategy": OneOf(get_args(Strategy)),
+        "representation": OneOf(get_args(Representation)),
+        "observation": OneOf(get_args(ObservationMode)),
+        "layout": OneOf(get_args(Layout)),
+        "reasoning": OneOf(get_args(Reasoning)),
+        "parsing": OneOf(get_args(Parsing)),
+        "native_thinking": OneOf(get_args(NativeThinking)),
+        "separator": Words(8),
+        "max_actions_per_turn": Whole(1, 100),
+        "max_turns": COUNTED,
+        "max_steps": COUNTED,
+        "format_reward": REWARD,
+        "split": OneOf(get_args(Split)),
+    }
+    """Options that a client elsewhere may set, and their bounds; a subclass adds those of its own. What isn't here
+    is closed to it. Never a path, a module, an address or a name that is looked up (see `vagen_envs.permission`)."""
 
     strategy: Strategy = "grounding_world_modeling"
     """Which reasoning fields a reply has (VAGEN, section 2.2 and table 5)."""

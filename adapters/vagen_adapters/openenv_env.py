@@ -19,6 +19,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
+from vagen_envs.permission import permitted_reset
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
 
@@ -85,7 +86,11 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, split: Split | None = None, **_: Any
     ) -> Seen:
-        """Begin an episode at the level of this seed and split, or at the next one of the session's stream."""
+        """Begin an episode at the level of this seed and split, or at the next one of the session's stream.
+
+        Raises ConfigError beyond the bounds of what a client elsewhere may say, see `vagen_envs.permission`.
+        """
+        seed, split = permitted_reset(self.env.id, seed, split)
         shown, info = self.env.reset(seed=seed, options={"split": split} if split else None)
         self._note(info, episode_id=episode_id, step_count=0)
         png = base64.b64encode(Picture(shown["image"]).png).decode() if "image" in shown else None

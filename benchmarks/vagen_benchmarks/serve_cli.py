@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.output import out
 from vagen_benchmarks.protocol import resolve_id
 from vagen_envs.errors import did_you_mean
+from vagen_envs.permission import check_offers
 
 if TYPE_CHECKING:
     from vagen_adapters.service.pool import Pool
@@ -38,7 +40,10 @@ def serve(
     max_running: Annotated[int, typer.Option(min=1, help="Calls at work or waiting before more are refused.")] = 4096,
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds for turns in progress when it is ended.")] = 30.0,
     oracle: Annotated[bool, typer.Option("--oracle", help="Let clients ask for the oracle's replies.")] = False,
-    allow_paths: Annotated[bool, typer.Option("--allow-paths", help="Let clients' options name files here.")] = False,
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(help="OPTION=NAME:VALUE; clients that say NAME for OPTION get VALUE. May be repeated."),
+    ] = None,
     pool: Annotated[str, typer.Option(help="`local`: processes here. `ray`: actors of a Ray cluster.")] = "local",
     address: Annotated[str, typer.Option(help="Of the Ray cluster.")] = "auto",
 ) -> None:
@@ -55,8 +60,9 @@ def serve(
     config = ServiceConfig(
         env_ids=[resolve_id(name) for name in env] if env else vagen_envs.ENV_IDS, max_sessions=max_sessions,
         lease=lease, max_request=max_request, max_running=max_running, grace=grace, oracle=oracle,
-        allow_paths=allow_paths,
+        offers=read_offers(offer or []),
     )  # fmt: skip
+    check_offers(config.env_ids, config.offers)
     if max_workers is not None and max_workers < workers:
         raise BenchError(f"--max-workers {max_workers} is fewer than --workers {workers}")
     sizes: dict[str, Any] = {"size": workers, "most": max_workers, "sessions_each": sessions_each, "timeout": timeout}
@@ -68,6 +74,18 @@ def serve(
         out.print(f"serving on http://{host}:{bound}, {guarded}; {workers} workers, {pool}")
 
     serve_pool(made, config, host=host, port=port, key=key, started=say)
+
+
+def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What an operator offers, as `vagen_envs.permission.Offers`. Raises BenchError for one that isn't written so."""
+    read: dict[str, dict[str, str]] = {}
+    for each in offers:
+        option, found, rest = each.partition("=")
+        name, colon, value = rest.partition(":")
+        if not (option and found and name and colon and value):
+            raise BenchError(f"--offer {each!r} is not OPTION=NAME:VALUE; write dataset=icons:/data/icons.jsonl")
+        read.setdefault(option, {})[name] = value
+    return read
 
 
 def _make_pool(pool: str, address: str, sizes: dict[str, Any]) -> Pool:

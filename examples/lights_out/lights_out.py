@@ -7,7 +7,7 @@ A press switches a lamp and its neighbours; all must go out. Run this file to se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,6 +17,7 @@ import numpy as np
 
 from vagen_envs import Executed, Picture, RewardTerm, State, VagenEnv
 from vagen_envs.actions import Action, Names
+from vagen_envs.bounds import Bound, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
@@ -31,6 +32,8 @@ class LightsOutConfig(EnvConfig):
     """Options of `example/LightsOut-v0`."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("size", "max_presses")
+
+    remote: ClassVar[Mapping[str, Bound]] = {"size": Whole(2, 5), "max_presses": Whole(1, 25)}
 
     prompt_pack: str = str(Path(__file__).parent / "prompts")
     size: int = 3

@@ -211,7 +211,7 @@ def test_wrong_options_and_calls_are_the_errors_that_they_are_here(service):
     with pytest.raises(ConfigError, match="can't"):
         RemoteEnv(service, SOKOBAN, max_turns=object())
     for option in ({"prompt_pack": "/etc"}, {"prompt_pack": "../x"}, {"render_mode": "human"}):
-        with pytest.raises(ConfigError, match=r"path|server's own"):
+        with pytest.raises(ConfigError, match="is closed to clients"):
             RemoteEnv(service, SOKOBAN, **option)
     env = RemoteEnv(service, SOKOBAN)
     with pytest.raises(EpisodeOverError):

@@ -44,10 +44,10 @@ class Served:
 class Command:
     """`vagen serve` in a process of its own."""
 
-    def __init__(self, *arguments, key=""):
+    def __init__(self, *arguments, key="", wrap=()):
         environment = {**os.environ, "VAGEN_SERVE_KEY": key}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)],
+            [*wrap, sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
         )  # fmt: skip
         self.lines = []

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Whole, Words
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
@@ -34,6 +35,18 @@ class FrozenLakeConfig(EnvConfig):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {"min_solution_length": 1, "max_solution_length": 16, "step_reward": 0.0},
+    }
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "desc": OrNone(Several(Words(16), 16)),
+        "size": Whole(3, 16),
+        "is_slippery": SWITCH,
+        "hole_probability": Number(0.0, 1.0),
+        "min_solution_length": Whole(1, 256),
+        "max_solution_length": Whole(1, 256),
+        "success_reward": REWARD,
+        "step_reward": REWARD,
+        "scale": Whole(1, 2),
     }
 
     desc: tuple[str, ...] | None = None

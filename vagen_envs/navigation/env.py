@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from PIL import Image
 
 from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
@@ -44,6 +45,22 @@ class NavigationConfig(EnvConfig):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {"step_length": 0.5, "success_threshold": 1.5, "max_turns": 5, "max_steps": 30},
+    }
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "eval_set": OneOf(get_args(EvalSet)),
+        "room": OneOf(("any", "kitchen", "living_room", "bedroom")),
+        "max_actions_per_turn": Whole(1, 20),
+        "resolution": Whole(32, 512),
+        "down_sample_ratio": Number(0.03, 1.0),
+        "fov": Number(30.0, 140.0),
+        "multiview": SWITCH,
+        "success_threshold": Number(0.3, 2.5),
+        "step_length": Number(0.05, 1.0),
+        "max_solution_length": Whole(1, 400),
+        "success_reward": REWARD,
+        "step_reward": REWARD,
+        "cast_shadows": SWITCH,
     }
 
     backend: Literal["house", "thor"] = "house"

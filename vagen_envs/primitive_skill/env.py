@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
+from vagen_envs.bounds import REWARD, Bound, OneOf, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -32,6 +33,16 @@ class PrimitiveSkillConfig(EnvConfig):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
+    }
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "max_actions_per_turn": Whole(1, 10),
+        "task": OneOf(("place", "stack", "drawer", "align")),
+        "success_reward": REWARD,
+        "step_reward": REWARD,
+        "stage_rewards": Several(REWARD, 3, 3),
+        "out_of_workspace": OneOf(("clip", "refuse")),
+        "picture_size": Whole(64, 512),
     }
 
     representation: Representation = "structured"

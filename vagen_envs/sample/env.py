@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vagen_envs.actions import Action, ActionGrammar
+from vagen_envs.bounds import Bound, Number, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
@@ -36,6 +37,12 @@ class SampleConfig(EnvConfig):
     """Options of `vagen/Sample-v0`. The reply is V-Triune's: a thought, then the answer."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "sources", "max_side")
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "sources": Several(Words(100), 16, 0),
+        "max_side": Whole(1, 1024),
+        "iou_threshold": Number(0.0, 1.0),
+    }
 
     dataset: str = "generated"
     """`generated` (drawn from the seed by this package), or a file or folder in the schema of V-Triune's figure 9;

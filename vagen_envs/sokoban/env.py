@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vagen_envs.actions import Action, ActionGrammar, Names
+from vagen_envs.bounds import REWARD, Bound, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
@@ -29,6 +30,18 @@ class SokobanConfig(EnvConfig):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {"min_solution_length": 1, "max_solution_length": 5, "box_off_target_reward": -1.0},
+    }
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "dim_room": Several(Whole(5, 10), 2, 2),
+        "num_boxes": Whole(1, 4),
+        "min_solution_length": Whole(1, 60),
+        "max_solution_length": Whole(1, 60),
+        "success_reward": REWARD,
+        "step_reward": REWARD,
+        "box_on_target_reward": REWARD,
+        "box_off_target_reward": REWARD,
+        "scale": Whole(1, 4),
     }
 
     dim_room: tuple[int, int] = (6, 6)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vagen_envs.actions import Action, ActionGrammar
+from vagen_envs.bounds import REWARD, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
@@ -37,6 +38,16 @@ class SvgConfig(EnvConfig):
     """
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
+
+    remote: ClassVar[Mapping[str, Bound]] = {
+        "max_actions_per_turn": Whole(1, 3),
+        "max_target_length": Whole(1000, 12_000),
+        "size": Whole(32, 512),
+        "scorer": OneOf(("auto", "classical")),
+        "similarity_reward": REWARD,
+        "dino_reward": REWARD,
+        "success_score": Number(0.0, 1.0),
+    }
 
     dataset: str = "builtin"
     """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of a folder,

@@ -6,7 +6,6 @@ bytes on.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -16,6 +15,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, SimulatorError, VagenError
+from vagen_envs.permission import Offers, make_permitted, told
 from vagen_envs.pictures import Picture
 
 OPENS = "open"
@@ -78,18 +78,25 @@ class EnvHost:
         except Exception as error:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
-    def _open(self, session: str, env_id: str, options: dict[str, Any]) -> Answer:
+    def _open(
+        self, session: str, env_id: str, options: dict[str, Any], offers: Offers | None = None, own: bool = False
+    ) -> Answer:
+        """Make an environment; `own` only if this program itself asks, whose options are not a stranger's."""
+        offers = offers or {}
         try:
-            made = gym.make(env_id, disable_env_checker=True, **options)
+            if own:
+                made = cast(VagenEnv, gym.make(env_id, disable_env_checker=True, **options).unwrapped)
+            else:
+                made = make_permitted(env_id, options, offers)
         except (gym.error.Error, TypeError) as error:
             raise ConfigError(f"{env_id}: {error}") from error
-        env = self._envs[session] = cast(VagenEnv, made.unwrapped)
+        env = self._envs[session] = made
         space: Any = env.observation_space
         return _answer(
             env_id=env.id,
             system_prompt=env.system_prompt,
             picture_shape=list(space["image"].shape) if "image" in space.spaces else None,
-            config=dataclasses.asdict(env.config),
+            config=told(env, options, offers),
         )
 
     def _reset(self, session: str, seed: int | None, split: str | None) -> Answer:

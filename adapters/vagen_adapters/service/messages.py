@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
 from vagen_adapters.service.host import Failure
+from vagen_envs.bounds import SEED
 
 STATUS = {
     "bad_request": 400, "unauthorized": 401, "forbidden": 403, "unknown_session": 404, "unknown_picture": 404,
@@ -19,9 +20,6 @@ STATUS = {
 
 TRY_AGAIN = frozenset({"busy", "full", "shutting_down"})
 """Nothing was done; the same request may be sent again after a while."""
-
-SERVERS_OWN = ("render_mode", "max_episode_steps", "disable_env_checker", "workers")
-"""Options of `gym.make` that are not a client's business."""
 
 
 class Refused(Exception):  # noqa: N818 - it carries what is told to a client, and isn't an error of ours
@@ -53,8 +51,9 @@ class Item(BaseModel):
 class Open(Item):
     """Make an environment."""
 
-    env_id: str
+    env_id: Annotated[str, Field(max_length=200)]
     options: dict[str, Any] = {}
+    """Any JSON; what may be set is `vagen_envs.permission`'s business."""
 
 
 class Reset(Item):
@@ -62,8 +61,8 @@ class Reset(Item):
 
     move: Annotated[int, Field(ge=1)]
     """Counts the session's resets and steps from 1. One that is said again is not done again."""
-    seed: Annotated[int, Field(ge=0)] | None = None
-    split: str | None = None
+    seed: Annotated[int, Field(ge=SEED.least, le=SEED.most)] | None = None
+    split: Annotated[str, Field(max_length=200)] | None = None
 
 
 class Step(Item):
@@ -110,24 +109,3 @@ def _said(error: ValidationError | RecursionError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(map(str, ("items", *first["loc"])))
     return f"{place}: {first['msg']}" + (f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else "")
-
-
-def refused_options(options: Mapping[str, Any], allow_paths: bool) -> Failure | None:
-    """Why these options can't be taken from a client, if they can't."""
-    for name in options:
-        if name in SERVERS_OWN:
-            return Failure("bad_config", f"option {name!r} is the server's own; leave it out")
-    if not allow_paths and _has_path(options):
-        return Failure(
-            "bad_config",
-            f"an option among {sorted(options)} holds a path; this server opens no files that clients name",
-        )
-    return None
-
-
-def _has_path(value: Any) -> bool:
-    if isinstance(value, str):
-        return "/" in value or "\\" in value or value.startswith(".")
-    if isinstance(value, Mapping):
-        return any(map(_has_path, value.values()))
-    return isinstance(value, list) and any(map(_has_path, value))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.host import Answer, Call
+from vagen_adapters.service.host import OPENS, Answer, Call
 from vagen_adapters.service.pool import Pool
 from vagen_envs.errors import RecordError
 from vagen_envs.pictures import Picture
@@ -49,8 +49,13 @@ class InPool:
         self._pictures = Pictures()
 
     def ask(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        own = {"own": True} if do == OPENS else {}  # the options are this program's
         calls = [
-            Call(item["session"], do, {name: value for name, value in item.items() if name not in ("session", "move")})
+            Call(
+                item["session"],
+                do,
+                {name: value for name, value in item.items() if name not in ("session", "move")} | own,
+            )
             for item in items
         ]
         return [self._reply(result) for result in self.pool.ask(calls)]

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from vagen_adapters.service.host import OPENS, Answer, Call, Failure, Result
-from vagen_adapters.service.messages import Refused, read_items, refused_options
+from vagen_adapters.service.messages import Refused, read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import REMEMBERED, Pool
 from vagen_envs.errors import did_you_mean
+from vagen_envs.permission import Offers
 from vagen_envs.registration import ENV_IDS
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class ServiceConfig:
         patience: seconds in which a client must have said what it wants, and have read what it is sent.
         grace: seconds that a server that was told to end waits for turns in progress.
         oracle: whether a client may ask for the oracle's reply.
-        allow_paths: whether a client's options may name files of the server.
+        offers: values of options that clients may name beyond what is permitted; see `vagen_envs.permission`.
     """
 
     env_ids: Sequence[str] = ENV_IDS
@@ -54,7 +55,7 @@ class ServiceConfig:
     patience: float = 30.0
     grace: float = 30.0
     oracle: bool = False
-    allow_paths: bool = False
+    offers: Offers = field(default_factory=dict)
 
 
 class Png:
@@ -202,14 +203,12 @@ class Sessions:
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
             return Failure("bad_config", f"unknown environment {item.env_id[:80]!r}.{hint}")
-        refused = refused_options(item.options, self._config.allow_paths)
-        if refused is not None:
-            return refused
         if len(self._sessions) >= self._config.max_sessions:
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
         session = Session(item.env_id, digest, self._loop.time() + self._config.lease)
         self._sessions[item.session] = session
-        return self._start(OPENS, item.session, session, {"env_id": item.env_id, "options": item.options})
+        arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
+        return self._start(OPENS, item.session, session, arguments)
 
     def _begin_move(self, do: str, item: Any, session: Session) -> Result | asyncio.Future[Result] | _Start:
         arguments = {"reply": item.reply} if do == "step" else {"seed": item.seed, "split": item.split}

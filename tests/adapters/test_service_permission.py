@@ -1,0 +1,260 @@
+"""What a stranger's options can do to a worker: nothing that their declaration doesn't permit."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
+from service_fixtures import LAKE, SOKOBAN, Command
+
+from vagen_adapters.service.client import Service
+from vagen_adapters.service.host import Answer, Call, EnvHost
+from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.serve_cli import read_offers
+from vagen_envs import ENV_IDS, VagenEnv
+from vagen_envs.bounds import Number, Several, Whole, Words
+from vagen_envs.errors import ConfigError
+from vagen_envs.permission import check_offers, permitted, permitted_reset, remote_bounds
+
+ROOT = Path(__file__).parents[2]
+LIGHTS = "lights_out:example/LightsOut-v0"
+SAMPLE, SVG = "vagen/Sample-v0", "vagen/SVGReconstruction-v0"
+MARK = "strangers_mark"
+"""In every hostile text, so that it can be found in what a worker asks of its kernel."""
+
+TEXTS = [
+    f"{MARK}", f"{MARK}.jsonl", f"/etc/{MARK}", f"../{MARK}", f"~/{MARK}", "~", ".", "", f"\0{MARK}", f"{MARK}:x", f"{MARK}.y:z",
+    f"http://127.0.0.1:9/{MARK}", f"file:///{MARK}", f"tcp://127.0.0.1:9/{MARK}", f"\\\\host\\{MARK}", f"{MARK}\ud800",
+    f"ﬁ{MARK}/⁄", f"%2e%2e%2f{MARK}", f"${{{MARK}}}", f"{MARK}\n", f"{MARK}" * 1000, "unittest.__main__:x", "os:system",
+    "antigravity:x", "builtins:open", "secretpack", "None", "default/../..",
+]  # fmt: skip
+VALUES = [
+    *TEXTS, None, True, False, -1, 2**31, 2**63, 10**300, -(10**300), 1e308, -1e308, float("nan"), float("inf"), float("-inf"),
+    [], {}, [[]], [MARK], [[MARK]] * 3, {"a": MARK}, [1] * 1000, ["S" * 100] * 100, [True, False], ["6", "6"], [6.0, 6.0],
+    [10**9, 10**9], {"__class__": MARK}, [None], 0.1,
+]  # fmt: skip
+GYMNASIUMS = [
+    "render_mode", "max_episode_steps", "disable_env_checker", "apply_env_checker", "additional_wrappers", "wrappers", "vector_kwargs",
+    "vectorization_mode", "autoreset", "order_enforce", "kwargs", "id", "env_spec", "entry_point", "num_envs", "self", "cls",
+    "__class__", "config_class", "preset", "options", "seed", "offers", "own", "session", "",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def host():
+    """A worker under watch; call it with an id and options."""
+    path = os.pathsep.join(
+        [str(ROOT), str(ROOT / "adapters"), str(ROOT / "examples" / "lights_out"), os.environ.get("PYTHONPATH", "")]
+    )
+    process = subprocess.Popen([sys.executable, str(ROOT / "tests/helpers/watched_host.py")], text=True, cwd=ROOT,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+
+    def ask(env_id, options, make=False):
+        process.stdin.write(json.dumps([env_id, options, make]) + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    yield ask
+    process.stdin.close()
+    assert process.wait(60) == 0
+
+
+def config_class(env_id, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples" / "lights_out")
+    if env_id == LIGHTS:
+        __import__("lights_out")
+    module, _, name = gym.spec(env_id.rpartition(":")[2]).entry_point.partition(":")
+    made = getattr(__import__(module, fromlist=[name]), name)
+    assert issubclass(made, VagenEnv)
+    return made.config_class
+
+
+@pytest.mark.parametrize("env_id", [*ENV_IDS, LIGHTS])
+def test_no_option_with_any_value_opens_imports_or_connects(host, env_id, monkeypatch):
+    """Each option of each id, and Gymnasium's, with each hostile value: refused, or within what is declared."""
+    declared = config_class(env_id, monkeypatch)
+    own = [field.name for field in dataclasses.fields(declared)]
+    bounds = remote_bounds(declared)
+    assert set(bounds) <= set(own)
+    for name in [*own, *GYMNASIUMS, *inspect.signature(gym.make).parameters]:
+        for value in VALUES:
+            said, events, failure = host(env_id, {name: value})
+            assert not events, (name, value, events)
+            if said:
+                assert said == "ConfigError"
+            else:
+                assert name in bounds
+                assert bounds[name].admits(value)
+                assert failure is None or failure[0] == "bad_config"  # the environment has bounds of its own
+
+
+@pytest.mark.parametrize("env_id", [*ENV_IDS, LIGHTS])
+def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkeypatch):
+    """By what the words of the declarations say, and by their kind: a free text is open only where it is listed here."""
+    declared = config_class(env_id, monkeypatch)
+    texts = {name for name, bound in remote_bounds(declared).items() if bound.admits("x") or bound.admits(["x"])}
+    assert texts <= {"separator", "desc", "sources"}
+    for name in ("prompt_pack", "dataset", "scoring", "scorer_address", "scorer_weights", "episodes", "thor_executable",
+                 "assets", "device", "workers", "backend"):  # fmt: skip
+        assert name not in remote_bounds(declared)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        (SAMPLE, {"scoring": "planted:SCORING"}),
+        (SAMPLE, {"scoring": "unittest.__main__:x"}),
+        (SAMPLE, {"dataset": "creds.jsonl"}),
+        (SAMPLE, {"dataset": "~"}),
+        (SVG, {"dataset": "creds.jsonl"}),
+        (SVG, {"dataset": "~"}),
+        (SVG, {"scorer_address": "\0name"}),
+        (SVG, {"scorer_weights": "creds"}),
+        (SOKOBAN, {"prompt_pack": "secretpack"}),
+        (SOKOBAN, {"prompt_pack": "default"}),
+        (LAKE, {"additional_wrappers": [["planted", "planted:X", {}]]}),
+        ("vagen/Navigation-v0", {"backend": "thor", "episodes": "creds.jsonl"}),
+        ("vagen/PrimitiveSkillDrawer-v0", {"assets": "secretpack"}),
+    ],
+)
+def test_the_attacks_that_were_found(tmp_path, monkeypatch, env_id, options):
+    """Files lie where a worker would find them; none runs, none is told."""
+    (tmp_path / "planted.py").write_text("raise SystemExit('the planted module ran')")
+    (tmp_path / "creds.jsonl").write_text(json.dumps({"password": "hunter2"}) + "\n")
+    (tmp_path / "secretpack" / "sokoban").mkdir(parents=True)
+    (tmp_path / "secretpack" / "sokoban" / "system.txt").write_text("hunter2 $reply")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (result,) = EnvHost().do([Call("s", "open", {"env_id": env_id, "options": options})])
+    assert not isinstance(result, Answer)
+    assert result.code == "bad_config"
+    assert "closed to clients" in result.message
+    assert "hunter2" not in result.message
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_the_kernel_never_hears_a_strangers_words(tmp_path):
+    """A whole server under strace: what clients wrote is read and answered, and is in no other system call."""
+    log = tmp_path / "strace.log"
+    command = Command("--workers", 1, wrap=["strace", "-D", "-f", "-qq", "-s", "200", "-o", str(log)])
+    with command:
+        service = Service(command.url)
+        for env_id in ("vagen/Sokoban-v0", SAMPLE, SVG):
+            for name in (
+                "prompt_pack",
+                "dataset",
+                "scoring",
+                "scorer_address",
+                "render_mode",
+                "separator",
+                "split",
+                "preset",
+            ):
+                for text in TEXTS:
+                    if MARK in text and text.isprintable() and len(text) < 100:
+                        with pytest.raises(ConfigError):
+                            RemoteEnv(service, env_id, **{name: text})
+        with pytest.raises(ConfigError):
+            RemoteEnv(service, f"{MARK}:vagen/Sokoban-v0")
+        service.close()
+    carrying = {"read", "write", "recvfrom", "sendto", "recvmsg", "sendmsg", "recv", "send"}
+    calls = {
+        re.match(r"\d+ +(?:<\.\.\. )?(\w+)", line)[1]
+        for line in log.read_text(errors="replace").splitlines()
+        if MARK in line
+    }
+    assert calls & carrying  # it does hear what is sent
+    assert calls <= carrying, calls - carrying
+
+
+def test_an_operator_offers_by_name(tmp_path):
+    pack = tmp_path / "pack" / "sokoban"
+    pack.mkdir(parents=True)
+    (pack / "system.txt").write_text("The operator's own words. $reply")
+    offers = read_offers([f"prompt_pack=mine:{tmp_path / 'pack'}", "prompt_pack=terse:terse"])
+    assert offers == {"prompt_pack": {"mine": str(tmp_path / "pack"), "terse": "terse"}}
+    host = EnvHost()
+
+    def opened(**options):
+        return host.do([Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers})])[0]
+
+    body = json.loads(opened(prompt_pack="mine").body)
+    assert body["system_prompt"].startswith("The operator's own words.")
+    assert body["config"]["prompt_pack"] == "mine"  # not where it lies
+    assert isinstance(opened(prompt_pack="terse"), Answer)
+    for wrong in (str(tmp_path / "pack"), "default", ["mine"], None, "Mine"):
+        refused = opened(prompt_pack=wrong)
+        assert refused.code == "bad_config"
+        assert "must be one of 'mine', 'terse'" in refused.message
+    check_offers([SOKOBAN], offers)
+    with pytest.raises(ConfigError, match="Did you mean 'prompt_pack'"):
+        check_offers([SOKOBAN], {"prompt_pac": {"a": "b"}})
+    for wrong in ("prompt_pack", "prompt_pack=mine", "=a:b", "x=:b", "x=a:"):
+        with pytest.raises(BenchError, match="OPTION=NAME:VALUE"):
+            read_offers([wrong])
+
+
+def test_a_server_offers_by_name(tmp_path):
+    samples = tmp_path / "icons.jsonl"
+    square = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><rect width="{}" height="9" fill="red"/></svg>'
+    samples.write_text(
+        "".join(json.dumps({"Filename": f"{i}.svg", "Svg": square.format(i / 20)}) + "\n" for i in range(180))
+    )
+    with Command("--workers", 1, "--offer", f"dataset=icons:{samples}") as command:
+        service = Service(command.url)
+        env = RemoteEnv(service, SVG, dataset="icons", scorer="classical")
+        assert env.config.dataset == "icons"
+        env.reset(seed=1)
+        env.close()
+        with pytest.raises(ConfigError, match="one of 'icons'"):
+            RemoteEnv(service, SVG, dataset=str(samples))
+        service.close()
+
+
+def test_an_id_keeps_what_makes_it_the_one_it_is():
+    assert permitted("vagen/PrimitiveSkillPlace-v0", {"task": "place"}, {}) == {"task": "place"}
+    with pytest.raises(ConfigError, match="must be one of 'place'"):
+        permitted("vagen/PrimitiveSkillPlace-v0", {"task": "drawer"}, {"task": {}})
+
+
+def test_an_environment_of_another_contract_has_no_open_options():
+    with pytest.raises(ConfigError, match="closed to clients"):
+        permitted("CartPole-v1", {"sutton_barto_reward": True}, {"sutton_barto_reward": {"a": "b"}})
+
+
+def test_bounds_of_resets():
+    assert permitted_reset(SOKOBAN, 2**64 - 1, "val") == (2**64 - 1, "val")
+    assert permitted_reset(SOKOBAN, None, None) == (None, None)
+    for seed, split in ((2**64, None), (-1, None), (True, None), ("1", None), (None, "dev"), (None, {}), (1.0, None)):
+        with pytest.raises(ConfigError, match="must be"):
+            permitted_reset(SOKOBAN, seed, split)
+
+
+@pytest.mark.parametrize(
+    ("bound", "good", "bad"),
+    [
+        (Whole(1, 3), [1, 3], [0, 4, True, 1.0, "1", None, 10**5000, [1]]),
+        (Number(0, 1), [0, 1, 0.5], [-0.1, float("nan"), float("inf"), True, "0", 10**5000, None]),
+        (Words(3), ["a", "é~"], ["", "abcd", "\0", "\n", "\ud800", 1, None, ["a"]]),
+        (Several(Whole(1, 3), 2), [[1], (1, 2)], [[], [1, 2, 3], [4], [[1]], "1", {1: 2}, None]),
+    ],
+)
+def test_bounds(bound, good, bad):
+    assert all(map(bound.admits, good))
+    assert not any(map(bound.admits, bad))
+    assert str(bound)
