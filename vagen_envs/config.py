@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean
-from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy
+from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
 from vagen_envs.seeding import Split
+from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
@@ -57,11 +58,14 @@ class EnvConfig:
     observation: ObservationMode = "image"
     """What a turn shows: the picture, the state as text, or both. `"text"` renders no picture at all."""
     layout: Layout = "nested"
-    """Order of the tags: the paper's nested one or the flat one of VAGEN's 2026 code."""
+    """Order of the tags: the paper's nested one, the flat one of VAGEN's 2026 code, or untagged thoughts."""
+    tags: TagNames = TAGS
+    """What the tags are called: for think, observation, reasoning, prediction and answer, in this order."""
     reasoning: Reasoning = "optional"
     """Whether `<reasoning>` may be left out. The paper's table 5 has it, its section 2.2 doesn't."""
     parsing: Parsing = "lenient"
-    """Whether a malformed reply's answer is still executed. It never earns the format reward."""
+    """Whether a malformed reply's answer is still executed; it never earns the format reward. `"released"` executes
+    and pays what VAGEN's released parsers do."""
     native_thinking: NativeThinking = "reject"
     """Whether a thinking model's own text before its reply breaks the format; it is set aside either way."""
     separator: str = ","
@@ -94,6 +98,15 @@ class EnvConfig:
         self.require(self.max_actions_per_turn >= 1, "max_actions_per_turn", "at least 1")
         self.require(self.max_steps >= 1, "max_steps", "at least 1")
         self.require(bool(self.separator) and "<" not in self.separator, "separator", "non-empty and without '<'")
+        try:
+            check_tags(self.tags)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self.require(
+            self.parsing != "released" or self.layout != "untagged",
+            "layout",
+            "nested or flat where parsing is released",
+        )
         self.require(
             self.representation in self.representations,
             "representation",

@@ -95,6 +95,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
             separator=config.separator,
             max_actions=config.max_actions_per_turn,
             layout=config.layout,
+            tags=config.tags,
             reasoning=config.reasoning,
             parsing=config.parsing,
             native_thinking=config.native_thinking,

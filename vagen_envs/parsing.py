@@ -7,14 +7,26 @@ checks the format, so that these cannot disagree. Formats: VAGEN (paper), sectio
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from vagen_envs.actions import Action, ActionGrammar, Refused
 from vagen_envs.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
-from vagen_envs.tags import answer_span, field_text, find_tags, format_problems, native_thinking_end, without_tags
+from vagen_envs.released import Released, Rule
+from vagen_envs.tags import (
+    TAG_NAME,
+    TAGS,
+    Tag,
+    TagNames,
+    answer_span,
+    field_text,
+    find_tags,
+    format_problems,
+    native_thinking_end,
+    tag_pattern,
+    without_tags,
+)
 
 __all__ = [
     "FORMAT_CODES",
@@ -32,12 +44,10 @@ __all__ = [
 Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
-Layout = Literal["nested", "flat"]
-Parsing = Literal["strict", "lenient"]
+Layout = Literal["nested", "flat", "untagged"]
+Parsing = Literal["strict", "lenient", "released"]
 Reasoning = Literal["optional", "required"]
 NativeThinking = Literal["reject", "allow"]
-
-_ANY_TAG = re.compile(r"(</?(?:think|observation|reasoning|prediction|answer)>)", re.IGNORECASE)
 
 _FIELDS: dict[Strategy, tuple[str, ...]] = {
     "no_think": (),
@@ -45,6 +55,11 @@ _FIELDS: dict[Strategy, tuple[str, ...]] = {
     "grounding": ("observation", "reasoning"),
     "world_modeling": ("reasoning", "prediction"),
     "grounding_world_modeling": ("observation", "reasoning", "prediction"),
+}
+
+_RELEASED_RULES: dict[str, dict[str, Rule]] = {
+    "nested": {"no_think": "whole", "free_think": "whole", "others": "either"},
+    "flat": {"no_think": "whole", "others": "anywhere"},
 }
 
 
@@ -59,12 +74,14 @@ class Grammar:
         max_actions: actions beyond this many are dropped and marked.
         layout: `"nested"` is the paper's (table 5): the fields inside `<think>`, then the answer.
             `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the reasoning,
-            `<answer>`, `<prediction>`.
+            `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the first field is
+            the thought, tagged or not, and may be missing; then the fields, then the answer.
+        tags: what the tags are called, in the order of `TAGS`.
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
         parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes the
-            answer of a malformed reply too, except under `no_think` and `free_think`, which execute
-            nothing then, as VAGEN's released code does. The format reward is strict in both.
+            answer of a malformed reply too; the format reward is strict in both. `"released"` executes and
+            pays what VAGEN's released parsers do, see `vagen_envs.released`.
         native_thinking: whether the text a thinking model writes before its reply (up to a closing
             `</think>` of its own) breaks the format. It is set aside either way.
     """
@@ -74,11 +91,14 @@ class Grammar:
     separator: str = ","
     max_actions: int = 1
     layout: Layout = "nested"
+    tags: TagNames = TAGS
     reasoning: Reasoning = "optional"
     parsing: Parsing = "lenient"
     native_thinking: NativeThinking = "reject"
+    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False)
     _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False)
     _leaves: dict[str, str] = field(init=False, repr=False)
+    _released: Released | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -87,15 +107,39 @@ class Grammar:
             raise ValueError(
                 f"separator {self.separator!r} must be non-empty without '<', max_actions {self.max_actions} at least 1"
             )
+        check_tags(self.tags)
         reasoning = "think" if self.layout == "flat" else "reasoning"
         leaves = {reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]}
-        object.__setattr__(self, "_leaves", {**leaves, "answer": "answer"})
-        full = self._tags(leaves)
-        without = self._tags([tag for tag, name in leaves.items() if name != "reasoning"])
-        sequences = (full, without) if self.reasoning == "optional" else (full,)
-        object.__setattr__(self, "_places", {tags: self._places_in(tags) for tags in sequences})
+        if self.layout == "untagged":
+            leaves.pop("think", None)
+        set_field = object.__setattr__
+        set_field(self, "_leaves", {**leaves, "answer": "answer"})
+        full = self._forms(leaves)
+        without = self._forms([tag for tag, name in leaves.items() if name != "reasoning"])
+        sequences = (full, without) if self.reasoning == "optional" and self.parsing != "released" else (full,)
+        set_field(self, "_sequences", sequences)
+        set_field(self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences})
+        set_field(self, "_released", None)
+        if self.parsing == "released":
+            if self.layout == "untagged":
+                raise ValueError(
+                    "parsing='released' knows no layout 'untagged', which isn't VAGEN's; use nested or flat, "
+                    "or another parsing"
+                )
+            rule = _RELEASED_RULES[self.layout].get(self.strategy, _RELEASED_RULES[self.layout]["others"])
+            set_field(self, "_released", Released(self._written(full), self._places_in(full), rule))
 
-    def _tags(self, leaves: Collection[str]) -> tuple[str, ...]:
+    @property
+    def _thought_is_free(self) -> bool:
+        """Whether whatever stands before the first field is the thought."""
+        return self.layout == "untagged" and self.strategy != "no_think"
+
+    def _written(self, forms: Sequence[str]) -> tuple[str, ...]:
+        """The tags as this grammar calls them, from the forms of `TAGS`."""
+        called = dict(zip(TAGS, self.tags, strict=True))
+        return tuple(form.replace(name := form.strip("</>"), called[name]) for form in forms)
+
+    def _forms(self, leaves: Collection[str]) -> tuple[str, ...]:
         """The well-formed sequence of tags with texts in these, such as `("<think>", "</think>", …)`."""
 
         def pair(name: str) -> list[str]:
@@ -106,7 +150,7 @@ class Grammar:
             order += ["answer"] + ["prediction"] * ("prediction" in leaves)
             return tuple(tag for name in order for tag in pair(name))
         inner = [tag for name in leaves if name != "think" for tag in pair(name)]
-        think = ["<think>", *inner, "</think>"] if leaves else []
+        think = ["<think>", *inner, "</think>"] if leaves and self.layout == "nested" else inner
         return (*think, "<answer>", "</answer>")
 
     def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
@@ -142,13 +186,19 @@ class Grammar:
     def _fill(self, text_of: Callable[[str], str]) -> str:
         """The full sequence of tags with the text of each field."""
         tags, places = next(iter(self._places.items()))
-        return "".join((text_of(places[2 * i]) if 2 * i in places else "") + tag for i, tag in enumerate(tags))
+        free = self._thought_is_free and self.strategy == "free_think"
+        thought = f"{text_of('think')}\n" if free else ""
+        return thought + "".join(
+            (text_of(places[2 * i]) if 2 * i in places else "") + tag for i, tag in enumerate(tags)
+        )
 
     # -- reading ---------------------------------------------------------------------------------
 
     def parse(self, text: str) -> ParsedTurn:
         """Read a reply. Never raises on a string; takes time linear in its length."""
-        pieces = _ANY_TAG.split(text)
+        if self._released is not None:
+            return self._read_released(text, self._released)
+        pieces = tag_pattern(self.tags).split(text)
         places = self._places.get(tuple(pieces[1::2]))
         if places is not None:
             parsed = self._read_exact(text, pieces, places)
@@ -163,7 +213,9 @@ class Grammar:
         for i in range(0, len(pieces), 2):
             name, piece = places.get(i), pieces[i].strip()
             if name is None:
-                if piece:
+                if i == 0 and piece and self._thought_is_free:
+                    said["think"] = piece
+                elif piece:
                     return None
                 continue
             said[name] = piece
@@ -178,33 +230,64 @@ class Grammar:
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
-        tags = find_tags(text)
-        sequences = tuple(self._places)
+        tags = find_tags(text, self.tags)
         problems: list[Problem] = []
-        begin = native_thinking_end(text, tags, think_first=sequences[0][0] == "<think>")
+        begin = native_thinking_end(text, tags, think_first=self._sequences[0][0] == "<think>")
+        tags = [tag for tag in tags if tag.start >= begin]
+        said: dict[str, str | None] = {}
         native = None
-        if begin:
-            native = without_tags(text[:begin]).strip()
-            tags = [tag for tag in tags if tag.start >= begin]
+        if self._thought_is_free:
+            tags, begin, said["think"] = self._after_thought(text, tags)
+        elif begin:
+            native = without_tags(text[:begin], self.tags).strip()
             if self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
                 problems.append(Problem("native_thinking", message, 0, begin))
         if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
-        problems += format_problems(text, tags, begin, sequences, self.template())
+        problems += format_problems(text, tags, begin, self._sequences, self.template(), self.tags)
         well_formed = not problems
         answer = answer_span(tags)
         actions: tuple[Action, ...] = ()
         if answer is None:
-            problems.append(Problem("no_answer", "there is no <answer>…</answer>", begin, len(text)))
+            problems.append(Problem("no_answer", f"there is no {self._answer('…')}", begin, len(text)))
             well_formed = False
-        elif not well_formed and (self.parsing == "strict" or self.strategy in ("no_think", "free_think")):
+        elif not well_formed and self.parsing == "strict":
             problems.append(Problem("withheld", "nothing was executed because the format is broken", *answer))
         else:
             actions = self._read_actions(text, *answer, problems)
-        said = {name: field_text(text, tags, tag) for tag, name in self._leaves.items()}
+        said.update((name, field_text(text, tags, tag)) for tag, name in self._leaves.items())
         said["answer"] = None if answer is None else text[answer[0] : answer[1]].strip()
         return _turn(said, native, actions, well_formed, problems)
+
+    def _answer(self, text: str) -> str:
+        return f"<{self.tags[-1]}>{text}</{self.tags[-1]}>"
+
+    def _after_thought(self, text: str, tags: list[Tag]) -> tuple[list[Tag], int, str | None]:
+        """The tags after an untagged thought, where they begin, and the thought."""
+        fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
+        tags = [tag for tag in tags if tag.name in fields]
+        begin = tags[0].start if tags else len(text)
+        return tags, begin, without_tags(text[:begin], self.tags).strip() or None
+
+    def _read_released(self, text: str, released: Released) -> ParsedTurn:
+        """As VAGEN's released parsers read it."""
+        found = released.read(text)
+        problems: list[Problem] = []
+        if not found.well_formed:
+            tags = find_tags(text, self.tags)
+            problems += format_problems(text, tags, 0, self._sequences, self.template(), self.tags)
+            if not problems or all(problem.code == "empty_field" for problem in problems):
+                message = f"the tags don't stand as in {self.template()}"
+                problems = [Problem("tag_order", message, 0, len(text))]
+        actions: tuple[Action, ...] = ()
+        answer = found.spans.get("answer")
+        if answer is None:
+            problems.append(Problem("no_answer", f"there is no {self._answer('…')} in its place", 0, len(text)))
+        else:
+            actions = self._read_actions(text, *answer, problems)
+        said = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
+        return _turn(said, None, actions, found.well_formed and answer is not None, problems)
 
     def _read_actions(self, text: str, start: int, end: int, problems: list[Problem]) -> tuple[Action, ...]:
         actions: list[Action] = []
@@ -248,3 +331,12 @@ def _turn(
         get("observation"), get("reasoning"), get("prediction"), get("think"), get("answer"), native_thinking,
         actions, well_formed, tuple(problems),
     )  # fmt: skip
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """Raise ValueError unless these are names for all of `TAGS`."""
+    if len(tags) != len(TAGS) or len(set(tags)) != len(TAGS) or not all(map(TAG_NAME.fullmatch, tags)):
+        raise ValueError(
+            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
+            "each of lower-case letters, digits, '_' and '-', beginning with a letter"
+        )

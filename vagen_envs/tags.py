@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -9,28 +10,56 @@ from dataclasses import dataclass
 
 from vagen_envs.parsed import Problem
 
-_TAG = re.compile(r"<(/?)(think|observation|reasoning|prediction|answer)>", re.IGNORECASE)
+TagNames = tuple[str, ...]
+TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
+"""The fields of a reply. A grammar may call them otherwise, in this order: for some models `<think>` is a token of
+its own, which they don't write when they are asked to."""
+TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """One tag. `name` is in lower case, `text` as written, `start:end` its place in the reply."""
+    """One tag.
+
+    Attributes:
+        name: of its field, one of `TAGS` whatever the grammar calls it.
+        exact: whether it is written in lower case.
+        start, end: its place in the reply.
+    """
 
     name: str
     closes: bool
     start: int
     end: int
-    text: str
+    exact: bool
+
+    @property
+    def form(self) -> str:
+        """`<field>` or `</field>`, and nothing that is in any sequence if it isn't exact."""
+        return f"<{'/' if self.closes else ''}{self.name}>" if self.exact else ""
 
 
-def find_tags(text: str) -> list[Tag]:
+@functools.lru_cache(maxsize=64)
+def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
+    """Any tag of these names, in upper or lower case, as one group."""
+    # ASCII: else "ſ" would be an "s" to the pattern, and no name's letter.
+    return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
+
+
+def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
     """All tags of any strategy, in order."""
-    return [Tag(m[2].lower(), m[1] == "/", m.start(), m.end(), m[0]) for m in _TAG.finditer(text)]
+    fields = dict(zip(names, TAGS, strict=True))
+    found = []
+    for match in tag_pattern(names).finditer(text):
+        written = match[0].strip("</>")
+        closes = match[0][1] == "/"
+        found.append(Tag(fields[written.lower()], closes, match.start(), match.end(), written.islower()))
+    return found
 
 
-def without_tags(text: str) -> str:
+def without_tags(text: str, names: TagNames = TAGS) -> str:
     """The text with every tag taken out."""
-    return _TAG.sub("", text)
+    return tag_pattern(names).sub("", text)
 
 
 def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int:
@@ -57,38 +86,47 @@ def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int
 
 
 def format_problems(
-    text: str, tags: list[Tag], begin: int, sequences: Sequence[tuple[str, ...]], template: str
+    text: str,
+    tags: list[Tag],
+    begin: int,
+    sequences: Sequence[tuple[str, ...]],
+    template: str,
+    names: TagNames = TAGS,
 ) -> list[Problem]:
-    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the innermost."""
-    names = tuple(tag.text for tag in tags)
-    if names in sequences:
-        return [*_stray_text(text, tags, begin), *_empty_fields(text, tags)]
-    problems = [*_tag_problems(tags, sequences), *_stray_text(text, tags, begin, only_before=True)]
+    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the innermost.
+
+    `sequences` are of forms such as `<think>`, whatever the names are.
+    """
+    called = dict(zip(TAGS, names, strict=True))
+    if tuple(tag.form for tag in tags) in sequences:
+        return [*_stray_text(text, tags, begin), *_empty_fields(text, tags, called)]
+    problems = [*_tag_problems(tags, sequences, called), *_stray_text(text, tags, begin, only_before=True)]
     if not problems and tags:
         problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
     return problems
 
 
-def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]]) -> Iterator[Problem]:
+def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called: dict[str, str]) -> Iterator[Problem]:
     wanted = [tag[1:-1] for tag in sequences[-1] if not tag.startswith("</")]
     known = {tag[1:-1] for tag in sequences[0]}
     for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
         opened = [tag for tag in tags if tag.name == name and not tag.closes]
         closed = [tag for tag in tags if tag.name == name and tag.closes]
-        span = next(((tag.start, tag.end) for tag in (*opened, *closed)), (0, 0))
+        tag = called[name]
+        span = next(((each.start, each.end) for each in (*opened, *closed)), (0, 0))
         if name not in known:
-            yield Problem("unexpected_tag", f"<{name}> doesn't belong to this format", *span)
+            yield Problem("unexpected_tag", f"<{tag}> doesn't belong to this format", *span)
         elif not opened and not closed:
             if name != "answer":  # its absence has a code of its own
-                yield Problem("missing_tag", f"<{name}> is missing", *span)
+                yield Problem("missing_tag", f"<{tag}> is missing", *span)
         elif len(opened) > len(closed):
-            yield Problem("unclosed_tag", f"<{name}> is not closed", opened[-1].start, opened[-1].end)
+            yield Problem("unclosed_tag", f"<{tag}> is not closed", opened[-1].start, opened[-1].end)
         elif len(opened) < len(closed):
-            yield Problem("missing_tag", f"</{name}> closes what was never opened", closed[0].start, closed[0].end)
+            yield Problem("missing_tag", f"</{tag}> closes what was never opened", closed[0].start, closed[0].end)
         elif len(opened) > 1:
-            yield Problem("repeated_tag", f"<{name}> stands {len(opened)} times", opened[1].start, opened[1].end)
-        elif any(tag.text != tag.text.lower() for tag in (*opened, *closed)):
-            yield Problem("tag_case", f"<{name}> must be written in lower case", *span)
+            yield Problem("repeated_tag", f"<{tag}> stands {len(opened)} times", opened[1].start, opened[1].end)
+        elif not all(each.exact for each in (*opened, *closed)):
+            yield Problem("tag_case", f"<{tag}> must be written in lower case", *span)
 
 
 def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
@@ -102,10 +140,10 @@ def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = F
             return
 
 
-def _empty_fields(text: str, tags: list[Tag]) -> Iterator[Problem]:
+def _empty_fields(text: str, tags: list[Tag], called: dict[str, str]) -> Iterator[Problem]:
     for left, right in itertools.pairwise(tags):
         if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
-            yield Problem("empty_field", f"<{left.name}> is empty", left.start, right.end)
+            yield Problem("empty_field", f"<{called[left.name]}> is empty", left.start, right.end)
 
 
 def field_text(text: str, tags: list[Tag], name: str) -> str | None:

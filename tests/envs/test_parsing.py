@@ -125,7 +125,7 @@ def test_two_blocks_are_not_well_formed():
     assert "repeated_tag" in codes(parsed)
 
 
-def test_a_malformed_reply_still_acts_when_lenient_but_never_under_free_think():
+def test_a_malformed_reply_still_acts_when_lenient():
     text = "I go up. <answer>Up</answer>"
     lenient = Grammar(MOVES).parse(text)
     assert [action.name for action in lenient.actions] == ["Up"]
@@ -133,8 +133,9 @@ def test_a_malformed_reply_still_acts_when_lenient_but_never_under_free_think():
     assert lenient.native_thinking is None
     assert not lenient.format_correct
     assert Grammar(MOVES, parsing="strict").parse(text).actions == ()
-    assert Grammar(MOVES, "free_think").parse(text).actions == ()
-    assert codes(Grammar(MOVES, "free_think").parse(text))[-1] == "withheld"
+    assert codes(Grammar(MOVES, parsing="strict").parse(text))[-1] == "withheld"
+    for strategy in STRATEGIES:
+        assert [action.name for action in Grammar(MOVES, strategy).parse(text).actions] == ["Up"]
 
 
 def test_an_unknown_action_stops_the_turn_and_costs_the_format():
@@ -222,7 +223,7 @@ def test_other_tags_in_free_text_are_text():
     assert free.think == "I <observation>see</observation>"
     assert free.format_correct
     none = Grammar(MOVES, "no_think").parse("<observation>o</observation><answer>Up</answer>")
-    assert codes(none) == ["text_outside", "withheld"]
+    assert codes(none) == ["text_outside"]
 
 
 @pytest.mark.parametrize("end", ["", " so"])
@@ -371,6 +372,7 @@ GRAMMARS = {
     "all": Grammar(MOVES, max_actions=2),
     "none": Grammar(MOVES, "no_think", max_actions=2),
     "free": Grammar(MOVES, "free_think"),
+    "firm": Grammar(MOVES, "free_think", parsing="strict"),
     "world": Grammar(MOVES, "world_modeling", reasoning="required"),
     "calls": Grammar(Calls({"pick": 3, "home": 0}), "no_think", separator="|"),
     "floats": Grammar(Calls({"pick": 3}, integers=False), "no_think", separator="|"),
@@ -419,6 +421,9 @@ AMISS = [
         ("no_answer", "there is no <answer>…</answer>", "<answer>Up"),
     ]),
     ("free", f"so {UP}", [
+        ("missing_tag", "<think> is missing", ""), ("text_outside", "text stands outside the tags", "so "),
+    ]),
+    ("firm", f"so {UP}", [
         ("missing_tag", "<think> is missing", ""), ("text_outside", "text stands outside the tags", "so "),
         ("withheld", "nothing was executed because the format is broken", "Up"),
     ]),

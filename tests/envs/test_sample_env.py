@@ -127,7 +127,7 @@ def test_looking_does_not_move_the_threshold_back():
         ("<think>x</think><answer>\\boxed{TRUTH}</answer>", 1, 1.0),
         ("<think>\\boxed{TRUTH}</think><answer>\\boxed{99}</answer>", 0, 1.0),
         ("<think>x</think><answer>TRUTH</answer>", 0, 1.0),  # not boxed: no answer
-        ("<answer>\\boxed{TRUTH}</answer>", 0, 0.5),  # free thinking is withheld when malformed
+        ("<answer>\\boxed{TRUTH}</answer>", 1, 0.5),  # malformed, and read all the same
         ("\\boxed{TRUTH}", 0, 0.0),
         ("", 0, 0.0),
     ],
