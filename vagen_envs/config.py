@@ -27,6 +27,10 @@ class EnvConfig:
     level_fields: ClassVar[tuple[str, ...]] = ()
     """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's level."""
 
+    machine_fields: ClassVar[tuple[str, ...]] = ()
+    """Options that say where and how something runs and change nothing that is to be seen: snapshots pass between
+    environments that differ in them."""
+
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
     """Named sets of options: `gym.make(id, preset="released")`."""
 

@@ -9,10 +9,12 @@ It raises `ConformanceError` and never uses `assert`, so it means the same under
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import pickle
 import random
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,7 +23,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConfigError, ConformanceError, EpisodeOverError, RecordError
+from vagen_envs.errors import ConfigError, ConformanceError, EpisodeOverError, RecordError, SnapshotError
 from vagen_envs.seeding import SPLITS
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
@@ -193,6 +195,65 @@ def episodes_end_once(factory: Factory, seeds: Sequence[int]) -> None:
         raise ConformanceError("step after the end did not raise EpisodeOverError")
 
 
+def a_snapshot_brings_the_moment_back(factory: Factory, seeds: Sequence[int]) -> None:
+    """`restore(snapshot())` gives the same turns, pictures and next levels: here, elsewhere, in a copy, in a pickle."""
+    with _made(factory) as env, _made(factory) as other:
+        for turns, seed in enumerate(seeds[:2]):
+            env.reset(seed=seeds[0])
+            env.reset(options={"split": SPLITS[turns]})  # so its stream has moved
+            if env.config.max_turns > 1:
+                _step(env, "nothing" if turns else env.oracle_reply())
+            snapshot, seen = env.snapshot(), env.observed
+            after = _follows(env)
+            other.reset(seed=seed + 1)
+            for one, where in ((env, "here"), (other, "in another instance")):
+                one.restore(snapshot)
+                _require(one.observed == seen, f"seed {seed}: restored {where}, another observation is shown")
+                _require(one.snapshot() == snapshot, f"seed {seed}: restored {where}, its snapshot is another")
+                _require(_follows(one) == after, f"seed {seed}: restored {where}, what follows is different")
+        env.restore(snapshot)
+        with contextlib.closing(pickle.loads(pickle.dumps(env))) as copied:  # noqa: S301
+            _require(_follows(copied) == after, "what follows is different in a pickle")
+        with contextlib.closing(copy.deepcopy(env)) as copied:
+            _require(copied.snapshot() == snapshot, "a deep copy's snapshot is another")
+
+
+def foreign_snapshots_are_refused(factory: Factory, seeds: Sequence[int]) -> None:
+    """Bytes that aren't this environment's raise SnapshotError, and the environment can be reset."""
+    with _made(factory) as env:
+        env.reset(seed=seeds[0])
+        good = env.snapshot()
+        head, body = good.split(b"\n", 1)
+        foreign = {
+            "nothing": b"",
+            "a pickle": pickle.dumps({"level": 1}),
+            "half a snapshot": good[: len(good) // 2],
+            "a changed byte": good[:-20] + bytes([good[-20] ^ 1]) + good[-19:],
+            "another environment's": good.replace(env.id.encode(), b"some/Other-v0", 1),
+            "another configuration's": good.replace(head.split()[3], b"0" * 32, 1),
+            "another form": good.replace(b" 1 ", b" 999 ", 1),
+        }
+        # What a stranger writes can have a right checksum.
+        words = head.rsplit(b" ", 1)[0]
+        for text in (
+            b"{}",
+            b"[]",
+            b"[" * 100_000,
+            b'{"seed":1,"generator":null,"episode":{}}',
+            b"1" * 10_000,
+            body[:-9],
+        ):
+            foreign[f"the body {text[:20]!a}"] = b"%b %08x\n%b" % (words, zlib.crc32(text), text)
+        for what, snapshot in foreign.items():
+            try:
+                env.restore(snapshot)
+            except SnapshotError:
+                env.reset(seed=seeds[0])
+                continue
+            raise ConformanceError(f"{what} was taken for a snapshot")
+        _require(env.snapshot() == good, "refused snapshots left something behind")
+
+
 def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
     """Levels of different splits have different content, and `reset(options={"split": …})` chooses one."""
     contents: dict[str, set[str]] = {}
@@ -219,6 +280,8 @@ CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     turns_survive_json_and_pickle,
     episodes_end_once,
     splits_share_no_level,
+    a_snapshot_brings_the_moment_back,
+    foreign_snapshots_are_refused,
 )
 
 
@@ -255,6 +318,17 @@ def _play(env: VagenEnv, seed: int, agent: Callable[[VagenEnv], str]) -> Iterabl
         if terminated or truncated:
             return
     raise ConformanceError(f"seed {seed}: the episode goes on after max_turns={env.config.max_turns} turns")
+
+
+def _follows(env: VagenEnv) -> list[Any]:
+    """All that is to be seen from here: the rest of the episode, and the levels and pictures after it."""
+    seen: list[Any] = []
+    while env._running:
+        seen.append(_step(env, env.oracle_reply()).to_json())
+    for _ in range(2):
+        observation, info = env.reset()
+        seen.append([info["level"], observation["text"], _bytes(observation)])
+    return seen
 
 
 def _record(env: VagenEnv, seed: int) -> list[Any]:

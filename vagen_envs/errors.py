@@ -67,6 +67,10 @@ class SampleError(VagenError, ValueError):
     """A row of a data set is not a sample of the V-Triune schema."""
 
 
+class SnapshotError(VagenError, ValueError):
+    """Bytes given to `restore` are not a snapshot of such an environment, or a moment can't be written down."""
+
+
 class ConformanceError(VagenError):
     """An environment breaks the contract. Raised by `vagen_envs.conformance`."""
 

@@ -69,9 +69,12 @@ class TileSet:
 
     def picture(self, codes: bytes, width: int) -> Picture:
         """A board of the tiles with these numbers, row by row, `width` cells wide."""
-        side = self.side
-        pixels = self._lay(self._rgb_rows, codes, width).reshape(-1, width * side, 3)
-        return Picture(pixels, lambda: (self._lay(self._index_rows, codes, width), self._palette))
+        shape = (len(codes) // width * self.side, width * self.side, 3)
+        return Picture.drawn_by(
+            shape,
+            lambda: self._lay(self._rgb_rows, codes, width).reshape(shape),
+            lambda: (self._lay(self._index_rows, codes, width), self._palette),
+        )
 
     def _lay(self, rows: NDArray[np.void], codes: bytes, width: int) -> Pixels:
         board = np.frombuffer(codes, np.uint8).reshape(-1, width)

@@ -28,7 +28,7 @@ class Picture:
             of each index, uint8 of shape (colours, 3). It makes the PNG smaller and much faster to write.
     """
 
-    __slots__ = ("_paletted", "_pixels", "_png", "_sha256", "shape")
+    __slots__ = ("_draw", "_paletted", "_pixels", "_png", "_sha256", "shape")
 
     def __init__(self, pixels: Pixels, paletted: Callable[[], tuple[Pixels, Pixels]] | None = None) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -38,16 +38,28 @@ class Picture:
         pixels.flags.writeable = False
         self.shape: tuple[int, ...] = pixels.shape
         self._pixels: Pixels | None = pixels
+        self._draw: Callable[[], Pixels] | None = None
         self._paletted = paletted
         self._sha256: str | None = None
         self._png: bytes | None = None
+
+    @classmethod
+    def drawn_by(
+        cls, shape: tuple[int, int, int], draw: Callable[[], Pixels], paletted: Callable[[], tuple[Pixels, Pixels]]
+    ) -> Picture:
+        """A picture that is drawn when somebody looks. `draw` must always give the same pixels of this shape."""
+        picture = cls.__new__(cls)
+        picture.shape = shape
+        picture._draw, picture._paletted = draw, paletted
+        picture._pixels = picture._png = picture._sha256 = None
+        return picture
 
     @classmethod
     def known_by(cls, sha256: str, shape: tuple[int, ...]) -> Picture:
         """A picture of which only the name is at hand, as in a stored `Turn` without its pictures."""
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
-        picture._pixels = picture._paletted = picture._png = None
+        picture._pixels = picture._draw = picture._paletted = picture._png = None
         picture._sha256 = sha256
         return picture
 
@@ -65,6 +77,10 @@ class Picture:
     @property
     def pixels(self) -> Pixels:
         """Read-only pixels. Raises RecordError if only the picture's name is known."""
+        if self._pixels is None and self._draw is not None:
+            pixels = self._draw()
+            pixels.flags.writeable = False
+            self._pixels = pixels
         if self._pixels is None:
             raise RecordError(
                 f"the pixels of picture {self._sha256} are not loaded; pass `pictures=` when you read the turn"
@@ -118,9 +134,9 @@ class Picture:
         return f"Picture({self.shape[0]}×{self.shape[1]}, sha256={self.sha256[:12]}…)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._pixels is None:
+        if self._pixels is None and self._draw is None:
             return Picture.known_by, (self._sha256, self.shape)
-        return Picture, (self._pixels,)
+        return Picture, (self.pixels,)
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

@@ -133,8 +133,13 @@ def test_simulators_are_the_same_there(service, env_id, options):
     remote.close()
 
 
-APART = ("is_a_vagen_environment", "the_oracle_succeeds")
-"""They look inside: at the grammar, the plan and what would be."""
+APART = (
+    "is_a_vagen_environment",
+    "the_oracle_succeeds",
+    "a_snapshot_brings_the_moment_back",
+    "foreign_snapshots_are_refused",
+)
+"""They look inside: at the grammar, the plan and what would be, the whole moment."""
 
 
 @pytest.mark.parametrize("check", [each for each in conformance.CHECKS if each.__name__ not in APART])

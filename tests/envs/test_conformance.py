@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
 from vagen_envs.core import Executed, RewardTerm
-from vagen_envs.errors import ConfigError, ConformanceError
+from vagen_envs.errors import ConfigError, ConformanceError, SnapshotError
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.pictures import Picture
 
@@ -125,6 +126,25 @@ class SilentlyGoesOn(FrozenLakeEnv):
         return super().step(action)
 
 
+class BeginsAnew(FrozenLakeEnv):
+    def _restore(self, world):
+        super()._restore(world)
+        self.simulator.place(self.simulator.lake.start, None)
+
+
+class ForgetsItsStream(FrozenLakeEnv):
+    def restore(self, snapshot):
+        before = self._np_random_seed, self._generator, self._generator_state
+        super().restore(snapshot)
+        self._np_random_seed, self._generator, self._generator_state = before
+
+
+class RestoresAnything(FrozenLakeEnv):
+    def restore(self, snapshot):
+        with contextlib.suppress(SnapshotError):
+            super().restore(snapshot)
+
+
 class Hidden(gym.Env):
     """Not of this contract at all."""
 
@@ -146,6 +166,9 @@ class Hidden(gym.Env):
         (InfiniteReward, "the reward is inf"),
         (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
         (SilentlyGoesOn, "did not raise EpisodeOverError"),
+        (BeginsAnew, "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown"),
+        (ForgetsItsStream, "a_snapshot_brings_the_moment_back: seed 0: restored here, its snapshot is another"),
+        (RestoresAnything, "foreign_snapshots_are_refused: nothing was taken for a snapshot"),
         (Hidden, "is_a_vagen_environment: Hidden is not a VagenEnv"),
     ],
 )

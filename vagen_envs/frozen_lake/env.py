@@ -11,7 +11,7 @@ from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Wh
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, distances, draw_lake, move, read_lake
+from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, Lake, distances, draw_lake, move, read_lake
 from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
@@ -100,6 +100,7 @@ class FrozenLakeEnv(VagenEnv):
     id = "vagen/FrozenLake-v0"
     config_class = FrozenLakeConfig
     prompt_folder = "frozen_lake"
+    looks_when_restored = True
     config: FrozenLakeConfig
 
     def _actions(self) -> ActionGrammar:
@@ -119,8 +120,8 @@ class FrozenLakeEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale)
-        size = len(self.config.desc) if self.config.desc else self.config.size
-        return size * self._tiles.side, size * self._tiles.side, 3
+        self._size = len(self.config.desc) if self.config.desc else self.config.size
+        return self._size * self._tiles.side, self._size * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -166,6 +167,16 @@ class FrozenLakeEnv(VagenEnv):
 
     def _lost(self) -> bool:
         return self.simulator.lost
+
+    def _snapshot(self) -> Any:
+        simulator = self.simulator
+        return [simulator.lake.to_json(), simulator.player, simulator.slips and simulator.slips.position()]
+
+    def _restore(self, world: Any) -> None:
+        lake, player, slips = world
+        if not hasattr(self, "simulator") or self.simulator.lake.to_json() != lake:
+            self.simulator = Simulator(Lake.from_json(self._size, lake))
+        self.simulator.place(player, HashStream.at(*slips) if self.config.is_slippery else None)
 
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here, as if nothing slipped. Raises LevelError in a hole."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from vagen_envs.errors import ConfigError, LevelError
 from vagen_envs.grid import canonical
@@ -34,6 +35,19 @@ class Lake:
     def map(self) -> bytes:
         """The map without its start, the same for maps that are equal up to turning and mirroring."""
         return b"frozen_lake" + canonical(self.cells, self.size, self.size)
+
+    def to_json(self) -> list[Any]:
+        """All but the size."""
+        return [self.cells.hex(), self.start]
+
+    @classmethod
+    def from_json(cls, size: int, data: Any) -> Lake:
+        """What `to_json` gave. Raises ValueError or TypeError if it can't be a lake of this size."""
+        cells, start = data
+        lake = cls(size, bytes.fromhex(cells), start)
+        if len(lake.cells) != size * size or max(lake.cells) > GOAL or lake.cells.count(GOAL) != 1:
+            raise ValueError(f"this isn't a lake of {size} rows with one goal")
+        return lake
 
 
 def move(size: int, cell: int, action: str) -> int:

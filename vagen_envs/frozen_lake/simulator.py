@@ -25,22 +25,28 @@ class Simulator:
     def __init__(self, lake: Lake, slips: HashStream | None = None) -> None:
         self.lake = lake
         self.player = lake.start
-        self._slips = slips
+        self.slips = slips
         self._target = divmod(lake.cells.index(GOAL), lake.size)
         self._holes = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE)
 
     def step(self, action: str) -> bool:
         """Walk one cell, or slip: a third each straight on and to either side, as in Gymnasium. Whether it moved."""
-        if self._slips is not None:
-            action = (action, *_SIDEWAYS[action])[self._slips.below(3)]
+        if self.slips is not None:
+            action = (action, *_SIDEWAYS[action])[self.slips.below(3)]
         was = self.player
         self.player = move(self.lake.size, was, action)
         return self.player != was
 
+    def place(self, player: int, slips: HashStream | None) -> None:
+        """Go to another moment. Raises ValueError for a cell that the lake doesn't have."""
+        if type(player) is not int or not 0 <= player < len(self.lake.cells):
+            raise ValueError(f"the lake has no cell {player!r:.20}")
+        self.player, self.slips = player, slips
+
     def copy(self) -> Simulator:
         """The same moment again, with the same slips to come."""
         twin = copy.copy(self)
-        twin._slips = copy.copy(self._slips)
+        twin.slips = copy.copy(self.slips)
         return twin
 
     @property

@@ -145,6 +145,16 @@ class SampleEnv(VagenEnv):
         self._verdict: Verdict | None = None
         self._shown: Picture | None = None
 
+    def _snapshot(self) -> Any:
+        return [self._threshold, VagenEnv._snapshot(self)]
+
+    def _restore(self, world: Any) -> None:
+        threshold, played = world
+        if not 0 < threshold <= 1:
+            raise ValueError(f"an IoU threshold of {threshold!r:.20}")
+        self._threshold = float(threshold)
+        VagenEnv._restore(self, played)
+
     def _content(self) -> str:
         if self.config.dataset == "generated":
             return str(self.sample.extra_info["id"])

@@ -14,7 +14,7 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
-from vagen_envs.sokoban.levels import ACTIONS, draw_level
+from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level
 from vagen_envs.sokoban.simulator import Simulator
 from vagen_envs.sokoban.state import SokobanState
 
@@ -93,6 +93,7 @@ class SokobanEnv(VagenEnv):
     id = "vagen/Sokoban-v0"
     config_class = SokobanConfig
     prompt_folder = "sokoban"
+    looks_when_restored = True
     config: SokobanConfig
 
     def _actions(self) -> ActionGrammar:
@@ -149,6 +150,24 @@ class SokobanEnv(VagenEnv):
 
     def _solved(self) -> bool:
         return self.simulator.solved
+
+    def _snapshot(self) -> Any:
+        simulator = self.simulator
+        return [simulator.level.to_json(), simulator.boxes, simulator.player]
+
+    def _restore(self, world: Any) -> None:
+        level, boxes, player = world
+        if not hasattr(self, "simulator") or self.simulator.level.to_json() != level:
+            self._begin(level)
+        self.simulator.place(boxes, player)
+
+    def _begin(self, data: Any) -> None:
+        level = Level.from_json(*self.config.dim_room, data)
+        if content_hash(level.board) != self.level["content"]:
+            raise ValueError("the board is of another level")
+        simulator = Simulator(level)
+        simulator.place(level.boxes, level.player)
+        self.simulator, self._solutions = simulator, Solutions(level.width, level.floor, level.targets)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

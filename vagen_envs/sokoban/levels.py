@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
@@ -45,6 +46,18 @@ class Level:
     def steps(self) -> tuple[int, int, int, int]:
         """How each of `ACTIONS` changes a cell's number."""
         return -self.width, self.width, -1, 1
+
+    def to_json(self) -> list[Any]:
+        """All but the size."""
+        return [self.floor, self.targets, self.boxes, self.player, self.board.hex()]
+
+    @classmethod
+    def from_json(cls, height: int, width: int, data: Any) -> Level:
+        """What `to_json` gave. Raises ValueError or TypeError if it can't be a level of this size."""
+        floor, targets, boxes, player, board = data
+        if not 0 <= floor == floor & inside(height, width) or targets & ~floor:
+            raise ValueError("the board isn't walled, or a target is in a wall")
+        return cls(height, width, floor, targets, boxes, player, bytes.fromhex(board))
 
 
 def canonical_board(height: int, width: int, floor: int, targets: int) -> bytes:
@@ -201,7 +214,7 @@ def _carve(stream: HashStream, height: int, width: int) -> int:
     The walk goes on until a wall or a whim turns it, and each step clears three or four cells. Its length
     gives 6x6 boards of 12 floor cells on average; gym-sokoban's have 12.6 in the same window.
     """
-    steps, inside = (-width, width, -1, 1), _inside(height, width)
+    steps, free = (-width, width, -1, 1), inside(height, width)
     # Three rows of three cells around the walker: a row, a column, a square, a corner.
     brushes = (
         0b111 << width,
@@ -214,12 +227,12 @@ def _carve(stream: HashStream, height: int, width: int) -> int:
     count = int(1.25 * (height + width))
     floor = 0
     for die in stream.bits(8 * count).to_bytes(count, "little"):
-        if inside >> cell + step & 1:
+        if free >> cell + step & 1:
             cell += step
-        if die & 3 == 0 or not inside >> cell + step & 1:
+        if die & 3 == 0 or not free >> cell + step & 1:
             step = steps[die >> 2 & 3]
         floor |= brushes[die >> 4 & 3] << cell - width - 1
-    return floor & inside
+    return floor & free
 
 
 def _pushed_onto(floor: int, width: int) -> int:
@@ -230,7 +243,7 @@ def _pushed_onto(floor: int, width: int) -> int:
 
 
 @functools.cache
-def _inside(height: int, width: int) -> int:
+def inside(height: int, width: int) -> int:
     """All cells but the wall around the board."""
     return sum(((1 << width - 2) - 1) << 1 + row * width for row in range(1, height - 1))
 

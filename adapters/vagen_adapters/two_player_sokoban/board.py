@@ -54,6 +54,15 @@ class Board:
         self.players = (level.player, second)
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
 
+    def place(self, boxes: int, players: Sequence[int]) -> None:
+        """Go to another position. Raises ValueError or TypeError for one that the board can't have."""
+        one, other = players
+        if boxes & ~self.level.floor or boxes.bit_count() != self.level.targets.bit_count() or one == other:
+            raise ValueError("a box is in a wall, or there aren't as many as targets, or the players stand on a cell")
+        if not all((self.level.floor & ~boxes) >> player & 1 for player in players):
+            raise ValueError("a player is in a wall or in a box")
+        self.boxes, self.players = boxes, (one, other)
+
     def copy(self) -> Board:
         """The same position on a board of its own."""
         return Board(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[0]), self.players[1])

@@ -15,7 +15,7 @@ from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.env import SokobanConfig
-from vagen_envs.sokoban.levels import ACTIONS
+from vagen_envs.sokoban.levels import ACTIONS, Level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,7 @@ class TwoPlayerSokobanSeat(VagenEnv):
     config_class = TwoPlayerSokobanConfig
     prompt_folder = "two_player_sokoban"
     changes_by_itself = True
+    looks_when_restored = True
     config: TwoPlayerSokobanConfig
 
     def __init__(
@@ -161,6 +162,19 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _solved(self) -> bool:
         return self.table.board.solved
+
+    def _snapshot(self) -> Any:
+        """The table; so the seats of one table are to be restored together."""
+        board = self.table.board
+        return [board.level.to_json(), board.boxes, *board.players]
+
+    def _restore(self, world: Any) -> None:
+        level, boxes, *players = world
+        board = Board(Level.from_json(*self.config.dim_room, level), players[1])
+        if content_hash(board.level.board) != self.level["content"]:
+            raise ValueError("the board is of another level")
+        board.place(boxes, players)
+        self.table.board, self.table.steps, self.table.round = board, self._steps, None
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here if the other player stands still. Raises LevelError if there is none."""

@@ -1,0 +1,263 @@
+"""A moment of an environment as bytes: brought back in another process, refused when it is somebody else's."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+import zlib
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vagen_envs  # noqa: F401
+from vagen_adapters.two_player_sokoban.seat import TwoPlayerSokobanSeat
+from vagen_envs.errors import EpisodeOverError, LevelError, SnapshotError
+from vagen_envs.seeding import HashStream
+
+SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
+
+
+def played(env_id=SOKOBAN, **options):
+    env = gym.make(env_id, **options).unwrapped
+    env.reset(seed=7)
+    env.reset(options={"split": "val"})
+    env.step("<answer>Up, Nonsense \ud800 é</answer>")
+    return env
+
+
+def rest(env):
+    """What is to be seen from here on, by replies that no oracle chose."""
+    seen = []
+    for reply in ("<answer>Left,Left</answer>", "nothing", "<answer>Down,Right,Up</answer>"):
+        if env._running:
+            observation, *scores, info = env.step(reply)
+            seen.append([info["turn"].to_json(), scores, observation.get("image", np.zeros(1)).tobytes().hex()])
+    return [*seen, *(env.reset()[1]["level"] for _ in range(3)), env.np_random.integers(1000)]
+
+
+def forged(snapshot, body):
+    """A snapshot of the same environment that says `body`, with a right checksum."""
+    head = snapshot.split(b"\n", 1)[0].rsplit(b" ", 1)[0]
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return b"%b %08x\n%b" % (head, zlib.crc32(text), text)
+
+
+def body_of(snapshot):
+    return json.loads(snapshot.split(b"\n")[1])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [(SOKOBAN, {}), (SOKOBAN, {"observation": "text", "max_turns": 9}), (LAKE, {"is_slippery": True, "max_turns": 20})],
+)
+def test_another_process_goes_on_from_a_snapshot_byte_for_byte(env_id, options, tmp_path):
+    env = played(env_id, **options)
+    (tmp_path / "moment").write_bytes(env.snapshot())
+    code = (
+        "import json, pathlib, sys, gymnasium; sys.path.insert(0, 'tests/envs'); import test_snapshots as t\n"
+        f"env = gymnasium.make({env_id!r}, **{options!r}).unwrapped\n"
+        f"env.restore(pathlib.Path({str(tmp_path / 'moment')!r}).read_bytes())\n"
+        "print(json.dumps(t.rest(env), default=int))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == json.loads(json.dumps(rest(env), default=int))
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, copy.copy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_copies_go_on_alone(how):
+    env = gym.make(LAKE, is_slippery=True, max_turns=20)  # with Gymnasium's wrappers
+    env.reset(seed=3)
+    env.step("<answer>Up</answer>")
+    twin = how(env)
+    assert twin.spec == env.spec
+    if how is copy.copy:  # a shallow copy of a wrapper holds the same environment; of an environment it is a new one
+        twin = how(env.unwrapped)
+    before = env.unwrapped.snapshot()
+    ahead = rest(twin.unwrapped)
+    assert env.unwrapped.snapshot() == before
+    assert rest(env.unwrapped) == ahead
+
+
+def test_a_fork_does_not_disturb_what_it_came_from():
+    env = played(max_turns=9)
+    moment = env.snapshot()
+    ways = []
+    for _ in range(2):
+        for action in ("Up", "Down", "Left", "Right"):
+            env.restore(moment)
+            ways.append(env.step(f"<answer>{action}</answer>")[4]["turn"].to_json())
+    assert ways[:4] == ways[4:]
+    assert len({json.dumps(way["after"]) for way in ways}) > 1
+
+
+def test_before_the_first_reset_and_after_the_end_there_is_a_moment_too():
+    fresh = gym.make(SOKOBAN).unwrapped
+    moment, twin = fresh.snapshot(), played()
+    twin.restore(moment)
+    with pytest.raises(EpisodeOverError):
+        twin.step("x")
+    with pytest.raises(EpisodeOverError):
+        _ = twin.observed
+    assert [twin.reset()[1]["level"] for _ in range(3)] == [fresh.reset()[1]["level"] for _ in range(3)]
+    while env_goes_on(fresh):
+        pass
+    twin.restore(fresh.snapshot())
+    assert twin.observed == fresh.observed
+    with pytest.raises(EpisodeOverError):
+        twin.step("x")
+
+
+def env_goes_on(env):
+    _, _, terminated, truncated, _ = env.step("nothing")
+    return not (terminated or truncated)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ((LAKE, {}), r"of vagen/Sokoban-v0, not of vagen/FrozenLake-v0"),
+        ((SOKOBAN, {"max_turns": 4}), "with other options"),
+        ((SOKOBAN, {"num_boxes": 2}), "with other options"),
+        ((SOKOBAN, {"split": "test"}), "with other options"),
+    ],
+)
+def test_a_snapshot_of_something_else_is_refused_and_changes_nothing(other, message):
+    env = gym.make(other[0], **other[1]).unwrapped
+    env.reset(seed=1)
+    before = env.snapshot()
+    with pytest.raises(SnapshotError, match=message):
+        env.restore(played().snapshot())
+    assert env.snapshot() == before
+    env.step("x")
+
+
+def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
+    for name in ("one", "two", "three"):
+        (tmp_path / name / "sokoban").mkdir(parents=True)
+        (tmp_path / name / "sokoban" / "first.txt").write_text(f"$view {len(name) == 5}")
+    moment = played(prompt_pack=str(tmp_path / "one")).snapshot()
+    played(prompt_pack=str(tmp_path / "two")).restore(moment)
+    with pytest.raises(SnapshotError, match="other options"):
+        played(prompt_pack=str(tmp_path / "three")).restore(moment)
+
+
+WRONG = {
+    "seed": [-1, None, "7", 1.5, True],
+    "generator": [{}, {"bit_generator": "MT19937"}, 7, "PCG64"],
+    "episode": [{}, [], 7, "x"],
+}
+WRONG_EPISODE = {
+    "level": [None, {}, {"split": "dev", "seed": 1, "content": "x"}, {"split": "val", "seed": -1, "content": "x"}],
+    "turns": [-1, 10**9, 1.5, None, True],
+    "steps": [-1, 10**9, "1"],
+    "running": [None, 1, "yes"],
+    "text": [None, 7, "x" * 20_000],
+    "world": [None, [], 7, [1, 2, 3], [[0] * 5, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("env_id", [SOKOBAN, LAKE, "two players"])
+def test_what_nobody_can_have_said_is_refused(env_id):
+    env = TwoPlayerSokobanSeat() if env_id == "two players" else gym.make(env_id).unwrapped
+    env.reset(seed=7)
+    good = env.snapshot()
+    bodies = [{**body_of(good), name: value} for name, values in WRONG.items() for value in values]
+    episode = body_of(good)["episode"]
+    bodies += [
+        {**body_of(good), "episode": {**episode, name: value}}
+        for name, values in WRONG_EPISODE.items()
+        for value in values
+    ]
+    for i, part in enumerate(episode["world"]):  # a number moved, in each place
+        for value in (-1, 10**30, None, "zz", [], 2**40):
+            world = [*episode["world"][:i], value, *episode["world"][i + 1 :]]
+            if value != part and not (env_id == LAKE and i == 2):  # slips, on ice that isn't slippery
+                bodies.append({**body_of(good), "episode": {**episode, "world": world}})
+    for body in bodies:
+        with pytest.raises(SnapshotError):
+            env.restore(forged(good, body))
+        env.restore(good)
+        assert env.snapshot() == good
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from([SOKOBAN, LAKE]), st.lists(JSON, max_size=7), st.integers(0, 6), JSON)
+def test_whatever_is_said_of_the_world_is_refused_or_playable(env_id, world, place, value):
+    env = gym.make(env_id, is_slippery=True).unwrapped if env_id == LAKE else gym.make(env_id).unwrapped
+    env.reset(seed=7)
+    good = env.snapshot()
+    body = body_of(good)
+    said = body["episode"]["world"]
+    for forgery in (world, [*said[: place % len(said)], value, *said[place % len(said) + 1 :]]):
+        body["episode"]["world"] = forgery
+        try:
+            env.restore(forged(good, body))
+        except SnapshotError:
+            continue
+        try:
+            env.step(env.oracle_reply())
+        except LevelError:
+            env.step("<answer>Up</answer>")
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_are_believed(data):
+    env = played()
+    for snapshot in (data, env._heading + data, forged(env.snapshot(), data)):
+        with pytest.raises(SnapshotError):
+            env.restore(snapshot)
+
+
+def test_only_bytes_are_read():
+    for wrong in (None, "text", 7, bytearray(b"x")):
+        with pytest.raises(SnapshotError, match="a snapshot is bytes"):
+            played().restore(wrong)
+
+
+def test_a_generator_of_another_kind_is_said_and_one_of_the_users_own_is_kept():
+    env = played()
+    env.np_random = np.random.Generator(np.random.PCG64(99))
+    twin = played()
+    twin.restore(env.snapshot())
+    assert rest(twin) == rest(env)
+    env.np_random = np.random.Generator(np.random.MT19937(1))
+    with pytest.raises(SnapshotError, match="JSON"):
+        env.snapshot()
+
+
+def test_seats_of_one_table_are_copied_together():
+    from vagen_adapters import vagen_two_player_sokoban_v0
+
+    env = vagen_two_player_sokoban_v0.parallel_env()
+    env.reset(seed=4)
+    twin = copy.deepcopy(env)
+    assert twin.players[0].table is twin.players[1].table is twin.table is not env.table
+    while env.agents:
+        replies = env.oracle_replies()
+        assert twin.oracle_replies() == replies
+        one, other = env.step(replies), twin.step(replies)
+        assert one[1:4] == other[1:4]
+        for agent, observation in one[0].items():
+            assert np.array_equal(observation["image"], other[0][agent]["image"])
+
+
+@given(st.integers(), st.lists(st.integers(1, 700), max_size=8))
+def test_a_stream_goes_on_from_its_position(key, widths):
+    stream = HashStream(key)
+    for width in widths:
+        stream.bits(width)
+    twin = HashStream.at(*stream.position())
+    assert twin.position() == stream.position()
+    assert [twin.bits(n) for n in (1, 513, 64)] == [stream.bits(n) for n in (1, 513, 64)]
