@@ -27,7 +27,6 @@ from vagen_adapters.service.places import InPool
 from vagen_adapters.service.ray_pool import ray_pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
-from vagen_envs.errors import SimulatorError
 
 MEMORY = 80_000_000
 QUICK = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_timeout_ms": 2000,
@@ -94,23 +93,14 @@ def test_it_plays_as_local_environments_do_on_several_nodes(cluster):
         theirs.close()
 
 
-def test_a_killed_actor_ends_its_sessions_with_the_cause(cluster):
+def test_a_killed_actors_sessions_go_on_in_another(cluster):
     with pooled(2) as place:
         envs = [RemoteEnv(place, LAKE) for _ in range(4)]
         for seed, env in enumerate(envs):
             env.reset(seed=seed)
-        victim = place.pool.hosts[0].pid
-        kill(victim)
-        ended = []
-        for env in envs:
-            try:
-                env.step("x")
-            except SimulatorError as error:
-                ended.append(str(error))
-                env.reset(seed=1)
-                assert env.step("x")[4]["turn"].index == 0
-        assert len(ended) == 2
-        assert all(f"actor process {victim}" in why for why in ended)
+            env.step("x")
+        kill(place.pool.hosts[0].pid)
+        assert [env.step("y")[4]["turn"].index for env in envs] == [1] * 4
         assert place.pool.replaced == 1
 
 
@@ -123,15 +113,11 @@ def test_a_node_that_dies_is_survived(cluster):
         cluster.remove_node(doomed, allow_graceful=False)
         with node(cluster, doomed=2):  # where the replacements find room
             wait_until(lambda: place.pool.replaced >= 2)
-            *_, truncated, info = envs.step(["x"] * 4)
-            assert truncated.all()
-            assert all("is gone" in cause for cause in info["simulator_error"])
-            shown, *_, truncated, _ = envs.step(["x"] * 4)
-            assert not truncated.any()
-            local = [gym.make(LAKE).unwrapped for _ in range(4)]
-            for i, env in enumerate(local):
-                env.reset(seed=i)
-                assert np.array_equal(shown["image"][i], env.reset()[0]["image"])  # as if nothing had happened
+            *_, info = envs.step(["x"] * 4)
+            for i, turn in enumerate(info["turn"]):
+                local = gym.make(LAKE).unwrapped
+                local.reset(seed=i)
+                assert turn == local.step("x")[4]["turn"]  # as if nothing had happened
         assert kept.step("x")[4]["turn"].index == 0
         kept._place.close()
 
@@ -147,13 +133,10 @@ def test_a_node_that_is_cut_off_is_survived(cluster):
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         try:
-            began = time.monotonic()
-            with pytest.raises(SimulatorError, match=r"no answer within 4 s|is gone"):
-                env.step("x")
-            assert time.monotonic() - began < 30
             with node(cluster, far=2):
-                env.reset(seed=1)
+                began = time.monotonic()
                 assert env.step("x")[4]["turn"].index == 0
+                assert time.monotonic() - began < 60
         finally:
             for pid in stopped:
                 with contextlib.suppress(ProcessLookupError):

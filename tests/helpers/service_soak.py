@@ -27,15 +27,8 @@ def play(place, turns, envs, number, counts, failures):
         while counts["turns"] < turns:
             replies = [random_reply(draw) for _ in range(envs)]
             shown, rewards, terminated, truncated, info = remote.step(replies)
-            causes = info.get("simulator_error", [None] * envs)
+            assert "simulator_error" not in info, info["simulator_error"]
             for i, env in enumerate(locals_):
-                if causes[i]:  # the episode ended with its worker: here it is left, too
-                    assert (rewards[i], terminated[i], truncated[i]) == (0.0, False, True)
-                    counts["ended"] += 1
-                    if over[i]:  # it was the next episode's reset
-                        env.reset()
-                    over[i] = True
-                    continue
                 if over[i]:
                     expected[i], over[i] = env.reset()[0], False
                     assert info["turn"][i] is None if "turn" in info else True
@@ -81,5 +74,4 @@ def soak(places, workers, turns, envs, every):
     assert not failures, failures[0]
     assert counts["turns"] >= turns
     assert kills >= 2
-    assert counts["ended"] >= 2
     return counts, kills

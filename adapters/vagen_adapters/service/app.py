@@ -10,6 +10,7 @@ import asyncio
 import hmac
 import json
 import logging
+import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,11 +27,11 @@ try:
 
     from vagen_adapters.service.messages import STATUS, TRY_AGAIN, VERBS, Refused, read_json
     from vagen_adapters.service.metrics import Metrics
-    from vagen_adapters.service.sessions import ServiceConfig, Sessions
+    from vagen_adapters.service.sessions import Line, ServiceConfig, Sessions
 except ImportError as error:
     raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
 
-from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER
+from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER, SERVER_HEADER
 from vagen_adapters.service.host import Answer, Failure, Result
 from vagen_adapters.service.pool import Pool
 
@@ -50,6 +51,8 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
     """
     metrics = Metrics()
     sockets: set[WebSocket] = set()
+    greeting = [(MOST_HEADER.encode(), str(config.max_request).encode()),
+                (SERVER_HEADER.encode(), secrets.token_hex(8).encode())]  # fmt: skip
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -101,13 +104,15 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
             await ws.send_denial_response(_failed(Failure("full", f"there are {len(sockets)} connections"), metrics))
             return
         sockets.add(ws)
+        talk = _Talk(ws, app, config, metrics)
         try:
-            await ws.accept(headers=[(MOST_HEADER.encode(), str(config.max_request).encode())])
-            await _Talk(ws, app, config, metrics).run()
+            await ws.accept(headers=greeting)
+            await talk.run()
         except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
             app.state.cut_off(ws.client)
         finally:
             sockets.discard(ws)
+            app.state.sessions.leave(talk.line)
 
     return app
 
@@ -122,6 +127,7 @@ class _Talk:
     def __init__(self, ws: WebSocket, app: FastAPI, config: ServiceConfig, metrics: Metrics) -> None:
         self._ws, self._app, self._config, self._metrics = ws, app, config, metrics
         self._sent: OrderedDict[str, None] = OrderedDict()
+        self.line = Line()
 
     async def run(self) -> None:
         """Until the client is gone. Raises TimeoutError if it doesn't read."""
@@ -146,7 +152,7 @@ class _Talk:
                 await self._send_again(str(data.get("sha256")))
                 said = b"{}"
             else:
-                results = await self._app.state.sessions.handle(data.get("do"), data.get("items"))
+                results = await self._app.state.sessions.handle(data.get("do"), data.get("items"), self.line)
                 await self._send_pictures(results)
                 said = _items(results)
         except Refused as refused:

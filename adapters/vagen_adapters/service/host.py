@@ -6,6 +6,7 @@ bytes on.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -19,6 +20,7 @@ from vagen_envs.permission import Offers, make_permitted, told
 from vagen_envs.pictures import Picture
 
 OPENS = "open"
+MOVES = ("reset", "step")
 
 
 class Call(NamedTuple):
@@ -35,10 +37,12 @@ class Answer(NamedTuple):
     Attributes:
         body: a JSON object. After `reset` and `step` its `picture` has `sha256` and `shape`, or is null.
         picture: the SHA-256 of the picture and the picture as PNG.
+        mark: after `reset` and `step`, the body's `mark`: a digest of all answers of the episode so far.
     """
 
     body: bytes
     picture: tuple[str, bytes] | None = None
+    mark: str = ""
 
 
 class Failure(NamedTuple):
@@ -56,6 +60,7 @@ class EnvHost:
 
     def __init__(self) -> None:
         self._envs: dict[str, VagenEnv] = {}
+        self._marks: dict[str, str] = {}
 
     def do(self, calls: Sequence[Call]) -> list[Result]:
         """Carry calls out, in order."""
@@ -79,9 +84,12 @@ class EnvHost:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
     def _open(
-        self, session: str, env_id: str, options: dict[str, Any], offers: Offers | None = None, own: bool = False
-    ) -> Answer:
+        self, session: str, env_id: str, options: dict[str, Any], offers: Offers | None = None, own: bool = False,
+        replay: dict[str, Any] | None = None,
+    ) -> Result:  # fmt: skip
         """Make an environment; `own` only if this program itself asks, whose options are not a stranger's."""
+        if session in self._envs:
+            self._close(session)
         offers = offers or {}
         try:
             if own:
@@ -91,6 +99,11 @@ class EnvHost:
         except (gym.error.Error, TypeError) as error:
             raise ConfigError(f"{env_id}: {error}") from error
         env = self._envs[session] = made
+        if replay is not None:
+            diverged = self._replay(session, **replay)
+            if diverged:
+                self._close(session)
+                return Failure("diverged", f"{env_id}: an episode begun elsewhere can't go on here: {diverged}")
         space: Any = env.observation_space
         return _answer(
             env_id=env.id,
@@ -99,16 +112,49 @@ class EnvHost:
             config=told(env, options, offers),
         )
 
+    def _replay(self, session: str, seed: int, split: str | None, replies: Sequence[str], mark: str) -> str:
+        """Play an episode again. Why it isn't the one that has this mark, empty if it is."""
+        try:
+            self._begin(session, seed, split)
+            for reply in replies:
+                self._play(session, reply)
+        except Exception as error:
+            return f"played again, it breaks ({type(error).__name__}: {error})"
+        if self._marks[session] != mark:
+            return f"{len(replies)} turns played again gave other answers, so it isn't deterministic"
+        return ""
+
     def _reset(self, session: str, seed: int | None, split: str | None) -> Answer:
-        env = self._envs[session]
-        shown, info = env.reset(seed=seed, options=None if split is None else {"split": split})
-        picture = env.observed.picture
-        return _answer(picture, text=shown["text"], state=info["state"].to_json(), level=info["level"])
+        return self._shown(session, *self._begin(session, seed, split))
 
     def _step(self, session: str, reply: str) -> Answer:
+        return self._shown(session, *self._play(session, reply))
+
+    def _begin(self, session: str, seed: int | None, split: str | None) -> tuple[bytes, Picture | None]:
+        env = self._envs[session]
+        shown, info = env.reset(seed=seed, options=None if split is None else {"split": split})
+        self._marks[session] = ""
+        picture = env.observed.picture
+        return self._marked(
+            session, picture, {"text": shown["text"], "state": info["state"].to_json(), "level": info["level"]}
+        )
+
+    def _play(self, session: str, reply: str) -> tuple[bytes, Picture | None]:
         _, reward, _, _, info = self._envs[session].step(reply)
         turn: Turn = info["turn"]
-        return _answer(turn.result.picture, reward=reward, turn=turn.to_json())
+        return self._marked(session, turn.result.picture, {"reward": reward, "turn": turn.to_json()})
+
+    def _marked(self, session: str, picture: Picture | None, said: dict[str, Any]) -> tuple[bytes, Picture | None]:
+        named = None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
+        body = _written({"picture": named, **said})
+        before = self._marks[session].encode()
+        self._marks[session] = hashlib.blake2b(before + body, digest_size=16).hexdigest()
+        return body, picture
+
+    def _shown(self, session: str, body: bytes, picture: Picture | None) -> Answer:
+        mark = self._marks[session]
+        named = None if picture is None else (picture.sha256, picture.png)
+        return Answer(b'{"mark":"%s",' % mark.encode() + body[1:], named, mark)
 
     def _oracle(self, session: str) -> Answer:
         env = self._envs[session]
@@ -117,12 +163,14 @@ class EnvHost:
         return _answer(reply=env.oracle_reply())
 
     def _close(self, session: str) -> Answer:
+        self._marks.pop(session, None)
         self._envs.pop(session).close()
         return _answer()
 
 
-def _answer(picture: Picture | None = None, **body: Any) -> Answer:
-    if picture is None:
-        return Answer(json.dumps({"picture": None, **body}).encode())
-    named = {"sha256": picture.sha256, "shape": list(picture.shape)}
-    return Answer(json.dumps({"picture": named, **body}).encode(), (picture.sha256, picture.png))
+def _answer(**said: Any) -> Answer:
+    return Answer(_written(said))
+
+
+def _written(said: dict[str, Any]) -> bytes:
+    return json.dumps(said).encode()

@@ -13,7 +13,8 @@ from vagen_envs.bounds import SEED
 
 STATUS = {
     "bad_request": 400, "unauthorized": 401, "forbidden": 403, "unknown_session": 404, "unknown_picture": 404,
-    "out_of_order": 409, "episode_over": 409, "closed": 410, "expired": 410, "lost": 410, "too_large": 413,
+    "out_of_order": 409, "episode_over": 409, "diverged": 409, "closed": 410, "expired": 410, "lost": 410,
+    "too_large": 413,
     "bad_config": 422, "busy": 429, "full": 429, "simulator": 502, "shutting_down": 503,
 }  # fmt: skip
 """Codes of failures, and the HTTP status of a request that fails as a whole."""
@@ -48,12 +49,27 @@ class Item(BaseModel):
     """Chosen by the client, unguessable."""
 
 
+class Replay(BaseModel):
+    """An episode that was begun elsewhere, to be played again."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    seed: Annotated[int, Field(ge=SEED.least, le=SEED.most)]
+    """As the reset's answer named it, under `level`."""
+    split: Annotated[str, Field(max_length=200)] | None = None
+    replies: list[AnyText]
+    mark: str
+    """Of the latest answer."""
+
+
 class Open(Item):
-    """Make an environment."""
+    """Make an environment, or have one again that was elsewhere."""
 
     env_id: Annotated[str, Field(max_length=200)]
     options: dict[str, Any] = {}
     """Any JSON; what may be set is `vagen_envs.permission`'s business."""
+    move: Annotated[int, Field(ge=0)] | None = None
+    """The last move that was answered, if the session was open before and is to go on."""
+    replay: Replay | None = None
 
 
 class Reset(Item):
@@ -70,6 +86,8 @@ class Step(Item):
 
     move: Annotated[int, Field(ge=1)]
     reply: AnyText
+    after: str | None = None
+    """The `mark` of the answer that it follows; a session that gave another answer since refuses it."""
 
 
 VERBS: dict[str, type[Item]] = {

@@ -16,6 +16,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         self.moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "do")
         self.repeats = self._counter("repeated_moves", "Resets and steps that were said again and not done again")
+        self.replays = self._counter("replays", "Episodes that were begun elsewhere and played again here")
         self.failures = self._counter("failures", "Items and requests that failed", "code")
         self.ended = self._counter("ended_sessions", "Sessions that ended", "why")
         self.pictures = self._counter("pictures_sent", "Pictures that were sent")

@@ -6,10 +6,11 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.host import OPENS, Answer, Call
+from vagen_adapters.service.journal import Journal, Reply
 from vagen_adapters.service.pool import Pool
 from vagen_envs.errors import RecordError
 from vagen_envs.pictures import Picture
@@ -17,19 +18,17 @@ from vagen_envs.pictures import Picture
 KEPT_PICTURES = 4096
 """Decoded pictures that a place keeps, so that one that comes back isn't decoded again."""
 
-
-class Reply(NamedTuple):
-    """What came of one item: a JSON object, which has `error` where it failed, and the picture that it names."""
-
-    data: dict[str, Any]
-    picture: Picture | None
+NOT_FOR_POOLS = frozenset({"session", "move", "after"})
 
 
 class Place(Protocol):
     """Where environments live: behind a `Service`, or in a pool (`InPool`)."""
 
     def ask(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
-        """Carry out items of one kind (see `messages.VERBS`), beside each other."""
+        """Carry out items of one kind (see `messages.VERBS`; moves are numbered here), beside each other.
+
+        A session that is gone, with its worker or its server, is opened again and goes on.
+        """
 
     def close(self) -> None:
         """Free what the place holds."""
@@ -38,7 +37,8 @@ class Place(Protocol):
 class InPool:
     """Environments in a pool of this program, without a server.
 
-    A pool loses no messages, so the numbers of moves have no use here and are left out.
+    A pool loses no messages, so the numbers of moves have no use here and are left out. It loses workers:
+    their sessions are opened again in others, and go on.
 
     Args:
         pool: closed with the place.
@@ -47,15 +47,15 @@ class InPool:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self._pictures = Pictures()
+        self._journal = Journal(self._send)
 
     def ask(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        return self._journal.ask(do, items)
+
+    def _send(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
         own = {"own": True} if do == OPENS else {}  # the options are this program's
         calls = [
-            Call(
-                item["session"],
-                do,
-                {name: value for name, value in item.items() if name not in ("session", "move")} | own,
-            )
+            Call(item["session"], do, {name: each for name, each in item.items() if name not in NOT_FOR_POOLS} | own)
             for item in items
         ]
         return [self._reply(result) for result in self.pool.ask(calls)]

@@ -1,8 +1,8 @@
 """A pool of workers that hold environments: one interface, whether they are processes here or actors elsewhere.
 
 Each session lives in one worker, and each worker has a thread that sends it what has been asked meanwhile
-in one message. A worker that dies is replaced, and its sessions have ended, with the cause: what an
-environment did is never done again in secret.
+in one message. A worker that dies is replaced, and its sessions have ended here, with the cause: whoever plays
+has what is needed to open them again (see `journal`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from vagen_envs.workers import WorkerDied
 log = logging.getLogger(__name__)
 
 MOST_CALLS = 64
-"""In one message to a worker. The first of them waits for the last."""
+"""Resets and turns in one message to a worker. The first of them waits for the last."""
 REMEMBERED = 10_000
 """Ended sessions whose cause is remembered."""
 LOOK_EVERY = 1.0
@@ -121,15 +121,15 @@ class _Lane(threading.Thread):
 
     def _do(self, calls: list[Call]) -> list[Result]:
         here = [call for call in calls if call.session in self.sessions]
+        done: dict[int, Result] = {}
         try:
-            done = dict(zip(map(id, here), self.host.do(here), strict=True))
+            for message in _messages(here):
+                done.update(zip(map(id, message), self.host.do(message), strict=True))
         except WorkerDied as death:
             self._replace(str(death))
-            done = {}
         except Exception as error:
             log.exception("worker %s can't be asked", self.host.where)
             self._replace(f"worker {self.host.where} can't be asked: {type(error).__name__}: {error}")
-            done = {}
         for call in here:
             if call.do == "close" or (call.do == OPENS and isinstance(done.get(id(call)), Failure)):
                 self._pool.release(self, call.session)
@@ -141,7 +141,7 @@ class _Lane(threading.Thread):
             self._replace(cause)
 
     def _replace(self, cause: str) -> None:
-        log.warning("%s; another takes its place and %d session(s) have ended", cause, len(self.sessions))
+        log.warning("%s; another takes its place, and %d session(s) are to be opened again", cause, len(self.sessions))
         with contextlib.suppress(Exception):  # it is dead already; what is left of it may not want to be closed
             self.host.close()
         try:
@@ -155,6 +155,21 @@ class _Lane(threading.Thread):
     def _is_spare(self) -> bool:
         self._idle += LOOK_EVERY
         return self._idle >= self._pool.spare_after and self._pool.drop(self)
+
+
+def _messages(calls: Sequence[Call]) -> Iterator[list[Call]]:
+    """Calls in messages of at most MOST_CALLS resets and turns: an episode that is played again counts each of them."""
+    message: list[Call] = []
+    weight = 0
+    for call in calls:
+        turns = 1 + len((call.arguments.get("replay") or {}).get("replies", ()))
+        if message and weight + turns > MOST_CALLS:
+            yield message
+            message, weight = [], 0
+        message.append(call)
+        weight += turns
+    if message:
+        yield message
 
 
 class Pool:
@@ -184,7 +199,7 @@ class Pool:
         self.spare_after = spare_after
         self.size, self.most, self.sessions_each = size, most or size, sessions_each
         self.on_lost: Callable[[list[str], str], None] | None = None
-        """Told, in a worker's thread, which sessions ended with their worker, and why."""
+        """Told, in a worker's thread and under a lock, which sessions ended with their worker, and why."""
         self.replaced = 0
         """Workers that died and were replaced."""
         self._lock = threading.Lock()
@@ -245,6 +260,7 @@ class Pool:
                     log.exception("no further worker can be started; those that there are take more sessions")
             lane.sessions.add(call.session)
             self._lane_of[call.session] = lane
+            self._lost.pop(call.session, None)
         return self._lane_of.get(call.session)
 
     def _add(self, *, needed: bool) -> _Lane:
@@ -272,8 +288,8 @@ class Pool:
                 self._lost[session] = cause
             while len(self._lost) > REMEMBERED:
                 self._lost.popitem(last=False)
-        if self.on_lost is not None:
-            self.on_lost(ended, cause)
+            if self.on_lost is not None:  # told before anybody can ask for them, and open them again
+                self.on_lost(ended, cause)
 
     def release(self, lane: _Lane, session: str) -> None:
         """Called by a lane whose session was closed, or never came to be."""

@@ -14,7 +14,8 @@ import numpy as np
 from gymnasium import spaces
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.places import Place, Reply
+from vagen_adapters.service.journal import GONE, PLAYED, Reply
+from vagen_adapters.service.places import Place
 from vagen_envs.core import Observation, State, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, SimulatorError, did_you_mean
 from vagen_envs.pictures import Picture
@@ -23,20 +24,18 @@ from vagen_envs.spaces import UnicodeText
 Observed = dict[str, Any]
 Stepped = tuple[Observed, float, bool, bool, dict[str, Any]]
 
-GONE = frozenset({"lost", "expired", "unknown_session", "closed"})
-"""Failures after which a session is no more. The next reset opens another."""
-PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
-"""Failures of moves that count as moves."""
-TRIES = 3
-"""Sessions that are opened in a row, each in place of one whose worker died meanwhile."""
+ENDED = frozenset({*GONE, "diverged", "simulator"})
+"""Failures after which an episode is no more. The next reset begins another."""
 
 
 class RemoteEnv(gym.Env[Observed, str]):
     """An environment elsewhere that observes, rewards and records as it would here, bit for bit.
 
-    `info["turn"]` is a `Turn`, read back from JSON. If the session ends (its worker died, its lease is over),
-    the step raises SimulatorError with the cause, as for any simulator that broke, and the next `reset` opens
-    another session; levels follow from seeds, and unseeded resets go on as if nothing had happened.
+    `info["turn"]` is a `Turn`, read back from JSON. If the session is gone (its worker or its server died, its
+    lease is over), the place has it played again elsewhere and goes on. Where that can't be (the environment isn't
+    deterministic, or each worker dies of this move), the step raises SimulatorError with the cause, as for any
+    simulator that broke; the next `reset` begins another episode; levels follow from seeds, and unseeded resets
+    go on as if nothing had happened.
 
     Args:
         place: a `Service`, or a pool as `InPool`.
@@ -57,7 +56,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{env_id}: options go over the wire as JSON, and these can't ({error})") from None
         self._running = False
-        self._session, self._move, self._unanswered = "", 0, False
+        self._session = ""
         self._seen = Observation("", None)
         opened = self._open()
         self.id: str = opened["env_id"]
@@ -76,8 +75,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observed, dict[str, Any]]:
         """Begin an episode, as `VagenEnv.reset`."""
-        item = self.reset_item(seed, options)
-        return self.take_reset(self.reset_anew(item, self._place.ask("reset", [item])[0]))
+        return self.take_reset(self._place.ask("reset", [self.reset_item(seed, options)])[0])
 
     def step(self, action: str) -> Stepped:
         """Play one turn, as `VagenEnv.step`."""
@@ -86,7 +84,7 @@ class RemoteEnv(gym.Env[Observed, str]):
     def oracle_reply(self) -> str:
         """A full reply that brings the episode nearer to its end. Raises ServiceError if the server won't say."""
         reply = self._place.ask("oracle", [{"session": self._session}])[0]
-        if "error" in reply.data and reply.data["error"]["code"] not in GONE:
+        if "error" in reply.data and reply.data["error"]["code"] not in ENDED:
             raise ServiceError(reply.data["error"]["code"], reply.data["error"]["message"])
         self._raise_failure(reply)
         said: str = reply.data["reply"]
@@ -112,35 +110,19 @@ class RemoteEnv(gym.Env[Observed, str]):
         # The stream of unseeded resets is ours, and VagenEnv's to the bit, so that it outlives sessions.
         level = int(self.np_random.integers(2**31)) if seed is None else int(seed)
         self._running = False
-        if self._unanswered:  # nobody knows whether the last move was played; that session is left to its lease,
-            self._new_session()  # and `reset_anew` opens another
-        return self._numbered({"seed": level, "split": (options or {}).get("split")})
+        return {"session": self._session, "seed": level, "split": (options or {}).get("split")}
 
     def step_item(self, action: str) -> dict[str, Any]:
         """What to ask for a step."""
-        if not self._running or self._unanswered:
+        if not self._running:
             raise EpisodeOverError(f"{self.id} has no running episode; call reset() first")
         if not isinstance(action, str):
             raise ReplyTypeError(f"the reply is {type(action).__name__}, not str; pass the model's text as it is")
-        return self._numbered({"reply": action})
-
-    def reset_anew(self, item: dict[str, Any], reply: Reply) -> Reply:
-        """A reset's answer, or that of the same reset in another session if this one is gone."""
-        for _ in range(TRIES):  # a worker can die again
-            if reply.data.get("error", {}).get("code") not in GONE:
-                break
-            try:
-                self._open()
-            except SimulatorError:
-                break
-            same = {name: item[name] for name in item if name not in ("session", "move")}
-            reply = self._place.ask("reset", [self._numbered(same)])[0]
-        return reply
+        return {"session": self._session, "reply": action}
 
     def take_reset(self, reply: Reply) -> tuple[Observed, dict[str, Any]]:
         """What a reset's answer says."""
         self._raise_failure(reply)
-        self._unanswered = False
         data = reply.data
         self._running = True
         self._seen = Observation(data["text"], reply.picture)
@@ -150,7 +132,6 @@ class RemoteEnv(gym.Env[Observed, str]):
     def take_step(self, reply: Reply) -> Stepped:
         """What a step's answer says."""
         self._raise_failure(reply)
-        self._unanswered = False
         known = [each for each in (self._seen.picture, reply.picture) if each is not None]
         turn = Turn.from_json(reply.data["turn"], {picture.sha256: picture for picture in known})
         self._seen = turn.result
@@ -170,21 +151,10 @@ class RemoteEnv(gym.Env[Observed, str]):
             return {"text": self._seen.text}
         return {"image": picture.pixels.copy(), "text": self._seen.text}
 
-    def _numbered(self, item: dict[str, Any]) -> dict[str, Any]:
-        self._move += 1
-        self._unanswered = True
-        return {"session": self._session, "move": self._move, **item}
-
-    def _new_session(self) -> None:
-        self._session, self._move, self._unanswered = secrets.token_urlsafe(16), 0, False
-
     def _open(self) -> dict[str, Any]:
-        for _ in range(TRIES):  # a worker can die while it opens
-            self._new_session()
-            item = {"session": self._session, "env_id": self._env_id, "options": self._options}
-            reply = self._place.ask("open", [item])[0]
-            if reply.data.get("error", {}).get("code") not in GONE:
-                break
+        self._session = secrets.token_urlsafe(16)
+        item = {"session": self._session, "env_id": self._env_id, "options": self._options}
+        reply = self._place.ask("open", [item])[0]
         self._raise_failure(reply)
         return reply.data
 
@@ -192,14 +162,13 @@ class RemoteEnv(gym.Env[Observed, str]):
         error = reply.data.get("error")
         if error is None:
             return
-        self._running = False
         code, message = error["code"], error["message"]
-        if code in PLAYED or code in GONE:
-            self._unanswered = False
+        if code in ENDED or code in PLAYED:
+            self._running = False
         if code == "bad_config":
             raise ConfigError(message)
         if code == "episode_over":
             raise EpisodeOverError(message)
-        if code == "simulator" or code in GONE:
+        if code in ENDED:
             raise SimulatorError(self._env_id, message)
         raise ServiceError(code, message)

@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from vagen_adapters.service.places import Place, Reply
+from vagen_adapters.service.journal import Reply
+from vagen_adapters.service.places import Place
 from vagen_adapters.service.remote_env import RemoteEnv, Stepped
 from vagen_envs.errors import EpisodeOverError, SimulatorError
 from vagen_envs.vectors import TurnVectorEnv
@@ -15,9 +16,9 @@ from vagen_envs.vectors import TurnVectorEnv
 class RemoteVectorEnv(TurnVectorEnv):
     """`num_envs` environments elsewhere; a step of all of them is one request.
 
-    An environment whose simulator or session breaks ends its episode: `truncated`, reward 0, its last
-    observation again, and the cause in `info["simulator_error"]`; such an episode has no score. The others go
-    on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
+    An environment whose simulator breaks, or whose session can't be had again, ends its episode: `truncated`,
+    reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has no score.
+    The others go on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
 
     Args:
         place: a `Service`, or a pool as `InPool`. Not closed with the environments.
@@ -42,10 +43,8 @@ class RemoteVectorEnv(TurnVectorEnv):
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
         seeds = self._seeds(seed)
         items = [env.reset_item(each, options) for env, each in zip(self.envs, seeds, strict=True)]
-        everyone = range(self.num_envs)
-        results = [
-            self.envs[i].take_reset(reply) for i, reply in zip(everyone, self._reset(everyone, items), strict=True)
-        ]
+        replies = self._place.ask("reset", items)
+        results = [env.take_reset(reply) for env, reply in zip(self.envs, replies, strict=True)]
         self._ended[:] = False
         self._begun = True
         return self._batch([shown for shown, _ in results]), self._infos([info for _, info in results])
@@ -58,7 +57,7 @@ class RemoteVectorEnv(TurnVectorEnv):
         over = [i for i in range(self.num_envs) if self._ended[i]]
         on = [i for i in range(self.num_envs) if not self._ended[i]]
         stepped = self._place.ask("step", [self.envs[i].step_item(actions[i]) for i in on])
-        begun = self._reset(over, [self.envs[i].reset_item(None, None) for i in over])
+        begun = self._place.ask("reset", [self.envs[i].reset_item(None, None) for i in over])
         results: dict[int, Stepped] = {}
         for i, reply in zip([*on, *over], [*stepped, *begun], strict=True):
             results[i] = self._result(i, reply, self._ended[i])
@@ -68,13 +67,6 @@ class RemoteVectorEnv(TurnVectorEnv):
         """End the sessions."""
         for env in self.envs:
             env.close()
-
-    def _reset(self, which: Sequence[int], items: Sequence[dict[str, Any]]) -> list[Reply]:
-        """The answers to resets; sessions that are gone are opened anew."""
-        replies = self._place.ask("reset", items)
-        for k, i in enumerate(which):
-            replies[k] = self.envs[i].reset_anew(items[k], replies[k])
-        return replies
 
     def _result(self, i: int, reply: Reply, reset: bool) -> Stepped:
         env = self.envs[i]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from vagen_adapters.service.host import OPENS, Answer, Call, Failure, Result
+from vagen_adapters.service.host import MOVES, OPENS, Answer, Call, Failure, Result
 from vagen_adapters.service.messages import Refused, read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import REMEMBERED, Pool
@@ -23,8 +23,6 @@ from vagen_envs.permission import Offers
 from vagen_envs.registration import ENV_IDS
 
 log = logging.getLogger(__name__)
-
-MOVES = ("reset", "step")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +33,8 @@ class ServiceConfig:
         env_ids: the environments that may be opened.
         max_sessions: at once; one more is refused as `full`.
         lease: seconds after its last request at which a session expires.
+        linger: seconds after its connection was lost at which it does. Where room is needed it goes at once: its
+            client can have it again, by replay.
         max_running: moves that workers may be at work on or wait for; one more is refused as `busy`.
         max_request: bytes of a request.
         max_items: items of a request.
@@ -48,6 +48,7 @@ class ServiceConfig:
     env_ids: Sequence[str] = ENV_IDS
     max_sessions: int = 1024
     lease: float = 300.0
+    linger: float = 30.0
     max_running: int = 4096
     max_request: int = 2 << 20
     max_items: int = 1024
@@ -67,6 +68,15 @@ class Png:
         self.data = data
 
 
+class Line:
+    """A connection, and the sessions that were last asked for over it."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+
+
 @dataclass(slots=True, eq=False)
 class Session:
     """One client's environment.
@@ -79,6 +89,8 @@ class Session:
         move: number of the last reset or step that was begun.
         asked: what that was, as a digest.
         answer: what came of it.
+        mark: the latest answer's (see `host.Answer`), empty before the first.
+        line: the connection over which it was last asked, None for plain requests and where that is gone.
         running: what the worker is doing for it, if anything.
         pngs: pictures of its latest answers.
     """
@@ -90,6 +102,8 @@ class Session:
     move: int = 0
     asked: bytes = b""
     answer: Result | None = None
+    mark: str = ""
+    line: Line | None = None
     running: asyncio.Future[Result] | None = None
     pngs: deque[Png] = field(default_factory=lambda: deque(maxlen=2))
 
@@ -111,6 +125,7 @@ class Sessions:
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[str, Session] = {}
         self._ended: OrderedDict[str, Failure] = OrderedDict()
+        self._left: dict[str, Session] = {}  # whose connection is lost, in order
         self._pngs: WeakValueDictionary[str, Png] = WeakValueDictionary()
         self._running = 0
         self._requests = 0
@@ -122,11 +137,14 @@ class Sessions:
         metrics.watch("workers", "Workers now", lambda: len(pool.hosts))
         metrics.watch("replaced_workers", "Workers that died and were replaced", lambda: pool.replaced)
 
-    async def handle(self, do: Any, items: Any) -> list[Result]:
+    async def handle(self, do: Any, items: Any, line: Line | None = None) -> list[Result]:
         """Carry out a request's items, beside each other. Raises Refused for the request as a whole."""
         if self.draining:
             raise Refused("shutting_down", "the server is ending; try again when it is back")
-        begun = [self._begin(do, item) for item in read_items(do, items, self._config.max_items)]
+        return await self._carry_out(do, read_items(do, items, self._config.max_items), line)
+
+    async def _carry_out(self, do: str, items: Sequence[Any], line: Line | None) -> list[Result]:
+        begun = [self._begin(do, item, line) for item in items]
         starts = [each for each in begun if isinstance(each, _Start)]
         if starts:
             for places, done in self._pool.submit([start.call for start in starts]):
@@ -157,6 +175,14 @@ class Sessions:
         if self._requests or self._running:
             log.warning("%d call(s) were not finished within %g s", self._running, self._config.grace)
 
+    def leave(self, line: Line) -> None:
+        """A connection is gone: its sessions are kept for a while, or until others need the room."""
+        until = self._loop.time() + self._config.linger
+        for key in line.keys:
+            session = self._sessions[key]
+            session.line, session.deadline = None, min(session.deadline, until)
+            self._left[key] = session
+
     def png(self, sha256: str) -> Png | None:
         """A picture that a session's latest answers show."""
         return self._pngs.get(sha256)
@@ -171,17 +197,17 @@ class Sessions:
 
     # -- the items of a request ------------------------------------------------------------------------
 
-    def _begin(self, do: str, item: Any) -> Result | asyncio.Future[Result] | _Start:
+    def _begin(self, do: str, item: Any, line: Line | None) -> Result | asyncio.Future[Result] | _Start:
         session = self._sessions.get(item.session)
-        if do == "close" and session is None and self._is_closed(item.session):
-            return Answer(b"{}")
-        if item.session in self._ended:
-            return self._ended[item.session]
+        if session is not None:
+            self._heard(item.session, session, line)
+        ended = self._ended.get(item.session)
+        if ended is not None and not (do == OPENS and item.move is not None):
+            return Answer(b"{}") if do == "close" and ended.code == "closed" else ended
         if do == OPENS:
-            return self._begin_open(item, session)
+            return self._begin_open(item, session, line)
         if session is None:
             return Failure("unknown_session", f"no environment is open as session {item.session!r}; open one")
-        session.deadline = self._loop.time() + self._config.lease
         if do == "renew":
             return Answer(json.dumps({"lease": self._config.lease}).encode())
         if do in MOVES:
@@ -194,25 +220,67 @@ class Sessions:
             return Failure("forbidden", "this server doesn't show the oracle's replies; start it with --oracle")
         return self._start(do, item.session, session, {})
 
-    def _begin_open(self, item: Any, session: Session | None) -> Result | asyncio.Future[Result] | _Start:
+    def _heard(self, key: str, session: Session, line: Line | None) -> None:
+        """It was asked for: its lease begins anew, and it belongs to the connection over which that came."""
+        session.deadline = self._loop.time() + self._config.lease
+        if session.line is line:
+            return
+        self._detach(key, session)
+        session.line = line
+        if line is not None:
+            line.keys.add(key)
+
+    def _detach(self, key: str, session: Session) -> None:
+        self._left.pop(key, None)
+        if session.line is not None:
+            session.line.keys.discard(key)
+
+    def _begin_open(
+        self, item: Any, session: Session | None, line: Line | None
+    ) -> Result | asyncio.Future[Result] | _Start:
         digest = _digest(item.env_id, item.options)
         if session is not None:
             if session.opened_as != digest:
                 return Failure("out_of_order", f"session {item.session!r} is open as something else; choose another id")
-            return session.opened or session.running or Failure("lost", "the session is being opened no more")
+            if _is_there(session, item):
+                return session.opened or session.running or Failure("lost", "the session is being opened no more")
+            if session.running is not None:
+                return asyncio.ensure_future(self._after(session.running, item, line))
+            self._detach(item.session, self._sessions.pop(item.session))  # it is opened again in its own place
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
             return Failure("bad_config", f"unknown environment {item.env_id[:80]!r}.{hint}")
-        if len(self._sessions) >= self._config.max_sessions:
+        if len(self._sessions) >= self._config.max_sessions and not self._make_room():
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
-        session = Session(item.env_id, digest, self._loop.time() + self._config.lease)
+        self._ended.pop(item.session, None)
+        session = Session(item.env_id, digest, 0.0, move=item.move or 0)
         self._sessions[item.session] = session
+        self._heard(item.session, session, line)
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
+        if item.replay is not None:
+            arguments["replay"] = dict(item.replay)
+            session.mark = item.replay.mark
+            self._metrics.replays.inc()
         return self._start(OPENS, item.session, session, arguments)
+
+    async def _after(self, running: asyncio.Future[Result], item: Any, line: Line | None) -> Result:
+        """Open a session again once it is done with what it is at."""
+        await asyncio.wait([running])
+        return (await self._carry_out(OPENS, [item], line))[0]
+
+    def _make_room(self) -> bool:
+        """End the session whose connection has been lost for longest, if there is one."""
+        for key, session in self._left.items():
+            if session.running is None:
+                self._end(key, "expired", "its connection was lost, and others needed the room")
+                self._pool.submit([Call(key, "close", {})])
+                return True
+        return False
 
     def _begin_move(self, do: str, item: Any, session: Session) -> Result | asyncio.Future[Result] | _Start:
         arguments = {"reply": item.reply} if do == "step" else {"seed": item.seed, "split": item.split}
-        digest = _digest(do, arguments)
+        after = item.after if do == "step" else None
+        digest = _digest(do, after, arguments)
         if item.move == session.move:
             if digest != session.asked:
                 return Failure("out_of_order", f"move {item.move} was something else; a repeat must say the same")
@@ -220,6 +288,8 @@ class Sessions:
             return session.running or session.answer or Failure("lost", "the session has ended")
         if item.move != session.move + 1:
             return Failure("out_of_order", f"move {item.move} of a session that expects {session.move + 1}")
+        if after is not None and after != session.mark:
+            return Failure("out_of_order", f"move {item.move} follows another answer than this session's last")
         if session.running is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         if self._running >= self._config.max_running:
@@ -245,7 +315,8 @@ class Sessions:
         for start, result in zip(starts, results, strict=True):
             self._running -= 1
             start.session.running = None
-            start.session.deadline = now + self._config.lease
+            keep = self._config.linger if start.call.session in self._left else self._config.lease
+            start.session.deadline = now + keep
             start.future.set_result(self._noted(start, result, now))
 
     def _noted(self, start: _Start, result: Result, now: float) -> Result:
@@ -262,20 +333,24 @@ class Sessions:
 
     def _opened(self, key: str, session: Session, result: Result) -> Result:
         if isinstance(result, Failure):
-            self._sessions.pop(key, None)
+            if self._sessions.get(key) is session:
+                self._detach(key, self._sessions.pop(key))
             return result
         lease = json.dumps({"lease": self._config.lease}).encode()
         session.opened = Answer(lease[:-1] + b", " + result.body[1:])
         return session.opened
 
     def _moved(self, session: Session, do: str, result: Result) -> Result:
+        if isinstance(result, Answer):
+            session.mark = result.mark
         if isinstance(result, Answer) and result.picture is not None:
             sha256, data = result.picture
             png = self._pngs.get(sha256)
             if png is None:
                 png = self._pngs[sha256] = Png(data)
             session.pngs.append(png)
-            result = Answer(result.body, (sha256, png.data))  # one copy of the bytes, however many sessions show it
+            # one copy of the bytes, however many sessions show it
+            result = result._replace(picture=(sha256, png.data))
         session.answer = result
         self._metrics.moves.labels(session.env_id, do).inc()
         return result
@@ -288,15 +363,21 @@ class Sessions:
         self._loop.call_soon_threadsafe(end)
 
     def _end(self, key: str, code: str, why: str) -> None:
-        if self._sessions.pop(key, None) is None:
+        session = self._sessions.pop(key, None)
+        if session is None:
             return
+        self._detach(key, session)
         self._metrics.ended.labels(code).inc()
         self._ended[key] = Failure(code, why)
         while len(self._ended) > REMEMBERED:
             self._ended.popitem(last=False)
 
-    def _is_closed(self, key: str) -> bool:
-        return key in self._ended and self._ended[key].code == "closed"
+
+def _is_there(session: Session, item: Any) -> bool:
+    """Whether the session that is to be opened is open already, at the move that is said."""
+    if item.move is None:
+        return True
+    return session.move == item.move and session.mark == (item.replay.mark if item.replay is not None else "")
 
 
 def _digest(*parts: Any) -> bytes:
