@@ -2,6 +2,9 @@
 
 A message says the value, the reason and the mend. Malformed replies of a model are never
 exceptions: they are `Problem`s inside the `Turn`.
+
+Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv` does with
+a worker's error: it raises `type(error)(error)`.
 """
 
 from __future__ import annotations
@@ -21,15 +24,15 @@ class ConfigError(VagenError, ValueError):
 class MissingExtraError(VagenError, ImportError):
     """An environment or feature needs an extra that is not installed."""
 
-    def __init__(self, needed_by: str, extra: str, missing: str) -> None:
+    def __init__(self, needed_by: object, extra: str = "", missing: str = "") -> None:
         super().__init__(
             f"{needed_by} needs the Python module {missing!r}, which is not installed. "
             f'Install it with: pip install "vagen-envs[{extra}]"'
+            if extra
+            else str(needed_by)
         )
-        self.needed_by, self.extra, self.missing = needed_by, extra, missing
-
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
-        return type(self), (self.needed_by, self.extra, self.missing)
+        self.extra: str = extra or getattr(needed_by, "extra", "")
+        self.missing: str = missing or getattr(needed_by, "missing", "")
 
 
 class LevelError(VagenError, RuntimeError):
@@ -39,12 +42,10 @@ class LevelError(VagenError, RuntimeError):
 class SimulatorError(VagenError, RuntimeError):
     """A simulator broke. The episode has no score: it is not a failure of the agent."""
 
-    def __init__(self, env_id: str, cause: str) -> None:
-        super().__init__(f"the simulator of {env_id} broke: {cause}. Reset the environment to go on.")
-        self.env_id, self.cause = env_id, cause
-
-    def __reduce__(self) -> tuple[type[SimulatorError], tuple[str, str]]:
-        return type(self), (self.env_id, self.cause)
+    def __init__(self, env_id: object, cause: str = "") -> None:
+        said = f"the simulator of {env_id} broke: {cause}. Reset the environment to go on." if cause else str(env_id)
+        super().__init__(said)
+        self.cause: str = cause or getattr(env_id, "cause", said)
 
 
 class EpisodeOverError(VagenError, RuntimeError):

@@ -22,7 +22,7 @@ of a second and a start ten, but a busy machine may take fifty times as long."""
 class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
     """A worker is gone. `during` is true if it was at work on the call that found out."""
 
-    def __init__(self, cause: str, *, during: bool) -> None:
+    def __init__(self, cause: str, *, during: bool = False) -> None:
         super().__init__(cause)
         self.during = during
 

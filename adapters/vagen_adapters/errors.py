@@ -16,9 +16,7 @@ class TrainingConfigError(VagenError, ValueError):
 class ServiceError(VagenError, RuntimeError):
     """The environment service can't be reached, refuses a request, or breaks its protocol; `code` says which."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"the environment service: {message}")
-        self.code, self.message = code, message
-
-    def __reduce__(self) -> tuple[type[ServiceError], tuple[str, str]]:
-        return type(self), (self.code, self.message)
+    def __init__(self, code: object, message: str = "") -> None:
+        super().__init__(f"the environment service: {message}" if message else str(code))
+        self.code: str = str(code) if message else getattr(code, "code", "")
+        self.message: str = message or getattr(code, "message", str(code))

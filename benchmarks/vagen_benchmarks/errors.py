@@ -26,9 +26,10 @@ class EndpointError(BenchError):
         after: seconds the endpoint asked to wait, or `None`.
     """
 
-    def __init__(self, kind: Stop | str, message: str, *, retry: bool = True, after: float | None = None) -> None:
-        super().__init__(message)
-        self.kind, self.retry, self.after = Stop(kind), retry, after
+    def __init__(self, kind: object, message: str = "", *, retry: bool = True, after: float | None = None) -> None:
+        super().__init__(message or str(kind))
+        self.kind: Stop = Stop(str(kind)) if message else getattr(kind, "kind", Stop.NONSENSE)
+        self.retry, self.after = retry, after
 
 
 class Stopped(BenchError):  # noqa: N818  (it isn't an error)

@@ -169,8 +169,8 @@ _REASONS = {True: "equal to the truth", False: "not equal to the truth", None: "
 class _DiedError(Exception):
     """The process ended before it answered. `spent`: because the comparison took too much time or memory."""
 
-    def __init__(self, *, spent: bool) -> None:
-        super().__init__(spent)
+    def __init__(self, *, spent: bool = False) -> None:
+        super().__init__()
         self.spent = spent
 
 

@@ -45,8 +45,11 @@ class BadRequestError(Exception):
     """A request that can't be read."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
+        super().__init__(status, message)
         self.status = status
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 def make_app(workers: int) -> Any:

@@ -30,6 +30,9 @@ class Refused(Exception):  # noqa: N818 - it carries what is told to a client, a
         super().__init__(message)
         self.failure = Failure(code, message)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failure.code, self.failure.message)
+
 
 def _any_text(value: Any) -> str:
     if not isinstance(value, str):
