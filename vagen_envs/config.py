@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Whole, Words
+from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Several, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean
 from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
 from vagen_envs.seeding import Split
@@ -18,6 +18,9 @@ from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
+
+MOST = 10**9
+"""Turns or primitive actions of an episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class EnvConfig:
         "reasoning": OneOf(get_args(Reasoning)),
         "parsing": OneOf(get_args(Parsing)),
         "native_thinking": OneOf(get_args(NativeThinking)),
+        "tags": Several(Words(32), 5, 5),
         "separator": Words(8),
         "max_actions_per_turn": Whole(1, 100),
         "max_turns": COUNTED,
@@ -98,10 +102,15 @@ class EnvConfig:
                 continue
             if not _is_a(value, kind):
                 raise ConfigError(f"{name}={value!r} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
-        self.require(self.max_turns >= 1, "max_turns", "at least 1")
-        self.require(self.max_actions_per_turn >= 1, "max_actions_per_turn", "at least 1")
-        self.require(self.max_steps >= 1, "max_steps", "at least 1")
-        self.require(bool(self.separator) and "<" not in self.separator, "separator", "non-empty and without '<'")
+        self.require(1 <= self.max_turns <= MOST, "max_turns", f"from 1 to {MOST:,}")
+        # a reply has no room for more actions than characters
+        self.require(1 <= self.max_actions_per_turn <= 16_384, "max_actions_per_turn", "from 1 to 16,384")
+        self.require(1 <= self.max_steps <= MOST, "max_steps", f"from 1 to {MOST:,}")
+        self.require(
+            1 <= len(self.separator) <= 100 and "<" not in self.separator,
+            "separator",
+            "1 to 100 characters without '<'",
+        )
         try:
             check_tags(self.tags)
         except ValueError as error:

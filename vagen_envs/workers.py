@@ -73,8 +73,10 @@ class Worker:
             except (EOFError, OSError) as error:
                 self.dead = self._why(error)
                 raise WorkerDied(self.dead, during=during) from error
-            except KeyboardInterrupt:  # the answer that is still to come would be taken for the next call's
-                self.process.kill()
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    raise
+                self.process.kill()  # the answer that is still to come would be taken for the next call's
                 self.dead = f"worker process {self.process.pid} was killed, since a call to it was interrupted"
                 raise
 

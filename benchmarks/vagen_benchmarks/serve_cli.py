@@ -36,6 +36,8 @@ def serve(
         float, typer.Option(min=1.0, help="Seconds without a request after which a session ends.")
     ] = 300.0,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds after which a silent worker is replaced.")] = 120.0,
+    call_cpu: Annotated[float, typer.Option(min=0.0, help="CPU seconds of a reset or a turn; 0 for no bound.")] = 10.0,
+    worker_memory: Annotated[int, typer.Option(min=0, help="MiB of data of a worker process; 0 for no bound.")] = 4096,
     max_request: Annotated[int, typer.Option(min=1024, help="Bytes of a request.")] = 2 << 20,
     max_running: Annotated[int, typer.Option(min=1, help="Calls at work or waiting before more are refused.")] = 4096,
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds for turns in progress when it is ended.")] = 30.0,
@@ -54,6 +56,7 @@ def serve(
     """
     from vagen_adapters.service.server import serve as serve_pool  # first: it says which extra is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
+    from vagen_adapters.service.limits import Limits
     from vagen_adapters.service.sessions import ServiceConfig
 
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
@@ -65,7 +68,8 @@ def serve(
     check_offers(config.env_ids, config.offers)
     if max_workers is not None and max_workers < workers:
         raise BenchError(f"--max-workers {max_workers} is fewer than --workers {workers}")
-    sizes: dict[str, Any] = {"size": workers, "most": max_workers, "sessions_each": sessions_each, "timeout": timeout}
+    sizes: dict[str, Any] = {"size": workers, "most": max_workers, "sessions_each": sessions_each, "timeout": timeout,
+                             "limits": Limits(cpu=call_cpu, memory=worker_memory << 20)}  # fmt: skip
     made = _make_pool(pool, address, sizes)
     key = os.environ.get(KEY_VARIABLE, "")
 

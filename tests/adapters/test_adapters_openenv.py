@@ -100,8 +100,9 @@ def test_what_is_wrong_is_said_and_the_session_goes_on():
     with Served("vagen/Sokoban-v0") as url, VagenClient(base_url=url).sync() as env:
         with pytest.raises(RuntimeError, match="no running episode"):
             env.step(Reply(text="too early"))
-        with pytest.raises(RuntimeError, match="unknown split"):
-            env.reset(seed=0, split="tset")
+        for wrong in ({"split": "tset"}, {"split": ["test"]}, {"seed": 2**64}):
+            with pytest.raises(RuntimeError, match="must be"):
+                env.reset(**wrong)
         assert env.reset(seed=0).observation.picture is not None
         assert env.step(Reply(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
     with pytest.raises(ConfigError, match="num_boxes"):

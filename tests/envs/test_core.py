@@ -256,7 +256,7 @@ def test_states_read_back_from_json():
         ({"dim_room": (4, 4)}, "from 5 to 10"),
         ({"dim_room": (6,)}, "dim_room"),
         ({"format_reward": float("nan")}, "it must be a number"),
-        ({"max_turns": 0}, "max_turns=0 is not valid: it must be at least 1"),
+        ({"max_turns": 0}, "max_turns=0 is not valid: it must be from 1 to 1,000,000,000"),
         ({"min_solution_length": 8, "max_solution_length": 7}, "max_solution_length=7"),
         ({"separator": ""}, "separator"),
         ({"preset": "papr"}, "Did you mean 'paper'?"),

@@ -50,8 +50,8 @@ class FrozenLakeConfig(EnvConfig):
     }
 
     desc: tuple[str, ...] | None = None
-    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level; then `size`
-    and the window don't count, and there are no splits. `None` draws a map (table 9)."""
+    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, up to 16x16, for every level; then
+    `size` and the window don't count, and there are no splits. `None` draws a map (table 9)."""
     size: int = 4
     """Rows and columns; 3 to 16."""
     is_slippery: bool = False
@@ -63,14 +63,14 @@ class FrozenLakeConfig(EnvConfig):
     """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
     The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
     max_solution_length: int = 9
-    """Most moves of a shortest safe way: 9 is what three turns of three actions can do."""
+    """Most moves of a shortest safe way, up to 256: 9 is what three turns of three actions can do."""
     success_reward: float = 10.0
     """When the goal is reached (table 17)."""
     step_reward: float = -0.1
     """For each action after which the goal isn't reached (table 17), falling into a hole included. The released
     code has none."""
     scale: int = 1
-    """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels."""
+    """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels. 1 to 16, and at most 2048 pixels a side."""
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
@@ -78,13 +78,19 @@ class FrozenLakeConfig(EnvConfig):
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
         self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
         self.require(
-            self.min_solution_length <= self.max_solution_length,
+            self.min_solution_length <= self.max_solution_length <= 256,
             "max_solution_length",
-            f"at least min_solution_length={self.min_solution_length}",
+            f"from min_solution_length={self.min_solution_length} to 256",
         )
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+        rows = self.size
         if self.desc is not None:
+            rows = len(self.desc)
+            self.require(
+                rows <= 16 and all(len(row) <= 16 for row in self.desc), "desc", "at most 16 rows of 16 letters"
+            )
             read_lake(self.desc)
+        self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
 
 
 class FrozenLakeEnv(VagenEnv):

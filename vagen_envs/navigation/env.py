@@ -120,12 +120,12 @@ class NavigationConfig(EnvConfig):
         self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
         least = max(1, math.ceil((NEAREST_START - self.success_threshold) / self.step_length - 1e-9))
         self.require(
-            self.max_solution_length >= (least if self.backend == "house" else 1),
+            (least if self.backend == "house" else 1) <= self.max_solution_length <= 1000,
             "max_solution_length",
-            f"at least {least}: the way to the target begins {NEAREST_START} m from it or farther",
+            f"from {least} to 1000: the way to the target begins {NEAREST_START} m from it or farther",
         )
-        self.require(self.thor_start_timeout > 0, "thor_start_timeout", "above 0")
-        self.require(self.thor_step_timeout > 0, "thor_step_timeout", "above 0")
+        self.require(0 < self.thor_start_timeout <= 86_400, "thor_start_timeout", "above 0, at most a day of 86,400 s")
+        self.require(0 < self.thor_step_timeout <= 86_400, "thor_step_timeout", "above 0, at most a day of 86,400 s")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
 
     def level_key(self) -> dict[str, Any]:

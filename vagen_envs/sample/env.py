@@ -67,6 +67,7 @@ class SampleConfig(EnvConfig):
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
         self.require(1 <= self.max_side <= 4096, "max_side", "from 1 to 4096 pixels")
+        self.require(len(self.sources) <= 1000, "sources", "at most 1000 names")
         self.require(0 < self.iou_threshold <= 1, "iou_threshold", "above 0 and at most 1")
         self.require(self.max_turns == 1, "max_turns", "1: a sample is one turn")
 

@@ -6,14 +6,18 @@ bytes on.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
 import json
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.service.limits import Guard, Limits, TooCostly
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, SimulatorError, VagenError
 from vagen_envs.permission import Offers, make_permitted, told
@@ -21,6 +25,8 @@ from vagen_envs.pictures import Picture
 
 OPENS = "open"
 MOVES = ("reset", "step")
+TOO_COSTLY = "too_costly"
+"""The code of a session that passed a bound and was ended."""
 
 
 class Call(NamedTuple):
@@ -58,20 +64,31 @@ Result = Answer | Failure
 class EnvHost:
     """The environments of one worker, each known by its session."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self._envs: dict[str, VagenEnv] = {}
         self._marks: dict[str, str] = {}
+        self._guard = Guard(limits) if limits else None
 
-    def do(self, calls: Sequence[Call]) -> list[Result]:
-        """Carry calls out, in order."""
-        return [self._one(*call) for call in calls]
+    def do(self, calls: Sequence[Call], seconds: float = float("inf")) -> list[Result]:
+        """Carry calls out, in order: all of them, or those that could be begun within so many seconds."""
+        until = time.monotonic() + seconds
+        results: list[Result] = []
+        for call in calls:
+            if results and time.monotonic() > until:
+                break
+            results.append(self._one(*call))
+        return results
 
     def _one(self, session: str, do: str, arguments: dict[str, Any]) -> Result:
         try:
             if do != OPENS and session not in self._envs:
                 return Failure("unknown_session", f"no environment is open as session {session!r}; open one")
-            result: Result = getattr(self, f"_{do}")(session, **arguments)
+            with self._guard.call() if self._guard else contextlib.nullcontext():
+                result: Result = getattr(self, f"_{do}")(session, **arguments)
             return result
+        except TooCostly as cost:
+            self._drop(session)
+            return Failure(TOO_COSTLY, f"the session has ended: {cost}")
         except EpisodeOverError as error:
             return Failure("episode_over", str(error))
         except (ConfigError, MissingExtraError) as error:
@@ -161,6 +178,16 @@ class EnvHost:
         if not hasattr(env, "level"):
             raise EpisodeOverError(f"{env.id} has no running episode; call reset() first")
         return _answer(reply=env.oracle_reply())
+
+    def _drop(self, session: str) -> None:
+        """End a session that asked for too much; the memory goes back before its neighbours are asked."""
+        self._marks.pop(session, None)
+        env = self._envs.pop(session, None)
+        with contextlib.suppress(Exception):
+            if env is not None:
+                env.close()
+        del env
+        gc.collect()
 
     def _close(self, session: str) -> Answer:
         self._marks.pop(session, None)

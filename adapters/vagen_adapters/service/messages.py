@@ -15,7 +15,7 @@ STATUS = {
     "bad_request": 400, "unauthorized": 401, "forbidden": 403, "unknown_session": 404, "unknown_picture": 404,
     "out_of_order": 409, "episode_over": 409, "diverged": 409, "closed": 410, "expired": 410, "lost": 410,
     "too_large": 413,
-    "bad_config": 422, "busy": 429, "full": 429, "simulator": 502, "shutting_down": 503,
+    "bad_config": 422, "too_costly": 422, "busy": 429, "full": 429, "simulator": 502, "shutting_down": 503,
 }  # fmt: skip
 """Codes of failures, and the HTTP status of a request that fails as a whole."""
 

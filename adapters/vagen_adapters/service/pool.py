@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
-from vagen_adapters.service.host import OPENS, Call, Failure, Result
+from vagen_adapters.service.host import OPENS, TOO_COSTLY, Call, Failure, Result
 from vagen_envs.workers import WorkerDied
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,9 @@ class _Lane(threading.Thread):
             log.exception("worker %s can't be asked", self.host.where)
             self._replace(f"worker {self.host.where} can't be asked: {type(error).__name__}: {error}")
         for call in here:
-            if call.do == "close" or (call.do == OPENS and isinstance(done.get(id(call)), Failure)):
+            result = done.get(id(call))
+            failed = isinstance(result, Failure) and (call.do == OPENS or result.code == TOO_COSTLY)
+            if call.do == "close" or failed:
                 self._pool.release(self, call.session)
         return [done.get(id(call)) or self._pool.no_session(call.session) for call in calls]
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vagen_adapters.service.host import Call, EnvHost, Result
+from vagen_adapters.service.limits import SLICE, Limits
 from vagen_adapters.service.pool import Pool
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.workers import TIMEOUT, WorkerDied
@@ -33,20 +34,30 @@ class RayHost:
         options: Ray's for the actor, such as `num_cpus`, `num_gpus`, `resources`, `scheduling_strategy`.
         timeout: seconds for a message; an actor that doesn't answer is killed.
         patience: seconds for Ray to find a machine, or to have a new one started.
+        limits: what one call may cost the actor.
     """
 
-    def __init__(self, options: dict[str, Any], timeout: float = TIMEOUT, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        options: dict[str, Any],
+        timeout: float = TIMEOUT,
+        patience: float = PATIENCE,
+        limits: Limits = Limits(),  # noqa: B008
+    ) -> None:
         self._timeout, self._patience = timeout, patience
         # Environments are state: an actor that Ray restarted, or a call that it repeated, would be another episode.
         made = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
-        self._actor = made.remote()
+        self._actor = made.remote(limits)
         self._place = self._actor.place.remote()
         self.where = "an actor that has no machine yet"
 
     def do(self, calls: Sequence[Call]) -> list[Result]:
         try:
             self._wait_for_place()
-            results: list[Result] = ray.get(self._actor.do.remote(list(calls)), timeout=self._timeout)
+            results: list[Result] = []
+            while len(results) < len(calls):
+                left = list(calls[len(results) :])
+                results += ray.get(self._actor.do.remote(left, SLICE), timeout=self._timeout)
         except GetTimeoutError as error:
             raise WorkerDied(self._gave_up(), during=True) from error
         except RayActorError as error:
@@ -105,13 +116,13 @@ class _Actor(EnvHost):
 
 def ray_pool(
     size: int = 2, most: int | None = None, *, sessions_each: int = 64, spare_after: float = 60.0,
-    timeout: float = TIMEOUT, patience: float = PATIENCE, **options: Any,
+    timeout: float = TIMEOUT, patience: float = PATIENCE, limits: Limits = Limits(), **options: Any,  # noqa: B008
 ) -> Pool:  # fmt: skip
     """A pool of actors. `ray.init` comes first; the machines need this package installed.
 
     Where more actors are wanted than the cluster has room for, Ray's autoscaler (if the cluster has one) starts
-    machines, and ends them when the actors are gone. `timeout` and `patience` are `RayHost`'s, `options` Ray's
-    for each actor, such as `num_cpus`; actors are spread over the machines by default. The rest is as for `Pool`.
+    machines, and ends them when the actors are gone. `timeout`, `patience` and `limits` are `RayHost`'s, `options`
+    Ray's for each actor, such as `num_cpus`; actors are spread over the machines by default. The rest is as for `Pool`.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
-    return Pool(lambda: RayHost(options, timeout, patience), size, most, sessions_each, spare_after)
+    return Pool(lambda: RayHost(options, timeout, patience, limits), size, most, sessions_each, spare_after)

@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from vagen_adapters.errors import ServiceError
+from vagen_adapters.service.host import TOO_COSTLY
 from vagen_adapters.service.journal import GONE, PLAYED, Reply
 from vagen_adapters.service.places import Place
 from vagen_envs.core import Observation, State, Turn
@@ -169,6 +170,6 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ConfigError(message)
         if code == "episode_over":
             raise EpisodeOverError(message)
-        if code in ENDED:
+        if code in ENDED or code == TOO_COSTLY:
             raise SimulatorError(self._env_id, message)
         raise ServiceError(code, message)

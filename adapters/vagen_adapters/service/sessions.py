@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from vagen_adapters.service.host import MOVES, OPENS, Answer, Call, Failure, Result
+from vagen_adapters.service.host import MOVES, OPENS, TOO_COSTLY, Answer, Call, Failure, Result
 from vagen_adapters.service.messages import Refused, read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import REMEMBERED, Pool
@@ -324,6 +324,9 @@ class Sessions:
         if isinstance(result, Failure) and result.code in ("lost", "unknown_session"):
             self._end(start.call.session, "lost", result.message)
             return Failure("lost", result.message)
+        if isinstance(result, Failure) and result.code == TOO_COSTLY:
+            self._end(start.call.session, result.code, result.message)
+            return result
         if start.call.do == OPENS:
             return self._opened(start.call.session, start.session, result)
         if start.call.do in MOVES:

@@ -1,0 +1,95 @@
+"""What one client may cost: whoever passes a bound ends alone, with an error that names it; its neighbours play on."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+
+from costly import GRABS, HOARDS, SPINS, SWALLOWS
+from service_fixtures import Served
+
+from vagen_adapters.service.client import Service
+from vagen_adapters.service.host import Answer, Call, EnvHost
+from vagen_adapters.service.limits import Limits
+from vagen_adapters.service.local_pool import local_pool
+from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_benchmarks.perf.processes import resident
+from vagen_envs.errors import ConfigError, EpisodeOverError, SimulatorError
+
+COSTLY = "costly:test/Costly-v0"
+
+
+@pytest.fixture(scope="module")
+def served():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
+        pool = local_pool(1, limits=Limits(cpu=0.5, memory=512 << 20), timeout=5)
+        with Served(pool, env_ids=[COSTLY, "vagen/FrozenLake-v0", "vagen/Sokoban-v0"]) as one:
+            yield one
+            assert pool.replaced == 0  # no bound took the worker down
+
+
+@pytest.mark.parametrize(
+    ("seed", "why"), [(SPINS, "0.5 s of CPU"), (SWALLOWS, "0.5 s of CPU"), (HOARDS, "512 MiB"), (GRABS, "512 MiB")]
+)
+def test_a_session_that_costs_too_much_ends_alone(served, seed, why):
+    service = Service(served.url)
+    neighbour, hog = RemoteEnv(service, "vagen/FrozenLake-v0"), RemoteEnv(service, COSTLY)
+    neighbour.reset(seed=1)
+    hog.reset(seed=1)
+    with pytest.raises(SimulatorError, match=f"{why}.*start the server with a larger --"):
+        hog.reset(seed=seed)
+    with pytest.raises(EpisodeOverError):
+        hog.step("x")
+    assert neighbour.step("<answer>Down</answer>")[4]["turn"].index == 0  # the same episode, the same worker
+    hog.reset(seed=2)  # another session in its place
+    assert hog.step("<answer>Down</answer>")[4]["turn"].index == 0
+    hog.close()
+    neighbour.close()
+    service.close()
+    assert b'vagen_ended_sessions_total{why="too_costly"}' in served.app.state.metrics.text()
+    assert resident(served.pool.hosts[0].pid) < 300 << 20  # what it had is given back
+
+
+def test_many_costly_calls_are_no_silent_worker(served):
+    """Together they take longer than the time after which a silent worker is replaced."""
+    service = Service(served.url)
+    hogs = [RemoteEnv(service, COSTLY) for _ in range(15)]
+    items = [each.reset_item(SPINS, None) for each in hogs]
+    said = [reply.data["error"]["code"] for reply in service.ask("reset", items)]
+    assert said == ["too_costly"] * 15
+    assert served.pool.replaced == 0
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        ("vagen/FrozenLake-v0", {"desc": ["SG" + "F" * 62] + ["F" * 64] * 63, "scale": 4}),
+        ("vagen/FrozenLake-v0", {"desc": ["SG" + "F" * 98] + ["F" * 100] * 99}),
+        ("vagen/FrozenLake-v0", {"size": 64}),
+        ("vagen/FrozenLake-v0", {"scale": 16, "size": 16}),
+        ("vagen/Sokoban-v0", {"dim_room": [1000, 1000]}),
+        ("vagen/Sokoban-v0", {"scale": 1000}),
+        ("vagen/Sokoban-v0", {"num_boxes": 10**18}),
+        ("vagen/Sokoban-v0", {"max_actions_per_turn": 10**6}),
+    ],
+)
+def test_sizes_are_checked_before_anything_is_built(served, env_id, options):
+    service = Service(served.url)
+    before = resident(served.pool.hosts[0].pid)
+    with pytest.raises(ConfigError, match="must be"):
+        RemoteEnv(service, env_id, **options)
+    service.close()
+    assert resident(served.pool.hosts[0].pid) - before < 8 << 20
+
+
+def test_a_host_without_limits_has_none():
+    host = EnvHost()
+    assert isinstance(host.do([Call("s", "open", {"env_id": "vagen/FrozenLake-v0", "options": {}})])[0], Answer)
+    assert host._guard is None
