@@ -25,7 +25,7 @@ from vagen_envs.spaces import UnicodeText
 Observed = dict[str, Any]
 Stepped = tuple[Observed, float, bool, bool, dict[str, Any]]
 
-ENDED = frozenset({*GONE, "diverged", "simulator"})
+ENDED = frozenset({*GONE, "diverged", "simulator", TOO_COSTLY})
 """Failures after which an episode is no more. The next reset begins another."""
 
 
@@ -170,6 +170,6 @@ class RemoteEnv(gym.Env[Observed, str]):
             raise ConfigError(message)
         if code == "episode_over":
             raise EpisodeOverError(message)
-        if code in ENDED or code == TOO_COSTLY:
+        if code in ENDED:
             raise SimulatorError(self._env_id, message)
         raise ServiceError(code, message)

@@ -326,6 +326,7 @@ class Sessions:
             return Failure("lost", result.message)
         if isinstance(result, Failure) and result.code == TOO_COSTLY:
             self._end(start.call.session, result.code, result.message)
+            self._ended[start.call.session] = Failure("closed", result.message)  # it may be opened again, and go on
             return result
         if start.call.do == OPENS:
             return self._opened(start.call.session, start.session, result)
