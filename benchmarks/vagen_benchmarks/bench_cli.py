@@ -23,7 +23,7 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Outcome, Policy, run
 from vagen_benchmarks.scoring import Scoring, make_scoring
-from vagen_benchmarks.summary import Summary
+from vagen_benchmarks.summary import summarise
 from vagen_envs.chat import History
 
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -237,9 +237,7 @@ def _play(job: _Job) -> int:
             except KeyboardInterrupt:
                 interrupted = True
         report = write_report(folder)
-        summary = Summary()
-        for episode in folder.episodes():
-            summary.add(episode)
+        summary = summarise(folder)
     print_table(summary)
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)

@@ -7,34 +7,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.protocol import differences
 from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.stats import bootstrap, mcnemar, mean
+from vagen_benchmarks.stats import Estimate, average, by_level, difference, sign_flip
 from vagen_envs.errors import did_you_mean
 
-Level = tuple[str, int, int]
+Play = tuple[str, int, int]
 """Task, seed and repeat."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: an agent's scored episodes of a run."""
+    """One of the two: an agent's scored episodes of a run.
+
+    Attributes:
+        sampling: how its model was sampled, if it has one; it belongs to the agent, not to the conditions.
+        episodes: level's content, success and return of each.
+        planned: what its protocol names.
+    """
 
     name: str
     conditions: Mapping[str, Any]
-    episodes: Mapping[Level, tuple[bool, float]]
+    sampling: Mapping[str, Any]
+    episodes: Mapping[Play, tuple[str, bool, float]]
+    planned: frozenset[Play]
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What came of the levels that both played to the end.
+    """What came of the plays that both have a score for.
 
     Attributes:
         both, one, other, neither: how many were solved by whom.
-        p_value: McNemar's exact test of the successes, two-sided.
-        gain: mean difference of the returns, other minus one; `low` and `high` its 95 % bootstrap interval.
+        lost: plays that the protocol names and that one of the two lacks, since they failed or were never begun.
+        levels: the distinct levels that the pairs rest on.
+        p_value: of the paired permutation test on levels (`stats.sign_flip`), two-sided.
+        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted as won by the one
+            for its one end and by the other for its other end.
+        gain: mean difference of the returns, likewise, of the pairs alone.
     """
 
     task: str
@@ -42,10 +53,11 @@ class Pairs:
     one: int
     other: int
     neither: int
+    lost: int
+    levels: int
     p_value: float
-    gain: float
-    low: float
-    high: float
+    solved: Estimate
+    gain: Estimate
 
     @property
     def count(self) -> int:
@@ -67,15 +79,17 @@ def read_side(place: str) -> Side:
     if agent not in agents:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
     conditions = read_conditions(folder)
-    conditions["history"] = next((a.get("history") for a in folder.protocol.agents if a["name"] == agent), None)
+    said = next(each for each in folder.protocol.agents if each["name"] == agent)
+    conditions["history"] = said.get("history")
     played = {}
     scorers: set[str] = set()
     for each in folder.episodes():
         if each.agent == agent and each.failure is None:
-            played[_level(each)] = (each.success, each.score)
+            played[each.task, each.seed, each.repeat] = (each.content or f"seed {each.seed}", each.success, each.score)
             scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
     conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
-    return Side(f"{agent} ({path})", conditions, played)
+    planned = frozenset((task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent))
+    return Side(f"{agent} ({path})", conditions, said.get("sampling") or {}, played, planned)
 
 
 def read_conditions(folder: RunFolder) -> dict[str, Any]:
@@ -92,10 +106,6 @@ def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Map
         raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {said}")
 
 
-def _level(episode: Episode) -> Level:
-    return episode.task, episode.seed, episode.repeat
-
-
 def compare(one: Side, other: Side) -> list[Pairs]:
     """A line for each task, and one for all.
 
@@ -106,19 +116,49 @@ def compare(one: Side, other: Side) -> list[Pairs]:
     if first["history"] is None or second["history"] is None:  # agents without a prompt have no history
         first["history"] = second["history"] = None
     refuse_differing(one.name, first, other.name, second)
-    shared = [level for level in one.episodes if level in other.episodes]
+    shared = [play for play in one.episodes if play in other.episodes]
     if not shared:
         raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")
+    lost = sorted((one.planned & other.planned) - {*shared})
     tasks = list(dict.fromkeys(task for task, _, _ in shared))
-    lines = [_pairs(task, [level for level in shared if level[0] == task], one, other) for task in tasks]
-    return lines if len(lines) == 1 else [*lines, _pairs("all", shared, one, other)]
+    lines = [
+        _pairs(
+            task, [play for play in shared if play[0] == task], [play for play in lost if play[0] == task], one, other
+        )
+        for task in tasks
+    ]
+    return lines if len(lines) == 1 else [*lines, _pairs("all", shared, lost, one, other)]
 
 
-def _pairs(task: str, levels: list[Level], one: Side, other: Side) -> Pairs:
-    pairs = [(one.episodes[level], other.episodes[level]) for level in levels]
-    solved = [(first[0], second[0]) for first, second in pairs]
-    only_one, only_other = solved.count((True, False)), solved.count((False, True))
-    gains = [second[1] - first[1] for first, second in pairs]
-    low, high = bootstrap(gains)
-    both, neither = solved.count((True, True)), solved.count((False, False))
-    return Pairs(task, both, only_one, only_other, neither, mcnemar(only_one, only_other), mean(gains), low, high)
+def sampling_differences(one: Side, other: Side) -> list[str]:
+    """In what the two were sampled differently, a line each. Nothing if either is no model."""
+    return differences(one.sampling, other.sampling) if one.sampling and other.sampling else []
+
+
+def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Side) -> Pairs:
+    pairs = [(play, one.episodes[play], other.episodes[play]) for play in plays]
+    solved = [(first[1], second[1]) for _, first, second in pairs]
+    levels = {play: f"{play[0]} {first[0]}" for play, first, _ in pairs}
+    names = {(play[0], play[1]): level for play, level in levels.items()}
+    gone = {play: names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost}
+    gains = by_level((levels[play], second[2] - first[2]) for play, first, second in pairs)
+    apart = by_level((levels[play], float(second[1]) - float(first[1])) for play, first, second in pairs)
+
+    def difference_if(lost_is_ones: bool) -> Estimate:
+        sides = []
+        for side, wins in ((one, lost_is_ones), (other, not lost_is_ones)):
+            told = [(levels[play], float(side.episodes[play][1])) for play in plays]
+            # a play that this side has a score for stays what it is
+            told += [(gone[play], float(side.episodes[play][1] if play in side.episodes else wins)) for play in lost]
+            sides.append(by_level(told))
+        return difference(*sides)
+
+    worst, best = difference_if(True), difference_if(False)
+    among = difference(
+        *(by_level((levels[play], float(side.episodes[play][1])) for play in plays) for side in (one, other))
+    )
+    return Pairs(
+        task, solved.count((True, True)), solved.count((True, False)), solved.count((False, True)),
+        solved.count((False, False)), len(lost), len(apart), sign_flip([round(each) for each, _ in apart]),
+        Estimate(among.value, worst.low, best.high, among.levels, among.effective, among.freedom), average(gains),
+    )  # fmt: skip

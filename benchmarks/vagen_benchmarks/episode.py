@@ -23,10 +23,9 @@ class Ended:
     message: str = ""
 
     @classmethod
-    def by_rules(cls, turn: Mapping[str, Any] | Turn) -> Self:
+    def by_rules(cls, turn: Turn) -> Self:
         """As the last turn says."""
-        data = turn if isinstance(turn, Mapping) else {"metrics": turn.metrics, "terminated": turn.terminated}
-        return cls(Stop.SOLVED if data["metrics"]["success"] else Stop.LOST if data["terminated"] else Stop.BUDGET)
+        return cls(Stop.SOLVED if turn.success else Stop.LOST if turn.terminated else Stop.BUDGET)
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,7 @@ class Episode:
         key: unique in the run.
         calls: for each turn what its reply cost; `None` for agents without a model.
         ended: how it came to its end.
+        content: the content hash of its level, empty if the environment broke before there was one.
     """
 
     key: str
@@ -48,6 +48,7 @@ class Episode:
     turns: list[dict[str, Any]]
     calls: list[dict[str, Any] | None]
     ended: Ended
+    content: str = ""
     schema: int = field(default=SCHEMA, kw_only=True)
 
     @property
@@ -72,11 +73,13 @@ class Episode:
         turns: Iterable[Turn],
         calls: Iterable[Call | None],
         ended: Ended | None = None,
+        content: str = "",
     ) -> Self:
         """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
         turns = list(turns)
         costs = [None if call is None else asdict(call) for call in calls]
-        return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]))
+        content = content or (turns[0].level["content"] if turns else "")
+        return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]), content)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

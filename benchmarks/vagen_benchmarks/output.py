@@ -12,8 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from vagen_benchmarks.episode import Episode
-from vagen_benchmarks.plans import Plan, plan_table
-from vagen_benchmarks.summary import Summary
+from vagen_benchmarks.plan_table import Figure, plan_table
+from vagen_benchmarks.plans import Plan
+from vagen_benchmarks.summary import EARLY, Summary
 
 # What others wrote (an error with [/INST], the agent openai:llama:7b) is neither markup nor emoji.
 _plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
@@ -49,31 +50,47 @@ class Bar:
         )
 
 
+FLAG = "‡"
+"""Marks a score that more than 2 % of its episodes could move, since they failed or are missing."""
+
+
 def print_table(summary: Summary) -> None:
     """Print a run's table."""
     table = Table(box=None, header_style="bold")
     table.add_column("environment", no_wrap=True)
     table.add_column("agent", no_wrap=True)
-    for name in ("success", "95 %", "return", "turns", "valid", "effective", "failed", "episodes"):
+    for name in ("success", "95 %", "return", "turns", "valid", "effective", "episodes", "levels", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("its own metrics")
-    for row in summary.rows():
+    rows = summary.rows()
+    for row in rows:
         cells = [_percent(row[name]) for name in ("valid", "effective")]
         numbers = [f"{name} {_number(value)}" for name, value in {**row["metrics"], **row["judged"]}.items()]
         own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
-            row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]),
+            row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
-            _number(row["return"]), _number(row["turns"], 1), *cells, str(row["failed"]), str(row["played"]), own,
+            _number(row["return"]), _number(row["turns"], 1), *cells, str(row["played"]), str(row["levels"]),
+            str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""), own,
         )  # fmt: skip
     out.print(table)
+    if any(row["flagged"] for row in rows):
+        out.print(f"{FLAG} more than 2 % of its episodes failed or weren't played: the interval counts them as lost "
+                  "for its one end and as won for the other", style="yellow")  # fmt: skip
+    for row in rows:
+        ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
+        if ended:
+            said = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
+            out.print(
+                f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended before its time, {said}", style="yellow"
+            )
 
 
 def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
     """Print the table of a run's protocol file, beside what was published."""
     plan = Plan(said["name"], said)
     made = plan_table(plan, summary.rows())
-    title = f"protocol {plan.name}; † as published"
+    title = f"protocol {plan.name}; † as published; below a score its 95 % interval"
     table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for group, name in made.columns:
@@ -82,8 +99,16 @@ def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
     for row in made.rows:
         style = "dim" if row.published else ""
         name = f"{row.name} †" if row.published else row.name
-        table.add_row(name, *(_number(value) for value in row.values), style=style)
+        table.add_row(name, *(_figure(value) for value in row.values), style=style)
     out.print(table)
+    if altered := plan.altered():
+        out.print(f"{FLAG} this isn't the package's protocol {plan.name}: {altered}", style="yellow")
+
+
+def _figure(figure: Figure | None) -> str:
+    if figure is None or figure.low is None or figure.high is None:
+        return _number(None if figure is None else figure.value)
+    return f"{figure.value:.2f}{FLAG if figure.flagged else ''}\n{figure.low:.2f}–{figure.high:.2f}"
 
 
 def _percent(rate: float | None) -> str:

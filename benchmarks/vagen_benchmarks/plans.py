@@ -16,7 +16,7 @@ A file (TOML; those of this package are in `protocols/`):
 
 from __future__ import annotations
 
-import math
+import json
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.protocol import Skipped, Task, make_task, resolve_id
+from vagen_benchmarks.protocol import Skipped, Task, differences, make_task, resolve_id
 from vagen_envs.chat import History
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
@@ -87,6 +87,14 @@ class Plan:
             tasks.setdefault(task.label, task)
         return list(tasks.values()), list(skipped.values())
 
+    def altered(self) -> str:
+        """In what this differs from the package's file of the same name; empty where it doesn't, or there is none."""
+        if not (HERE / f"{self.name}.toml").is_file():
+            return ""
+        own = json.loads(json.dumps(load_plan(self.name).data))
+        mine = {name: value for name, value in self.data.items() if name != "name"}
+        return "; ".join(differences(own, json.loads(json.dumps(mine))))
+
 
 def load_plan(name_or_path: str) -> Plan:
     """A plan of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
@@ -133,79 +141,3 @@ def _know(names: Iterable[str], known: Collection[str], where: str = "") -> None
     for name in names:
         if name not in known:
             raise ValueError(f"unknown entry {name!r}{where}.{did_you_mean(name, known)}")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a plan's table: a value for each column, `None` where there is none, and where it is from."""
-
-    name: str
-    values: tuple[float | None, ...]
-    published: bool
-
-
-@dataclass(frozen=True)
-class PlanTable:
-    """A table of the plan's shape, with an average a group and one over all.
-
-    Attributes:
-        columns: group and name of each column; averages are called `average` and `overall`.
-    """
-
-    columns: tuple[tuple[str, str], ...]
-    rows: tuple[Row, ...]
-
-
-def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
-    """The table of a run (`Summary.rows()`) beside what was published."""
-    columns = plan.data["columns"]
-    scores = {(row["task"], row["agent"]): row for row in rows}
-    agents = list(dict.fromkeys(row["agent"] for row in rows))
-    labels = {
-        (id(column), value): " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)])
-        for column, value, options, shown in plan.cells()
-    }
-    found = []
-    for agent in agents:
-        for value in plan.values:
-            values = [_score(scores.get((labels.get((id(each), value), ""), agent)), each) for each in columns]
-            found.append(Row(agent if value is None else f"{agent}, {value}", tuple(values), published=False))
-    for name, figures in plan.data.get("published", {}).items():
-        found.append(Row(name, (*figures, *[None] * (len(columns) - len(figures))), published=True))
-    names = [(column.get("group", column["name"]), column["name"]) for column in columns]
-    return _with_averages(names, found)
-
-
-def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> float | None:
-    if row is None or not row["played"]:
-        return None
-    metric = column.get("metric", "success")
-    value = row["success"] if metric == "success" else row["metrics"].get(metric)
-    return None if value is None else float(value)
-
-
-def _with_averages(names: Sequence[tuple[str, str]], rows: Sequence[Row]) -> PlanTable:
-    """Adds the mean of each group of several columns, and the mean over the groups, as VAGEN's table 2 does."""
-    groups: dict[str, list[int]] = {}
-    for i, (group, _) in enumerate(names):
-        groups.setdefault(group, []).append(i)
-    columns: list[tuple[str, str]] = []
-    for group, members in groups.items():
-        columns += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
-        columns += [(group, "average")] if len(members) > 1 else []
-    made = []
-    for row in rows:
-        values: list[float | None] = []
-        averages: list[float | None] = []
-        for members in groups.values():
-            own = [row.values[i] for i in members]
-            averages.append(_mean(own))
-            values += [*own, averages[-1]] if len(members) > 1 else own
-        made.append(Row(row.name, (*values, _mean(averages)), row.published))
-    return PlanTable((*columns, ("", "overall")), tuple(made))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean, `None` if any is missing: an average over fewer columns is another number."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None

@@ -223,11 +223,9 @@ def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Epi
     """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
     key, task, seed, repeat = job
     for attempt in itertools.count(1):
-        turns: list[Turn] = []
-        calls: list[Call | None] = []
-        ended = None
+        played, ended = _Played(), None
         try:
-            _play_turns(seat.take(task), agent, job, turns, calls)
+            _play_turns(seat.take(task), agent, job, played)
         except Stopped:
             raise
         except EndpointError as error:
@@ -239,25 +237,33 @@ def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Epi
             if attempt < progress.policy.env_attempts:
                 continue
             ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
-        if progress.scoring is not None:
-            turns = progress.scoring.scored(turns)
+        turns = progress.scoring.scored(played.turns) if progress.scoring else played.turns
         pictures = [picture for turn in turns for picture in turn.pictures]
-        return Episode.played((key, agent.name, task.label, task.split, seed, repeat), turns, calls, ended), pictures
+        names = (key, agent.name, task.label, task.split, seed, repeat)
+        return Episode.played(names, turns, played.calls, ended, played.content), pictures
     raise AssertionError("unreachable")
+
+
+@dataclass
+class _Played:
+    """What there is of an episode, however it ends."""
+
+    turns: list[Turn] = field(default_factory=list)
+    calls: list[Call | None] = field(default_factory=list)
+    content: str = ""
 
 
 class _AgentBrokeError(Exception):
     """An agent raised something that isn't an EndpointError."""
 
 
-def _play_turns(
-    env: gym.Env[dict[str, Any], str], agent: Agent, job: Job, turns: list[Turn], calls: list[Call | None]
-) -> None:
+def _play_turns(env: gym.Env[dict[str, Any], str], agent: Agent, job: Job, played: _Played) -> None:
     _, task, seed, repeat = job
-    env.reset(seed=seed)
+    _, info = env.reset(seed=seed)
+    played.content = info["level"]["content"]
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, turns)
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
     over = False
     while not over:
         try:
@@ -268,8 +274,8 @@ def _play_turns(
             raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
         _, _, terminated, truncated, info = env.step(reply.text)
         over = terminated or truncated
-        turns.append(info["turn"])
-        calls.append(reply.call)
+        played.turns.append(info["turn"])
+        played.calls.append(reply.call)
         game.now = info["turn"].result
 
 

@@ -11,13 +11,14 @@ from rich.table import Table
 
 from vagen_benchmarks.animation import find_episode, write_gif
 from vagen_benchmarks.compare import compare as compare_sides
-from vagen_benchmarks.compare import read_side
+from vagen_benchmarks.compare import read_side, sampling_differences
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.export import export as export_run
-from vagen_benchmarks.output import err, out
+from vagen_benchmarks.output import FLAG, err, out
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.summary import FLAGGED
 from vagen_benchmarks.together import Together
 from vagen_envs.chat import History
 from vagen_envs.errors import did_you_mean
@@ -27,19 +28,44 @@ def compare(
     one: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="A run folder, and which of its agents.")],
     other: Annotated[str, typer.Argument(metavar="RUN[@AGENT]", help="The other.")],
 ) -> None:
-    """Compare two agents pair by pair on the levels that both played, under one protocol."""
+    """Compare two agents pair by pair on the levels that both played, under one protocol.
+
+    p: the paired permutation test on levels. Pairs that one of the two lost to a failure widen the interval of success.
+    """
     first, second = read_side(one), read_side(other)
     lines = compare_sides(first, second)
     table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
     table.add_column("environment")
-    for name in ("pairs", "both", "only 1", "only 2", "neither", "McNemar p", "return 2 − 1", "95 %"):
+    names = (
+        "pairs",
+        "levels",
+        "both",
+        "only 1",
+        "only 2",
+        "neither",
+        "lost",
+        "success 2 − 1",
+        "95 %",
+        "p",
+        "return 2 − 1",
+        "95 %",
+    )
+    for name in names:
         table.add_column(name, justify="right")
     for line in lines:
-        counts = [str(count) for count in (line.count, line.both, line.one, line.other, line.neither)]
+        counts = (line.count, line.levels, line.both, line.one, line.other, line.neither)
+        flag = FLAG if line.lost > FLAGGED * (line.lost + line.count) else ""
         table.add_row(
-            line.task, *counts, f"{line.p_value:.3g}", f"{line.gain:+.2f}", f"{line.low:+.2f} to {line.high:+.2f}"
-        )
+            line.task, *map(str, counts), f"{line.lost}{flag}",
+            f"{100 * line.solved.value:+.0f} %", f"{100 * line.solved.low:+.0f} to {100 * line.solved.high:+.0f}",
+            f"{line.p_value:.3g}", f"{line.gain.value:+.2f}", f"{line.gain.low:+.2f} to {line.gain.high:+.2f}",
+        )  # fmt: skip
     out.print(table)
+    if any(line.lost for line in lines):
+        out.print("lost: one of the two failed there or never played it; these count against either in the interval of "
+                  "success, and for nothing in p and in the return", style="yellow")  # fmt: skip
+    if sampled := sampling_differences(first, second):
+        out.print(f"their models were sampled differently (1 / 2): {'; '.join(sampled)}", style="yellow")
 
 
 def export(

@@ -1,24 +1,57 @@
-"""Intervals around what was measured, and comparisons of what was measured on the same levels."""
+"""Intervals around what was measured, and comparisons of what was measured on the same levels.
+
+Levels are what is drawn at random, so they are what is counted: several plays of one level, or of levels of the same
+content, are one cluster. `python -m vagen_benchmarks.perf.coverage` simulates how often the intervals hold the truth.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 Z95 = 1.959963984540054
 """The normal distribution's 97.5 % point."""
-RESAMPLES = 2000
+Cluster = tuple[float, int]
+"""What the plays of one level add up to, and how many they are."""
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its 95 % interval.
+
+    Attributes:
+        levels: the distinct levels that it rests on.
+        effective: how many independent plays would say as much. Fewer than were played, where repeats agree.
+        freedom: degrees of freedom of the Student's t that the interval took.
+    """
+
+    value: float
+    low: float
+    high: float
+    levels: int
+    effective: float
+    freedom: float = 1.0
+
+
+def by_level(values: Iterable[tuple[str, float]]) -> list[Cluster]:
+    """What the values of each level add up to, and how many they are, in the order of the levels' names."""
+    found: dict[str, list[float]] = {}
+    for level, value in values:
+        found.setdefault(level, []).append(value)
+    return [(math.fsum(each), len(each)) for _, each in sorted(found.items())]
+
+
+def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[float, float]:
     """Wilson's 95 % score interval of a rate (Wilson 1927), within [0, 1]; (0, 1) if nothing was tried."""
     if trials == 0:
         return 0.0, 1.0
-    rate, square = successes / trials, Z95 * Z95
+    rate, square = successes / trials, quantile * quantile
     middle = (rate + square / (2 * trials)) / (1 + square / trials)
-    half = Z95 / (1 + square / trials) * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
+    half = quantile / (1 + square / trials) * math.sqrt(rate * (1 - rate) / trials + square / (4 * trials * trials))
     low = 0.0 if successes == 0 else max(0.0, middle - half)
     high = 1.0 if successes == trials else min(1.0, middle + half)
     return low, high
@@ -29,24 +62,141 @@ def mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def bootstrap(values: Sequence[float]) -> tuple[float, float]:
-    """95 % percentile bootstrap interval of the mean; the same for the same values. NaNs of nothing."""
-    if not values:
-        return math.nan, math.nan
-    data = np.asarray(values, float)
-    draw = np.random.Generator(np.random.PCG64(0))
-    means = np.array([data[draw.integers(len(data), size=len(data))].mean() for _ in range(RESAMPLES)])
-    low, high = np.quantile(means, (0.025, 0.975))
-    return float(low), float(high)
+def t95(freedom: float) -> float:
+    """The t distribution's 97.5 % point to 1 %, for at least 1 degree of freedom (Abramowitz and Stegun 26.7.5)."""
+    if freedom < 2:  # of one degree exactly
+        return math.tan(0.475 * math.pi)
+    z = Z95
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom ** (i + 1) for i, term in enumerate(terms))
 
 
-def mcnemar(only_one: int, only_other: int) -> float:
-    """Two-sided p-value of McNemar's exact test: as likely one way as the other among pairs that differ?"""
-    differing = only_one + only_other
-    if differing == 0:
-        return 1.0
-    tail = sum(math.comb(differing, i) for i in range(min(only_one, only_other) + 1))
-    return min(1.0, float(2 * tail / 2**differing))
+def rate(levels: Sequence[Cluster]) -> Estimate:
+    """The mean of values within [0, 1], such as successes, whose plays of one level belong together.
+
+    Wilson's interval at the effective sample size: `p (1 - p)` over the variance of `p` between levels. How sure that
+    size is itself depends on how unevenly the levels behave; Student's t takes the degrees of freedom that the
+    jackknife finds for its logarithm, at most one less than there are levels. Without any variance, the levels count.
+    """
+    count = len(levels)
+    sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True)) if levels else (np.zeros(0),) * 2
+    total = float(sizes.sum())
+    if count == 0:
+        return Estimate(math.nan, 0.0, 1.0, 0, 0.0)
+    value = min(1.0, math.fsum(sums) / total)
+    if count == 1:
+        return Estimate(value, 0.0, 1.0, 1, 1.0)
+    effective = float(
+        _effective(sums.sum(), sizes.sum(), (sums**2).sum(), (sums * sizes).sum(), (sizes**2).sum(), count)
+    )
+    freedom = count - 1.0
+    if count > 2:
+        without = _effective(
+            sums.sum() - sums, sizes.sum() - sizes, (sums**2).sum() - sums**2, (sums * sizes).sum() - sums * sizes,
+            (sizes**2).sum() - sizes**2, count - 1,
+        )  # fmt: skip
+        logs = np.log(without)
+        spread = (count - 1) / count * float(((logs - logs.mean()) ** 2).sum())
+        freedom = min(count - 1.0, max(2.0, 2 / spread)) if spread > 0 else freedom
+    return Estimate(value, *wilson(value * effective, effective, t95(freedom)), count, effective, freedom)
+
+
+def _effective(sums: Any, sizes: Any, squares: Any, products: Any, sizes_squared: Any, count: int) -> Any:
+    """`p (1 - p)` over the variance of the ratio `p = sums / sizes` between `count` levels, or `count` without any.
+
+    Takes numbers or arrays: sums of the levels' totals, their sizes, and the sums of their squares and products.
+    """
+    p = sums / sizes
+    between = squares - 2 * p * products + p * p * sizes_squared
+    variance = np.maximum(between, 0.0) * count / (count - 1) / sizes**2
+    inner = np.clip(p * (1 - p), 0.0, None)
+    known = (variance > 1e-12) & (inner > 1e-12)
+    return np.where(known, inner / np.where(known, variance, 1.0), float(count))
+
+
+def average(levels: Sequence[Cluster]) -> Estimate:
+    """The mean of any values, such as returns: Student's t on the ratio's variance between levels. NaNs of nothing."""
+    count = len(levels)
+    if count == 0:
+        return Estimate(math.nan, math.nan, math.nan, 0, 0.0)
+    total = sum(size for _, size in levels)
+    value = math.fsum(each for each, _ in levels) / total
+    if count == 1:
+        return Estimate(value, -math.inf, math.inf, 1, 1.0)
+    between = math.fsum((each - value * size) ** 2 for each, size in levels)
+    half = t95(count - 1) * math.sqrt(between * count / (count - 1)) / total
+    return Estimate(value, value - half, value + half, count, float(count), count - 1.0)
+
+
+def combined(parts: Sequence[Estimate]) -> Estimate:
+    """The unweighted mean of independent estimates, with an interval from theirs.
+
+    The squares of the distances to each side add up as variances do (MOVER, Zou and Donner 2008), with the degrees of
+    freedom of their sum (Welch-Satterthwaite).
+    """
+    count = len(parts)
+    value = math.fsum(each.value for each in parts) / count
+
+    def reach(distances: Sequence[float]) -> tuple[float, float]:
+        errors = [(far / t95(each.freedom)) ** 2 for far, each in zip(distances, parts, strict=True)]
+        total = math.fsum(errors)
+        if total == 0 or not math.isfinite(total):
+            return total, 1.0
+        freedom = total**2 / math.fsum(error**2 / each.freedom for error, each in zip(errors, parts, strict=True))
+        return t95(freedom) * math.sqrt(total) / count, freedom
+
+    (down, below), (up, above) = (
+        reach([each.value - each.low for each in parts]),
+        reach([each.high - each.value for each in parts]),
+    )
+    levels, effective = sum(each.levels for each in parts), math.fsum(each.effective for each in parts)
+    return Estimate(value, value - down, value + up, levels, effective, min(below, above))
+
+
+def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:
+    """The gain in a rate from one to the other on the same levels, in the same order.
+
+    Their own intervals (`rate`) and the correlation between levels make one of the difference (Newcombe 1998, method
+    10, with the intervals by level).
+    """
+    first, second = rate(one), rate(other)
+    shared = _correlation([each / size for each, size in one], [each / size for each, size in other])
+    gain = second.value - first.value
+
+    def reach(a: float, b: float) -> float:
+        return math.sqrt(max(0.0, a * a - 2 * shared * a * b + b * b))
+
+    low = gain - reach(second.value - second.low, first.high - first.value)
+    high = gain + reach(second.high - second.value, first.value - first.low)
+    return Estimate(gain, low, high, first.levels, min(first.effective, second.effective), first.levels - 1.0)
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def sign_flip(differences: Sequence[int]) -> float:
+    """Two-sided p-value of the paired permutation test: are levels as likely to differ one way as the other?
+
+    Exact: each level's difference in successes keeps its size and takes either sign. With one play a level this is
+    McNemar's exact test.
+    """
+    sizes = [abs(each) for each in differences if each]
+    ways = np.ones(1)
+    for size in sizes:  # the probability of each sum, from -reach to reach
+        grown = np.zeros(len(ways) + 2 * size)
+        grown[: len(ways)] += ways / 2
+        grown[2 * size :] += ways / 2
+        ways = grown
+    reach, seen = sum(sizes), abs(sum(differences))
+    return float(min(1.0, ways[np.abs(np.arange(-reach, reach + 1)) >= seen].sum()))
 
 
 def pass_at(k: int, tries: int, successes: int) -> float:

@@ -10,7 +10,9 @@ from typing import Any
 
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.episode import Episode
-from vagen_benchmarks.stats import bootstrap, mean, pass_at, wilson
+from vagen_benchmarks.protocol import Protocol
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.stats import Estimate, average, by_level, mean, pass_at, rate
 from vagen_rewards.scores import PARTS
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
@@ -48,22 +50,35 @@ class AtTurn:
         return {"turns": self.count, **shares, **judged}
 
 
+FLAGGED = 0.02
+"""The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
+
+
 @dataclass
 class Cell:
-    """What an agent did on a task. Failed episodes are counted and have no part in any other number."""
+    """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
+
+    Attributes:
+        planned: seed and repeat of every episode that the protocol names, if it is known.
+    """
 
     task: str
     agent: str
+    planned: frozenset[tuple[int, int]] = frozenset()
     split: str = ""
     played: int = 0
     successes: int = 0
-    returns: list[float] = field(default_factory=list)
+    scores: list[tuple[str, bool, float]] = field(default_factory=list)
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    early: Counter[str] = field(default_factory=Counter)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    contents: dict[int, str] = field(default_factory=dict)
     by_turn: list[AtTurn] = field(default_factory=list)
     unscored: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     problems: Counter[str] = field(default_factory=Counter)
     endings: Counter[str] = field(default_factory=Counter)
-    metrics: dict[str, list[float]] = field(default_factory=dict)
+    metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     said: dict[str, set[str]] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=lambda: [0, 0])
     seconds: list[float] = field(default_factory=list)
@@ -74,18 +89,25 @@ class Cell:
     def add(self, episode: Episode) -> None:
         """Count an episode."""
         self.split = episode.split
+        self.seen.add((episode.seed, episode.repeat))
+        level = episode.content or f"seed {episode.seed}"
+        if episode.content:
+            self.contents[episode.seed] = level
         for call in filter(None, episode.calls):
             self.tokens[0] += call["prompt_tokens"] or 0
             self.tokens[1] += call["completion_tokens"] or 0
             self.seconds.append(call["seconds"])
         if episode.failure is not None:
             self.failures[episode.failure.kind] += 1
+            self.lost.append((episode.seed, level))
             return
         self.played += 1
         self.successes += episode.success
-        self.returns.append(episode.score)
+        self.scores.append((level, episode.success, episode.score))
         self.tries.setdefault(episode.seed, []).append(episode.success)
         self.errors.update(errors_of(episode))
+        if not episode.turns:
+            self.early[level] += 1
         if episode.success:
             self.solved_at[len(episode.turns)] += 1
         for i, turn in enumerate(episode.turns):
@@ -97,15 +119,19 @@ class Cell:
         self.endings.update(call["ending"] for call in filter(None, episode.calls))
         for name, value in episode.turns[-1]["metrics"].items() if episode.turns else ():
             if name not in NOT_OWN and isinstance(value, int | float):
-                self.metrics.setdefault(name, []).append(float(value))
+                self.metrics.setdefault(name, []).append((level, float(value)))
             elif isinstance(value, str) and name not in NOT_OWN:
                 self.said.setdefault(name, set()).add(value)
 
     def row(self) -> dict[str, Any]:
-        """The numbers of the table. Rates and means are `None` where nothing was played."""
-        low, high = wilson(self.successes, self.played)
+        """The numbers of the table. Rates and means are `None` where nothing was played.
+
+        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
+        for the other.
+        """
         turns, played = sum(each.count for each in self.by_turn), self.played
-        return_low, return_high = bootstrap(self.returns)
+        success, returned = self._success(), average(by_level((level, score) for level, _, score in self.scores))
+        failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
 
         def share(count: float, of: int) -> float | None:
             return count / of if of else None
@@ -117,11 +143,14 @@ class Cell:
             "played": played,
             "successes": self.successes,
             "success": share(self.successes, played),
-            "low": low,
-            "high": high,
-            "return": mean(self.returns) if played else None,
-            "return_low": return_low if played else None,
-            "return_high": return_high if played else None,
+            "low": success.low,
+            "high": success.high,
+            "freedom": success.freedom,
+            "levels": success.levels,
+            "effective": success.effective,
+            "missing": missing,
+            "flagged": failed + missing > FLAGGED * (played + failed + missing),
+            **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
             "turns": share(turns, played),
             **{
                 name: share(sum(getattr(each, name) for each in self.by_turn), turns)
@@ -130,7 +159,7 @@ class Cell:
             "by_turn": [each.row() for each in self.by_turn],
             "judged": self._judged(),
             "unscored": self.unscored,
-            "failed": sum(self.failures.values()),
+            "failed": failed,
             "failures": dict(self.failures),
             "problems": dict(self.problems.most_common()),
             "endings": dict(self.endings),
@@ -141,8 +170,10 @@ class Cell:
                 for name in ERRORS
             },
             "solved_by_turn": self._solved_by_turn(),
-            "pass_at": self._pass_at(),
-            "metrics": {name: mean(values) for name, values in self.metrics.items()},
+            "pass_at": {k: each.value for k, each in self._pass_at().items()},
+            "pass_at_bounds": {k: [each.low, each.high] for k, each in self._pass_at().items()},
+            "metrics": {name: each.value for name, each in self._metrics().items()},
+            "metric_bounds": {name: _bounds(each)[1:] for name, each in self._metrics().items()},
             "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
             "prompt_tokens": self.tokens[0],
             "completion_tokens": self.tokens[1],
@@ -162,17 +193,46 @@ class Cell:
             shares.append(solved / self.played)
         return shares
 
-    def _pass_at(self) -> dict[int, float]:
+    def _success(self) -> Estimate:
+        """Success among the played, and an interval that what failed or is missing has widened."""
+        played = [(level, float(success)) for level, success, _ in self.scores]
+        found = rate(by_level(played))
+        gone = [*self.lost] + [(seed, f"seed {seed}") for seed, _ in sorted(self.planned - self.seen)]
+        if not gone:
+            return found
+        levels = [self.contents.get(seed, level) for seed, level in gone]
+        low, high = (rate(by_level([*played, *((level, value) for level in levels)])) for value in (0.0, 1.0))
+        return Estimate(found.value, low.low, high.high, found.levels, found.effective, found.freedom)
+
+    def _metrics(self) -> dict[str, Estimate]:
+        """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
+        early = [(level, 0.0) for level, turns in self.early.items() for _ in range(turns)]
+        return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
+
+    def _pass_at(self) -> dict[int, Estimate]:
         """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
         fewest = min(map(len, self.tries.values()), default=0)
         ks = [1 << i for i in range(fewest.bit_length()) if fewest > 1]
-        return {k: mean([pass_at(k, len(tries), sum(tries)) for tries in self.tries.values()]) for k in ks}
+        return {
+            k: rate(by_level(
+                (self.contents.get(seed, f"seed {seed}"), pass_at(k, len(tries), sum(tries)))
+                for seed, tries in self.tries.items()
+            ))
+            for k in ks
+        }  # fmt: skip
+
+
+def _bounds(found: Estimate) -> list[float | None]:
+    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor infinity."""
+    return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
 NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason")}
 """What is no metric of an environment's own."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""
+EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
+"""The endings that the environment's rules don't know."""
 ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress",
           *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED))  # fmt: skip
 """What goes wrong in an episode, as `errors_of` names it."""
@@ -206,10 +266,18 @@ def errors_of(episode: Episode) -> set[str]:
 
 
 class Summary:
-    """The cells of a run, filled an episode at a time."""
+    """The cells of a run, filled an episode at a time.
 
-    def __init__(self) -> None:
-        self.cells: dict[tuple[str, str], Cell] = {}
+    Args:
+        protocol: what was to be played, so that what is missing is counted and an agent that played nothing shows.
+    """
+
+    def __init__(self, protocol: Protocol | None = None) -> None:
+        planned: dict[tuple[str, str], set[tuple[int, int]]] = {}
+        for agent in protocol.agents if protocol else ():
+            for _, task, seed, repeat in protocol.keys(agent["name"]) if protocol else ():
+                planned.setdefault((task.label, agent["name"]), set()).add((seed, repeat))
+        self.cells = {key: Cell(*key, frozenset(each)) for key, each in planned.items()}
 
     def add(self, episode: Episode) -> None:
         """Count an episode."""
@@ -220,3 +288,11 @@ class Summary:
         """The table, by task and then by agent, in the order they were first seen."""
         tasks = list(dict.fromkeys(task for task, _ in self.cells))
         return [cell.row() for task in tasks for cell in self.cells.values() if cell.task == task]
+
+
+def summarise(run: RunFolder) -> Summary:
+    """The table of a run, with what its protocol named and it lacks."""
+    summary = Summary(run.protocol)
+    for episode in run.episodes():
+        summary.add(episode)
+    return summary

@@ -8,10 +8,16 @@ import pytest
 import runs
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from vagen_benchmarks.agents import Oracle, Random
 from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.compare import compare, read_side
 from vagen_benchmarks.endings import Stop, recognise
 from vagen_benchmarks.models import Registry
+from vagen_benchmarks.plans import Plan, load_plan
+from vagen_benchmarks.stats import by_level, rate
 from vagen_benchmarks.summary import ERRORS
 
 AZURE = (
@@ -116,3 +122,71 @@ def test_episode_that_ends_before_its_first_turn_counts_too(tmp_path, endpoint):
 
 def test_errors_name_every_unsolved_ending():
     assert {stop.value for stop in Stop if stop.counts} - {"solved"} <= {*ERRORS}
+
+
+def failing(endpoint, every):
+    """Each `every`-th episode's server dies; the others are played with one reply for ever."""
+    seen = {}
+
+    def script(number, asked):
+        first = json.dumps(asked["messages"][1])
+        at = seen.setdefault(first, len(seen))
+        return 500 if at % every == 0 else "<think>t</think><answer>Up</answer>"
+
+    endpoint.script = script
+
+
+def test_failures_bound_the_score_and_mark_it(tmp_path, endpoint):
+    failing(endpoint, 4)
+    options = {"strategy": "free_think"}
+    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
+    assert outcome.failed == 4
+    (row,) = runs.rows(tmp_path)
+    assert (row["played"], row["failed"], row["flagged"]) == (12, 4, True)
+    episodes = runs.episodes(tmp_path)
+    as_lost = rate(by_level((e.content, float(e.success and not e.failure)) for e in episodes))
+    as_won = rate(by_level((e.content, float(e.success or e.failure is not None)) for e in episodes))
+    assert (row["low"], row["high"]) == pytest.approx((as_lost.low, as_won.high))
+    assert row["success"] == sum(e.success for e in episodes) / 12
+    shown = CliRunner().invoke(app, ["resume", str(tmp_path), "--base-url", endpoint.url])
+    assert "‡" in shown.output
+
+
+def test_what_was_never_played_bounds_the_score_too(tmp_path):
+    runs.play(tmp_path, [Oracle()], ["frozenlake"], episodes=30)
+    lines = (tmp_path / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "episodes.jsonl").write_text("".join(lines[:20]))
+    (row,) = runs.rows(tmp_path)
+    assert (row["played"], row["missing"], row["flagged"], row["success"]) == (20, 10, True, 1.0)
+    assert row["low"] < 20 / 30 < row["high"] == 1.0
+
+
+def test_agent_that_played_nothing_has_a_row_without_a_rate(tmp_path):
+    runs.play(tmp_path, [Oracle(), Random()], ["frozenlake"], episodes=2)
+    lines = [
+        line
+        for line in (tmp_path / "episodes.jsonl").read_text().splitlines(keepends=True)
+        if '"agent":"oracle"' in line
+    ]
+    (tmp_path / "episodes.jsonl").write_text("".join(lines))
+    oracle, other = runs.rows(tmp_path)
+    assert (oracle["success"], other["success"], other["missing"]) == (1.0, None, 2)
+
+
+def test_comparison_reports_the_pairs_it_lost(tmp_path, endpoint):
+    options = {"strategy": "free_think"}
+    failing(endpoint, 4)
+    runs.play(tmp_path / "1", [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
+    endpoint.script = lambda number, asked: "<think>t</think><answer>Up</answer>"
+    runs.play(tmp_path / "2", [chat(endpoint.url)], ["frozenlake"], episodes=16, options=options)
+    (line,) = compare(read_side(str(tmp_path / "1")), read_side(str(tmp_path / "2")))
+    assert (line.count, line.lost, line.solved.value, line.p_value) == (12, 4, 0.0, 1.0)
+    assert line.solved.low < -0.2
+    assert line.solved.high > 0.2
+
+
+def test_protocol_that_was_cut_down_is_marked():
+    plan = load_plan("paper")
+    assert plan.altered() == ""
+    cut = [{**each, "episodes": 8} for each in plan.data["columns"]]
+    assert "episodes: 128 / 8" in Plan("paper", {"name": "paper", **plan.data, "columns": cut}).altered()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import run
-from vagen_benchmarks.summary import Summary
+from vagen_benchmarks.summary import summarise
 
 
 def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):
@@ -27,7 +27,4 @@ def episodes(path):
 
 def rows(path):
     """The table's."""
-    summary = Summary()
-    for episode in episodes(path):
-        summary.add(episode)
-    return summary.rows()
+    return summarise(RunFolder(path)).rows()

@@ -20,7 +20,8 @@ from PIL import Image
 
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.plans import Plan, plan_table
+from vagen_benchmarks.plan_table import plan_table
+from vagen_benchmarks.plans import Plan
 from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.summary import ERRORS, NOT_OWN, Summary, errors_of
 from vagen_envs.core import State
@@ -54,7 +55,7 @@ def write_report(run: RunFolder, path: Path | None = None) -> Path:
 
 
 def _write_data(run: RunFolder, out: TextIO) -> None:
-    summary, index, shown = Summary(), [], set[str]()
+    summary, index, shown = Summary(run.protocol), [], set[str]()
     chunk: list[dict[str, Any]] = []
     chunks = 0
     missing = 0
@@ -99,7 +100,12 @@ def _plan(said: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, 
     if said is None:
         return None
     plan = Plan(said["name"], said)
-    return {"name": plan.name, "about": plan.data.get("about", ""), **asdict(plan_table(plan, rows))}
+    return {
+        "name": plan.name,
+        "altered": plan.altered(),
+        "about": plan.data.get("about", ""),
+        **asdict(plan_table(plan, rows)),
+    }
 
 
 def _write_chunk(out: TextIO, number: int, episodes: list[dict[str, Any]]) -> None:

@@ -39,7 +39,9 @@ function drawTop() {
   ].filter(Boolean).join(" · ");
   const notices = $("#notices");
   const failed = episodes.filter((episode) => episode.failure).length;
-  if (failed) notices.append(el("p", { className: "notice bad" }, `${failed} episode(s) failed outside the agent's doing and have no score. They are in no rate below.`));
+  if (failed) notices.append(el("p", { className: "notice bad" }, `${failed} episode(s) failed outside the agent's doing and have no score. They are in no rate below; intervals of success count them as lost for the one end and as won for the other.`));
+  if (page.rows.some((row) => row.flagged)) notices.append(el("p", { className: "notice" }, el("b", {}, "‡ "), "marks a score of which more than 2 % of the episodes failed or were never played."));
+  if (page.plan?.altered) notices.append(el("p", { className: "notice bad" }, el("b", {}, `This isn't the package's protocol “${page.plan.name}”: `), page.plan.altered));
   if (page.planned > episodes.length) notices.append(el("p", { className: "notice" }, `${page.planned - episodes.length} of ${page.planned} planned episodes have not been played.`));
   for (const { env_id, reason } of page.start?.skipped ?? []) notices.append(el("p", { className: "notice" }, el("b", {}, `${bare(env_id)} skipped: `), reason));
   if (page.damaged) notices.append(el("p", { className: "notice" }, `${page.damaged} damaged line(s) of episodes.jsonl were left out.`));
@@ -61,7 +63,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "s a reply"] : []), "Failed", "Played", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -69,14 +71,15 @@ function drawTable() {
     const tr = el("tr", { title: Object.entries(row.problems).map(([code, count]) => `${code}: ${count} turns`).join("\n") },
       el("td", { className: "name task" }, row.task === last ? "" : bare(row.task)),
       el("td", { className: "name" }, row.agent),
-      el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success)),
+      el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success) + (row.flagged && row.played ? "‡" : "")),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
-      el("td", { title: row.played ? `95 % (bootstrap): ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
+      el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
       ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
       ...(spent ? [el("td", {}, row.completion_tokens ? `${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
-      el("td", {}, String(row.played)),
+      el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
+      el("td", { title: `${number(row.effective, 0)} independent plays would say as much` }, String(row.levels)),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
@@ -104,7 +107,13 @@ function drawPlan() {
   box.querySelector("div").append(el("table", {},
     el("thead", {}, columns.some(([group]) => group) ? groups : null, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
     el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
-      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map((value) => el("td", {}, number(value))))))));
+      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map(figureCell))))));
+}
+
+function figureCell(figure) {
+  if (!figure) return el("td", {}, "–");
+  const bounds = figure.low === null || figure.high === null ? null : el("small", {}, `${number(figure.low)} – ${number(figure.high)}`);
+  return el("td", { title: figure.effective ? `${number(figure.effective, 0)} independent plays would say as much` : "" }, number(figure.value) + (figure.flagged ? "‡" : ""), bounds);
 }
 
 function drawErrors() {
@@ -116,7 +125,7 @@ function drawErrors() {
     el("thead", {}, el("tr", {}, ...["", ""].map(() => el("th")), el("th", { className: "group", colSpan: names.length }, "share of episodes with"), el("th", { className: "group", colSpan: most }, "solved by turn"), el("th", { className: "group", colSpan: ks.length }, ks.length ? "pass@k" : "")),
       el("tr", {}, el("th", { className: "name" }, "Environment"), el("th", { className: "name" }, "Agent"), ...[...names, ...turns.map((i) => String(i + 1)), ...ks].map((name) => el("th", {}, name)))),
     el("tbody", {}, ...page.rows.map((row) => el("tr", {}, el("td", { className: "name task" }, bare(row.task)), el("td", { className: "name" }, row.agent),
-      ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", {}, percent(row.pass_at[k] ?? null))))))));
+      ...names.map((name) => heat(row.errors[name], "")), ...turns.map((i) => heat(row.played ? by(row, i) : null, "good")), ...ks.map((k) => el("td", { title: row.pass_at_bounds[k] ? `95 %: ${row.pass_at_bounds[k].map(percent).join(" to ")}` : "" }, percent(row.pass_at[k] ?? null))))))));
   drawTurns();
 }
 
@@ -167,7 +176,7 @@ function drawRows() {
   const rows = listed.slice(first, first + Math.ceil(list.clientHeight / ROW) + 10).map((episode, i) => {
     const row = el("div", { className: `row${episode === current ? " picked" : ""}`, role: "option" },
       el("span", { className: `dot ${outcome(episode)}`, title: outcomeWord[outcome(episode)] }),
-      el("span", {}, bare(episode.task)), el("span", {}, number(episode.score)),
+      el("span", {}, bare(episode.task)), el("span", {}, episode.failure ? "no score" : number(episode.score)),
       el("small", {}, [`seed ${episode.seed}${episode.repeat ? ` #${episode.repeat}` : ""}`, episode.agent, `${episode.turns} turns`, episode.failure || episode.errors.filter((kind) => kind !== "budget").join(", ")].filter(Boolean).join(" · ")));
     row.style.top = `${(first + i) * ROW}px`;
     row.onclick = () => show(episode);
@@ -230,10 +239,10 @@ function panel(episode, data) {
   const move = (label, by) => { const button = el("button", { disabled: !data.turns[turnAt + by] }, label); button.onclick = () => show(current, turnAt + by); return button; };
   return el("article", { className: "panel" },
     el("h2", {}, `${bare(episode.task)}, seed ${episode.seed}`, el("span", { className: `badge ${state}` }, outcomeWord[state])),
-    el("p", { className: "meta" }, el("b", {}, episode.agent), ` · return ${number(episode.score)} · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
+    el("p", { className: "meta" }, el("b", {}, episode.agent), episode.failure ? " · no score" : ` · return ${number(episode.score)}`, ` · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
     data.ended.message ? el("p", { className: `notice ${episode.failure ? "bad" : ""}` }, el("b", {}, `${data.ended.kind}: `), data.ended.message) : null,
     el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
-    turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It has no turns."));
+    turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It ended before its first turn."));
 }
 
 function drawTurn(turn, task) {

@@ -47,7 +47,7 @@ function successPlot(rows) {
       shape("path", { d: `M${x(row.low)} ${at}H${x(row.high)}m0 -4v8M${x(row.low)} ${at - 4}v8`, stroke: paint, fill: "none", "stroke-width": 1.6 }),
       shape("circle", { cx: x(row.success), cy: at, r: 4.5, fill: paint }));
     group.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
-    return hint(group, `${row.agent}: ${percent(row.success)}, 95 % interval ${percent(row.low)} to ${percent(row.high)}, ${row.played} episodes`);
+    return hint(group, `${row.agent}: ${percent(row.success)}, 95 % interval ${percent(row.low)} to ${percent(row.high)}, ${row.played} episodes of ${row.levels} levels${row.flagged ? "; more than 2 % failed or are missing" : ""}`);
   });
   return figure("Success, with 95 % interval", width, y + 14, ...lines, ...shapes);
 }
@@ -56,7 +56,7 @@ function successPlot(rows) {
 function turnsPlot(chosen) {
   const most = Math.max(1, ...chosen.map((each) => each.turns)), high = 46, left = 136, each = Math.min(44, 250 / most), shapes = [];
   let y = 0;
-  for (const agent of agents()) {
+  for (const agent of agents().filter((agent) => chosen.some((each) => each.agent === agent))) {
     const own = chosen.filter((episode) => episode.agent === agent), counts = Array.from({ length: most + 1 }, () => [0, 0]);
     for (const episode of own) counts[episode.turns][episode.success]++;
     const top = Math.max(1, ...counts.map(([not, yes]) => not + yes));
@@ -81,9 +81,9 @@ function solvedPlot(chosen) {
   const x = (turn) => left + (turn / most) * (width - left - 12), y = (share) => bottom - share * (bottom - 8);
   const grid = [0, 0.5, 1].map((share) => shape("g", {}, shape("path", { d: `M${left} ${y(share)}H${width - 12}`, class: "grid" }), words(`${100 * share} %`, left - 6, y(share) + 4, { "text-anchor": "end" })));
   for (let turn = 1; turn <= most; turn += Math.ceil(most / 12)) grid.push(words(turn, x(turn), bottom + 14, { "text-anchor": "middle" }));
-  const curves = agents().map((agent) => {
+  const curves = agents().filter((agent) => chosen.some((each) => each.agent === agent)).map((agent) => {
     const own = chosen.filter((each) => each.agent === agent);
-    const at = Array.from({ length: most + 1 }, (_, turn) => (own.length ? own.filter((each) => each.success && each.turns <= turn).length / own.length : 0));
+    const at = Array.from({ length: most + 1 }, (_, turn) => own.filter((each) => each.success && each.turns <= turn).length / own.length);
     const path = at.map((share, turn) => `${turn ? "L" : "M"}${x(turn).toFixed(1)} ${y(share).toFixed(1)}`).join("");
     return hint(shape("path", { d: path, fill: "none", stroke: colour(agent), "stroke-width": 2.2 }), `${agent}: ${percent(at.at(-1))} in the end`);
   });
@@ -94,13 +94,15 @@ function solvedPlot(chosen) {
 function errorsPlot(chosen) {
   const left = 136, width = 410, bar = 7, shapes = [];
   const kinds = page.errors.filter((kind) => chosen.some((each) => each.errors.includes(kind)));
-  if (!kinds.length) return figure("Share of episodes with an error", width, 30, words("There is none.", 0, 20));
+  if (!kinds.length) return figure("Share of episodes with an error", width, 30, words(chosen.length ? `None of the ${chosen.length} episodes had one.` : "No episode was played to an end.", 0, 20));
   const gap = agents().length * bar + 9, bottom = kinds.length * gap;
   const [x, lines] = shares(left, width - 24, 0, bottom);
   kinds.forEach((kind, i) => {
     shapes.push(words(kind, 0, i * gap + gap / 2 + 2, { class: "label" }));
     agents().forEach((agent, j) => {
-      const own = chosen.filter((each) => each.agent === agent), share = own.length ? own.filter((each) => each.errors.includes(kind)).length / own.length : 0;
+      const own = chosen.filter((each) => each.agent === agent);
+      if (!own.length) return;
+      const share = own.filter((each) => each.errors.includes(kind)).length / own.length;
       const rect = shape("rect", { x: left, y: i * gap + j * bar + 2, width: Math.max(0.5, x(share) - left), height: bar - 1, fill: colour(agent), class: "pick" });
       rect.onclick = () => choose({ agent, problem: kind, outcome: "" });
       shapes.push(hint(rect, `${agent}: ${percent(share)} of ${own.length} episodes`));
