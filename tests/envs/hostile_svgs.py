@@ -1,9 +1,14 @@
-"""SVGs that nobody should draw, by family. Each must be refused, or fail within the limits."""
+"""SVGs that nobody should draw, by family. Each must be refused, or fail within the limits, or lose its sting."""
 
 from __future__ import annotations
 
 NS = 'xmlns="http://www.w3.org/2000/svg"'
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+
+
+LEFT_OUT = ("fe image", "link", "dtd", "public", "handler", "click", "javascript", "animate", "set element", "none", "charset",
+            "bad opacity")  # fmt: skip
+"""The names of those whose hostile part is left out, so that nothing or a black square of 9 is drawn."""
 
 
 def svg(body: str, attributes: str = 'viewBox="0 0 100 100"', prolog: str = "") -> str:

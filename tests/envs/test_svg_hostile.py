@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -24,7 +25,7 @@ from vagen_envs.svg.check import Refused, check
 from vagen_envs.svg.renderer import Renderer
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hostile_svgs import hostile, svg
+from hostile_svgs import LEFT_OUT, hostile, svg
 
 GOOD = svg('<circle cx="50" cy="50" r="40" fill="red"/>')
 MOST_SECONDS = 3.0
@@ -81,6 +82,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
     env = gym.make("vagen/SVGReconstruction-v0", scorer="classical", max_turns=len(inputs), max_steps=len(inputs) + 1)
     env = env.unwrapped
     env.reset(seed=1)
+    harmless = [env._renderer.draw(svg(body)).pixels for body in ("", '<rect width="9" height="9"/>')]
     slow, drawn, heavy = [], [], []
     for name, text in inputs.items():
         env._renderer.draw(GOOD)  # waits for the process that follows one whose time was up
@@ -88,6 +90,10 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
         _, reward, _, _, info = env.step(env.grammar.render([text], observation="a", reasoning="b", prediction="c"))
         if time.monotonic() - began > MOST_SECONDS:
             slow.append(name)
+        if name.split(": ")[1] in LEFT_OUT:
+            pixels = env._renderer.draw(text).pixels
+            drawn += [name] * (not any(np.array_equal(pixels, each) for each in harmless))
+            continue
         turn = info["turn"]
         task_reward = reward - sum(term.value for term in turn.rewards if term.name == "format")
         said = turn.result.text.split("<image>")[0]
@@ -104,6 +110,35 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        svg("", f'width="{"1" * 30_000}%" height="9"'),
+        svg("", f'width="{"1" * 30_000}" height="9"'),
+        svg("", f'width="9" height="{"." * 30_000}"'),
+        svg(f'<rect fill="{"url(" * 7_500}"/>'),
+        svg(f'<rect x="{"1." * 15_000}_"/>'),
+        svg(f"<style>{'@a{' * 10_000}</style>"),
+        svg(f"<style>{'@a ' * 10_000}</style>"),
+        svg(f"<style>{'opacity:' * 4_000}</style>"),
+        svg(f'<rect style="{"filter:" * 4_000}"/>'),
+        svg(f"<style>{'/* ' * 10_000}</style>"),
+        svg(f"<style>{'/*/' * 10_000}</style>"),
+        "<!DOCTYPE svg" + ' ""' * 10_000 + svg(""),
+        "<!--" * 8_000 + "<!DOCTYPE svg>" + svg(""),
+        svg("<a/>x" * 6_000),
+        svg("<set/>x" * 4_500),
+    ],
+    ids=lambda text: text[:110][-24:],
+)
+def test_checking_takes_time_in_proportion_to_the_text(text):
+    """Of 32,000 characters; the square of that would be a billion steps, and the kernel ends the thread's CPU time."""
+    began = time.thread_time()
+    with contextlib.suppress(Refused):
+        check(text)
+    assert time.thread_time() - began < 1.0  # some 20 ms; the cube took hours
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         (svg("<image/>"), "<image> is not allowed"),
@@ -111,7 +146,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
         (svg("<g>"), "not well-formed XML"),
         (svg('<circle r="1e308"/>'), "numbers may go up to"),
         (svg('<g id="a"><use href="#a"/></g>'), 'in a circle, at id="a"'),
-        (svg("<rect/>", ""), 'viewBox="0 0 100 100"'),
+        (svg("<rect/>", 'width="0" height="9"'), 'viewBox="0 0 100 100"'),
         ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
     ],
 )
@@ -127,7 +162,7 @@ def test_colours_that_look_like_numbers_are_colours():
 # -- each limit alone, the pre-check left out --------------------------------------------------
 
 
-def test_the_clock_ends_a_drawing_and_the_next_one_works():
+def test_spent_time_ends_a_drawing_and_the_next_one_works():
     renderer = Renderer(workers=1, seconds=0.7)
     slow = hostile("/x", "http://x")["slow: star"]
     renderer.draw(GOOD)  # the process has started
@@ -176,12 +211,25 @@ def test_a_killed_worker_is_replaced(renderer):
         assert renderer.draw(GOOD).problem is None
 
 
-def test_a_stopped_worker_is_replaced():
-    renderer = Renderer(workers=1, seconds=0.7)
+def test_a_stopped_worker_is_replaced_and_costs_the_text_nothing():
+    renderer = Renderer(workers=1, seconds=0.5, patience=0.5)
     renderer.draw(GOOD)
     os.kill(renderer.pids[0], signal.SIGSTOP)
-    assert "longer" in renderer.draw(GOOD).problem
     assert renderer.draw(GOOD).problem is None
+    renderer.close()
+
+
+def test_the_limit_is_cpu_time_and_not_the_clock():
+    """As on a machine that is busy with something else: the process gets no CPU for longer than its limit."""
+    renderer = Renderer(workers=1, seconds=0.5)
+    renderer.draw(GOOD)
+    (pid,) = renderer.pids
+    os.kill(pid, signal.SIGSTOP)
+    waker = threading.Timer(2.0, os.kill, (pid, signal.SIGCONT))
+    waker.start()
+    assert renderer.draw(GOOD).problem is None
+    assert renderer.pids == (pid,)
+    waker.join()
     renderer.close()
 
 

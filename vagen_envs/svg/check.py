@@ -1,7 +1,8 @@
 """What an SVG may contain: the pre-check that every text passes before it is drawn.
 
 It bounds length, depth, numbers and the cost of drawing with all references followed, and refuses
-whatever could reach beyond the text. The messages are written for the model that wrote the SVG.
+whatever could reach beyond the text. What merely can't be drawn here (see `leaving_out`) has been taken
+away before. The messages are written for the model that wrote the SVG.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element, ParseError, tostring
+
+from vagen_envs.svg.leaving_out import leave_out, local_name, without_doctype
 
 MAX_LENGTH = 32_768
 """Characters."""
@@ -21,19 +24,22 @@ MAX_NUMBER = 1e6
 MAX_COST = 20_000
 """Elements to draw, references followed; 16 characters of a path and one of a text count as an element."""
 
-SVG = "http://www.w3.org/2000/svg"
-
 _SHAPES = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
 _GRADIENTS = frozenset({"linearGradient", "radialGradient"})
 _ALLOWED = _SHAPES | _GRADIENTS | {
     "svg", "g", "defs", "symbol", "use", "a", "switch", "text", "tspan", "textPath", "stop", "clipPath", "mask",
-    "pattern", "marker", "style", "title", "desc", "metadata", "filter", "feOffset", "feBlend", "feFlood", "view",
+    "pattern", "marker", "style", "view",
 }  # fmt: skip
 _NOT_NUMBERS = frozenset({"id", "class", "href", "font-family", "lang", "name", "type", "version", "label", "role"})
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:\b(?:nan|inf|infinity)\b)")
 _NO_NUMBER = re.compile(r"nan|inf", re.IGNORECASE)
-_COLOUR_OR_REFERENCE = re.compile(r"#[0-9a-fA-F]{3,8}\b|url\([^)]*\)", re.IGNORECASE)
+# What Python, and so cairosvg, reads as a number and SVG doesn't: 1_000, and digits of other scripts.
+_ODD_NUMBER = re.compile(r"(?<![\w.-])[+-]?\.?[0-9][\w.]*?_|(?![0-9])\d")
+# Neither pattern looks past the next bracket or tries a start within a match again: that would take the
+# square of an attribute's length, which is the author's to choose.
+_COLOUR_OR_REFERENCE = re.compile(r"#[0-9a-fA-F]{3,8}\b|url\([^()]*\)", re.IGNORECASE)
+_LENGTH = re.compile(r"\s*\+?(\d++(?:\.\d*+)?|\.\d++)[a-z]*\s*")
 _URL = re.compile(r"url\s*\(\s*([^)]*)\)?", re.IGNORECASE)
 _FRAGMENT = re.compile(r"""(["']?)#([^\s"'()\\]+)\1\s*""")
 
@@ -42,16 +48,21 @@ class Refused(Exception):  # noqa: N818 - it says what happened to the text
     """The SVG may not be drawn; the message tells its author why."""
 
 
-def check(text: str) -> None:
-    """Raise `Refused`, with words for the text's author, unless it is safe and cheap to draw.
+def check(text: str) -> str:
+    """The SVG to draw, without what can be left out. Takes time linear in the length of the text.
 
-    Takes time linear in the length of the text.
+    Raises:
+        Refused: it isn't safe and cheap to draw; the message is for the text's author.
     """
     if len(text) > MAX_LENGTH:
         raise Refused(f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
+    text = without_doctype(text)
     root = _parse(text)
-    if _local(root) != "svg":
-        raise Refused(f"the outermost element is <{_shown(_local(root))}>; it must be <svg>")
+    if local_name(root) != "svg":
+        raise Refused(f"the outermost element is <{_shown(local_name(root))}>; it must be <svg>")
+    for element, _ in _walk(root):
+        _check_sheet(element)
+    changed = leave_out(root)
     ids: dict[str, Element] = {}
     for element, depth in _walk(root):
         if depth > MAX_DEPTH:
@@ -64,6 +75,7 @@ def check(text: str) -> None:
     cost = _Costs(ids).of(root, 0)[0]
     if cost > MAX_COST:
         raise Refused(f"drawing it would take about {cost:.0f} elements; at most {MAX_COST} are allowed")
+    return tostring(root, encoding="unicode") if changed else text
 
 
 def _parse(text: str) -> Element:
@@ -93,39 +105,34 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
         todo += [(child, depth + 1) for child in element if isinstance(child.tag, str)]
 
 
-def _local(element: Element) -> str:
-    """The name of an SVG element; with its namespace in braces if that is another one."""
-    return element.tag.removeprefix(f"{{{SVG}}}")
+def _check_sheet(element: Element) -> None:
+    """Sheets are looked at as they were written, before their rules are left out."""
+    if local_name(element) == "style":
+        sheet = "".join(element.itertext())
+        if "\\" in sheet or "@import" in sheet.lower():
+            raise Refused("style sheets must not contain backslashes or @import")
+        _check_urls("style", sheet)
 
 
 def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
-    name = _local(element)
-    if not name.startswith("{") and name not in _ALLOWED:
+    name = local_name(element)
+    if name not in _ALLOWED:
         raise Refused(f"<{_shown(name)}> is not allowed; draw with shapes, paths, gradients and text")
     for full_name, value in element.attrib.items():
         attribute = full_name.rpartition("}")[2]
-        if attribute.lower().startswith("on"):
-            raise Refused(f"the attribute {_shown(attribute)} is not allowed: pictures have no scripts")
         if attribute in ("href", "src", "base") and not (attribute == "href" and re.fullmatch(r"#[^\s]+", value)):
             raise Refused(f'{attribute}="{_shown(value)}" is not allowed: only "#id" of an element in the same SVG')
         _check_urls(attribute, value)
-        if attribute == "style":
-            _check_css(value)
+        if attribute == "style" and ("\\" in value or "@" in value):
+            raise Refused("styles must not contain backslashes or @ rules")
         if attribute not in _NOT_NUMBERS and not attribute.startswith(("data-", "aria-")):
             _check_numbers(attribute, value)
     if name == "style":
         sheet = "".join(element.itertext())
-        _check_css(sheet)
-        _check_urls("style", sheet)
         _check_numbers("style", sheet)
         for target in _references(sheet):
-            if target in ids and _local(ids[target]) not in _GRADIENTS:
+            if target in ids and local_name(ids[target]) not in _GRADIENTS:
                 raise Refused(f"the style sheet uses url(#{_shown(target)}): only gradients may be used there")
-
-
-def _check_css(text: str) -> None:
-    if "\\" in text or "@" in text:
-        raise Refused("styles must not contain backslashes or @ rules")
 
 
 def _check_urls(attribute: str, value: str) -> None:
@@ -137,7 +144,10 @@ def _check_urls(attribute: str, value: str) -> None:
 def _check_numbers(attribute: str, value: str) -> None:
     if attribute in ("d", "points") and (word := _NO_NUMBER.search(value)):
         raise Refused(f"{attribute} has {word[0]!r}, which is not a number")
-    for match in _NUMBER.finditer(_COLOUR_OR_REFERENCE.sub(" ", value)):
+    value = _COLOUR_OR_REFERENCE.sub(" ", value)
+    if odd := _ODD_NUMBER.search(value):
+        raise Refused(f"{attribute} has {_shown(odd[0])!r}, which is not a number of SVG")
+    for match in _NUMBER.finditer(value):
         if not abs(float(match[0])) <= MAX_NUMBER:  # NaN compares false
             raise Refused(f"{attribute} has the number {_shown(match[0])}; numbers may go up to {MAX_NUMBER:.0f}")
 
@@ -154,9 +164,9 @@ def _check_size(root: Element) -> None:
             raise Refused(f'viewBox="{_shown(box)}" is not four numbers with a positive width and height')
         return
     for side in ("width", "height"):
-        match = re.match(r"\s*\+?(\d+\.?\d*|\.\d+)(?!\d*%)", root.attrib.get(side, ""))
+        match = _LENGTH.fullmatch(root.attrib.get(side, ""))
         if match is None or float(match[1]) <= 0:
-            raise Refused('the <svg> has no size; give it viewBox="0 0 100 100"')
+            raise Refused(f'the <svg> has {side}="{_shown(root.attrib.get(side, ""))}"; give it viewBox="0 0 100 100"')
 
 
 @dataclass

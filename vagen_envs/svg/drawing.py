@@ -6,11 +6,18 @@ sees them, all transforms, references and styles applied.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
 
 import cairocffi
+import cairosvg.colors
+import cairosvg.surface
+import numpy as np
+import tinycss2.color4
+from cairosvg.bounding_box import calculate_bounding_box, is_non_empty_bounding_box
+from cairosvg.helpers import size as length
 from cairosvg.parser import Tree
 from cairosvg.surface import PNGSurface
 
@@ -41,13 +48,91 @@ def _fetch_nothing(url: str, *_: Any) -> bytes:
     raise ValueError(f"reading {url[:40]!r} is not allowed")
 
 
+@functools.lru_cache(maxsize=1024)
+def _css_colour(text: str, opacity: float = 1) -> tuple[float, float, float, float]:
+    """Red, green, blue and alpha of a CSS colour; cairosvg itself knows those of SVG 1.1 only."""
+    word = (text or "").strip().lower()
+    if "(" not in word and not (word.startswith("#") and len(word) in (5, 9)):
+        known: tuple[float, float, float, float] = cairosvg.colors.color(word, opacity)
+        return known
+    try:
+        colour = tinycss2.color4.parse_color(word)
+        red, green, blue = colour.to("srgb").coordinates
+    except (AttributeError, NotImplementedError):  # no colour, or of a space that tinycss2 only parses
+        raise ValueError(f"the colour {text[:40]!r} is not known; write #rrggbb") from None
+    return red, green, blue, colour.alpha * opacity
+
+
+def _paint_mask(surface: Any, node: Any, name: str, opacity: float) -> None:
+    """Paint the current source through a mask's luminance.
+
+    cairosvg's own goes by the mask's alpha and by where the masked element's `x` and `width` say it is,
+    which groups and paths don't have.
+    """
+    mask = surface.masks[name]
+    box = calculate_bounding_box(surface, node)
+    boxed = is_non_empty_bounding_box(box)
+    outer, width, height = surface.context, math.ceil(surface.width), math.ceil(surface.height)
+    canvas = cairocffi.ImageSurface(cairocffi.FORMAT_ARGB32, width, height)
+    surface.context = cairocffi.Context(canvas)
+    surface.context.set_matrix(outer.get_matrix())
+    _clip_to_mask(surface, mask, box if boxed else None)
+    if mask.get("maskContentUnits") == "objectBoundingBox" and boxed:
+        surface.context.translate(*box[:2])
+        surface.context.scale(*box[2:])
+    tag, mask.tag = mask.tag, "g"
+    own = {each: mask.pop(each) for each in ("x", "y", "width", "height") if each in mask}  # not those of a group
+    try:
+        surface.draw(mask)
+    finally:
+        mask.tag, surface.context = tag, outer
+        mask.update(own)
+    canvas.flush()
+    bgra = np.frombuffer(canvas.get_data(), np.uint8).reshape(height, canvas.get_stride() // 4, 4)
+    alpha = (
+        bgra[..., 3] if mask.get("mask-type") == "alpha" else bgra[..., :3] @ _LUMINANCE
+    )  # colours are premultiplied
+    through = np.zeros_like(bgra)
+    through[..., 3] = np.rint(np.clip(alpha * opacity, 0, 255))
+    layer = cairocffi.ImageSurface(
+        cairocffi.FORMAT_ARGB32, width, height, memoryview(bytearray(through.tobytes())), canvas.get_stride()
+    )
+    outer.save()
+    outer.identity_matrix()
+    outer.mask_surface(layer)
+    outer.restore()
+
+
+_LUMINANCE = np.array([0.0722, 0.7152, 0.2126])  # of blue, green and red (SVG 1.1, section 14.4)
+
+
+def _clip_to_mask(surface: Any, mask: Any, box: tuple[float, float, float, float] | None) -> None:
+    if mask.get("maskUnits") == "userSpaceOnUse":
+        words = (mask.get("x", "-10%"), mask.get("y", "-10%"), mask.get("width", "120%"), mask.get("height", "120%"))
+        place = [length(surface, word, axis) for word, axis in zip(words, "xyxy", strict=True)]
+    elif box is not None:
+        x, y, width, height = (
+            length(surface, mask.get(side, default), 1)
+            for side, default in (("x", "-10%"), ("y", "-10%"), ("width", "120%"), ("height", "120%"))
+        )
+        place = [box[0] + x * box[2], box[1] + y * box[3], width * box[2], height * box[3]]
+    else:
+        return
+    surface.context.rectangle(*place)
+    surface.context.clip()
+
+
+cairosvg.surface.color = _css_colour
+cairosvg.surface.paint_mask = _paint_mask
+
+
 class _Surface(PNGSurface):
     """cairosvg's surface with a context that takes notes."""
 
     context: Any
 
     def set_context_size(self, width: float, height: float, viewbox: Any, tree: Any) -> None:
-        if not isinstance(self.context, _Context):  # nested viewports come by here too
+        if not hasattr(self, "marks"):  # nested viewports come by here too
             self.marks: list[Mark] = []
             self.context = _Context(self.cairo)
             self.context.surface = self

@@ -29,14 +29,15 @@ from vagen_envs.pictures import Pixels
 from vagen_envs.svg.check import MAX_LENGTH
 
 SECONDS = 2.0
-"""For one drawing."""
+"""CPU time for one drawing."""
 MEMORY = 1 << 30
 """Address space of a worker, in bytes."""
 MAX_SIZE = 1024
 """Pixels a side of a drawing."""
 
 _START_SECONDS = 60.0
-_GRACE_SECONDS = 0.5  # the kernel's alarm comes first, the parent's clock is for when there is none
+_PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then was stopped
+_TRIES = 2  # something else than the text may have ended the first worker
 
 
 class RendererError(VagenError, RuntimeError):
@@ -59,11 +60,11 @@ class Drawing:
 
 
 class _Died(Exception):  # noqa: N818 - not an error of ours
-    """The worker is gone; `timed_out` says whether its time was up."""
+    """The worker is gone; `spent` says whether its CPU time was up."""
 
-    def __init__(self, timed_out: bool) -> None:
-        super().__init__(timed_out)
-        self.timed_out = timed_out
+    def __init__(self, spent: bool = False) -> None:
+        super().__init__(spent)
+        self.spent = spent
 
 
 class _Worker:
@@ -105,7 +106,7 @@ class _Worker:
         try:
             self.process.stdin.write(len(data).to_bytes(4, "little") + size.to_bytes(2, "little"))
         except OSError:
-            raise _Died(timed_out=False) from None
+            raise _Died from None
         header = self._header(deadline)
         if header["problem"] is not None:
             return Drawing(None, header["problem"])
@@ -117,10 +118,10 @@ class _Worker:
         data = b""
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "little"):
             if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise _Died(timed_out=True)
+                raise _Died
             piece = os.read(pipe, 1 << 16)
             if not piece:
-                raise _Died(timed_out=self.process.wait() == -signal.SIGALRM)
+                raise _Died(spent=self.process.wait() == -signal.SIGPROF)
             data += piece
         header: dict[str, Any] = json.loads(data[4:])
         return header
@@ -153,11 +154,18 @@ class Renderer:
 
     Args:
         workers: most processes at a time; they are started when needed.
-        seconds: for one drawing.
+        seconds: of CPU time, for one drawing.
         memory: address space of a process, in bytes.
+        patience: seconds by the clock beyond that, until a process that says nothing is replaced.
     """
 
-    def __init__(self, workers: int | None = None, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
+        patience: float = _PATIENCE,
+    ) -> None:
         try:
             import cairosvg  # noqa: F401
             import defusedxml  # noqa: F401
@@ -171,7 +179,7 @@ class Renderer:
         if os.name != "posix":
             raise RendererError("SVGs are drawn within limits that Windows does not have; use WSL, Linux or macOS")
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
-        self.seconds, self.memory = seconds, memory
+        self.seconds, self.memory, self.patience = seconds, memory, patience
         self._forget()
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -196,19 +204,15 @@ class Renderer:
         if len(text) > MAX_LENGTH:
             return Drawing(None, f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
         with self._slots:
-            left = self.seconds + _GRACE_SECONDS
-            for _ in range(2):  # something else than the text may have ended the first worker
+            for _ in range(_TRIES):
                 worker = self._take()
                 try:
                     worker.get_ready()
-                    began = time.monotonic()
-                    drawing = worker.draw(text, size, began + left)
+                    drawing = worker.draw(text, size, time.monotonic() + self.seconds + self.patience)
                 except _Died as died:
                     started = worker.ready
                     self._drop(worker)
-                    if started:
-                        left -= time.monotonic() - began
-                    if died.timed_out and started:
+                    if died.spent:
                         self._give(_Worker(self.seconds, self.memory))  # starts up while nobody waits
                         limit = f"{self.seconds:g} seconds"
                         return Drawing(None, f"the SVG can't be drawn: it takes longer than {limit}")
