@@ -46,8 +46,8 @@ def as_parquet(path):
     import pyarrow.parquet as pq
 
     (path / "data").mkdir()
-    for name, rows in (("train", ROWS[:40]), ("test", ROWS[30:])):
-        pq.write_table(pa.Table.from_pylist(rows), path / "data" / f"{name}-00000-of-00001.parquet")
+    for part, rows in ((0, ROWS[:40]), (1, ROWS[30:])):
+        pq.write_table(pa.Table.from_pylist(rows), path / "data" / f"icons-{part:05}-of-00002.parquet")
 
 
 def as_arrow(path):
@@ -73,6 +73,43 @@ def test_the_same_icons_give_the_same_levels_in_every_form(write, tmp_path):
     env, other = make(dataset=str(tmp_path)), make(dataset=str(jsonl))
     for seed in range(4):
         assert env.reset(seed=seed)[1]["level"] == other.reset(seed=seed)[1]["level"]
+
+
+def names(icons):
+    return {icon.name for icon in icons}
+
+
+@pytest.mark.parametrize("form", ["data/{}-00000-of-00001.jsonl", "{}.jsonl", "{}/data-00000-of-00001.jsonl"])
+def test_a_data_sets_own_splits_are_kept(form, tmp_path):
+    parts = {"train": ROWS[:40], "validation": ROWS[35:48], "test": ROWS[45:]}
+    for name, rows in parts.items():
+        file = tmp_path / form.format(name)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(map(json.dumps, rows)))
+    splits = load_dataset(str(tmp_path), 8000).splits
+    told = {name: {row["Filename"] for row in rows} for name, rows in parts.items()}
+    assert names(splits["test"]) == told["test"]
+    assert names(splits["val"]) == told["validation"] - told["test"]
+    assert names(splits["train"]) == told["train"] - told["validation"]
+
+
+def test_a_split_that_is_not_published_is_taken_from_train(tmp_path):
+    (tmp_path / "train.jsonl").write_text("\n".join(map(json.dumps, ROWS[:50])))
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, ROWS[50:])))
+    splits = load_dataset(str(tmp_path), 8000).splits
+    assert names(splits["test"]) == {row["Filename"] for row in ROWS[50:]}
+    assert 0 < len(splits["val"]) < 20
+    assert len(splits["train"]) + len(splits["val"]) == 50
+
+
+def test_folders_of_pictures_may_be_splits_and_names_of_pictures_are_none(tmp_path):
+    for folder, rows in (("train", ROWS[:40]), ("test", ROWS[40:])):
+        (tmp_path / folder).mkdir()
+        for row in rows:
+            (tmp_path / folder / f"test-{row['Filename']}").write_text(row["Svg"])
+    splits = load_dataset(str(tmp_path), 8000).splits
+    assert len(splits["test"]) == 20
+    assert len(splits["train"]) + len(splits["val"]) == 40
 
 
 def test_mono_comes_from_a_package():

@@ -66,7 +66,7 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     metrics = info["turn"].metrics
     assert 0 < metrics["score"] < 1
     assert metrics["score"] == metrics["best_score"] == metrics["classical"]
-    assert metrics["scorer"] == "classical-1"
+    assert metrics["scorer"] == "classical-2"
     assert reward == pytest.approx(5 * metrics["score"] + 0.5)
     assert (terminated, truncated) == (False, False)
     assert np.array_equal(observation["image"][:, 224 + GAP :], shared_renderer().draw(TWO).pixels)
@@ -223,3 +223,16 @@ def test_levels_are_the_golden_ones():
         for seed in range(32)
     ]
     assert hashlib.sha256("".join(contents).encode()).hexdigest() == GOLDEN
+
+
+def test_success_tells_a_tracer_from_a_random_drawing():
+    solved = {"traced": 0, "random": 0}
+    env = make(max_turns=1)
+    for seed in range(12):
+        for name in solved:
+            env.reset(seed=seed)
+            drawing = env.grammar.actions.random(HashStream("drawing", seed), 1)
+            reply = env.traced_reply() if name == "traced" else env.grammar.render(drawing, observation="a")
+            solved[name] += env.step(reply)[4]["turn"].metrics["success"]
+    assert solved["random"] == 0
+    assert solved["traced"] >= 10

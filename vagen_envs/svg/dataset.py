@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +19,17 @@ from vagen_envs.tables import SUFFIXES, files_below, rows
 
 BUILT_IN = ("builtin", "mono")
 
+# As Hugging Face's data sets name them: data/train-00000-of-00001.parquet, test.jsonl, or folders of these names.
+_PUBLISHED = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Icon:
-    """A target: the name of its file, and its SVG."""
+    """A target: the name of its file, its SVG, and the split it was published in, where there is one."""
 
     name: str
     svg: str
+    split: Split | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,10 @@ def content_of(svg: str) -> bytes:
 def load_dataset(name: str, max_length: int) -> Dataset:
     """The icons of a dataset that have at most `max_length` characters.
 
+    A data set that comes in splits keeps them: what is published as test is never trained on. An icon that stands in
+    several is in the last of train, val, test. A split that isn't published is taken from the published train by
+    content, as all three are where nothing is published.
+
     Args:
         name: `"builtin"`: about 1,050 flat colour icons that come with this package. `"mono"`: Tabler's
             icons from the pip package pytablericons, black. Else a path: a folder of `.svg` files; a
@@ -61,19 +70,30 @@ def load_dataset(name: str, max_length: int) -> Dataset:
         MissingExtraError: a module that reads it isn't installed.
     """
     icons = [icon for icon in _read(name) if 0 < len(icon.svg) <= max_length and "<svg" in icon.svg]
-    by_content = {content_of(icon.svg): icon for icon in sorted(icons, key=lambda icon: icon.name, reverse=True)}
+    by_content: dict[bytes, Icon] = {}
+    for icon in sorted(icons, key=lambda icon: (-_rank(icon.split), icon.name)):
+        by_content.setdefault(content_of(icon.svg), icon)
     if not by_content:
         raise ConfigError(
             f"dataset={name!r} has no SVG of at most {max_length} characters; "
             "it needs .svg files, or .parquet, .arrow or .jsonl files with a column Svg"
         )
+    published = {icon.split for icon in by_content.values() if icon.split is not None}
     splits: dict[Split, list[Icon]] = {split: [] for split in SPLITS}
     for content in sorted(by_content):
         icon = by_content[content]
         # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
         key = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
-        splits[split_of(key)].append(icon)
-    fingerprint = hashlib.sha256(b"\0".join(sorted(by_content))).hexdigest()[:32]
+        drawn = split_of(key)
+        if icon.split not in (None, "train"):
+            drawn = icon.split
+        elif drawn in published:
+            drawn = "train"
+        splits[drawn].append(icon)
+    contents = [
+        content + (b"" if icon.split is None else b"\0" + icon.split.encode()) for content, icon in by_content.items()
+    ]
+    fingerprint = hashlib.sha256(b"\0".join(sorted(contents))).hexdigest()[:32]
     return Dataset(
         name if name in BUILT_IN else fingerprint, {split: tuple(of_split) for split, of_split in splits.items()}
     )
@@ -100,15 +120,29 @@ def _read_path(path: Path) -> Iterator[Icon]:
     top = path if path.is_dir() else path.parent
     for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
-            yield Icon(file.relative_to(top).as_posix(), file.read_text(encoding="utf-8", errors="replace"))
+            svg = file.read_text(encoding="utf-8", errors="replace")
+            yield Icon(file.relative_to(top).as_posix(), svg, _published(file.relative_to(top).parent))
         elif file.suffix in SUFFIXES:
-            yield from _icons(rows(file, "svg", ConfigError, ("Filename", "Svg")), str(file))
+            split = _published(file.relative_to(top))
+            yield from _icons(rows(file, "svg", ConfigError, ("Filename", "Svg")), str(file), split)
 
 
-def _icons(rows: Iterable[Any], source: str) -> Iterator[Icon]:
+def _rank(split: Split | None) -> int:
+    return -1 if split is None else SPLITS.index(split)
+
+
+def _published(path: Path) -> Split | None:
+    """The split that a file's name, or a folder's, says; the innermost that says one."""
+    for part in reversed(path.parts):
+        if found := _PUBLISHED.match(part):
+            return SPLITS[("train", "val", "test").index((found[1] or "val").lower())]
+    return None
+
+
+def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping) or "Svg" not in row:
             has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
             raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
         if isinstance(row["Svg"], str):
-            yield Icon(str(row.get("Filename") or number), row["Svg"])
+            yield Icon(str(row.get("Filename") or number), row["Svg"], split)

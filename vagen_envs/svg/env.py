@@ -19,7 +19,7 @@ from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, load_dataset
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
-from vagen_envs.svg.scorers.base import ScorerName
+from vagen_envs.svg.scorers.base import SAME_PICTURE, ScorerName
 from vagen_envs.svg.state import SvgState, elements
 
 GAP = 8
@@ -67,9 +67,9 @@ class SvgConfig(EnvConfig):
     """Times the score, each turn (table 20: "DreamSim weight"). Of whichever scorer is used."""
     dino_reward: float = 0.0001
     """Times the DINO score, each turn, where the scorer gives one (table 20: "Dino weight")."""
-    success_score: float = 0.99
-    """From this score on, the final picture counts as the target in the metric `success`. The paper has no
-    success for this task."""
+    success_score: float | None = None
+    """From this score on, the final picture counts as the target in the metric `success`; by default where the
+    scorer finds the two the same, see `SAME_PICTURE`. The paper has no success for this task."""
     separator: str = "~~"
     max_actions_per_turn: int = 1
     max_turns: int = 2
@@ -78,7 +78,9 @@ class SvgConfig(EnvConfig):
         EnvConfig.__post_init__(self)
         self.require(32 <= self.size <= MAX_SIZE, "size", f"from 32 to {MAX_SIZE} pixels")
         self.require(1 <= self.max_target_length <= 12_000, "max_target_length", "from 1 to 12000 characters")
-        self.require(0 < self.success_score <= 1, "success_score", "above 0 and at most 1")
+        self.require(
+            self.success_score is None or 0 < self.success_score <= 1, "success_score", "above 0 and at most 1"
+        )
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the icons are, not on the path where they lie."""
@@ -116,6 +118,8 @@ class SvgEnv(VagenEnv):
     def _picture_shape(self) -> tuple[int, int, int]:
         self._renderer = shared_renderer()
         self._scorer = self._make_scorer()
+        stated = self.config.success_score
+        self._enough = SAME_PICTURE[self._scorer.name] if stated is None else stated
         return self.config.size, 2 * self.config.size + GAP, 3
 
     def _make_scorer(self) -> Scorer:
@@ -186,7 +190,7 @@ class SvgEnv(VagenEnv):
         return Executed(said, changed, tuple(rewards), f"Its similarity to the target is {self._score:.3f} of 1.")
 
     def _solved(self) -> bool:
-        return self._turns >= self.config.max_turns - 1 and self._score >= self.config.success_score
+        return self._turns >= self.config.max_turns - 1 and self._score >= self._enough
 
     def _metrics(self) -> dict[str, bool | float | str]:
         return {

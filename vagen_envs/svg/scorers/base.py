@@ -19,6 +19,13 @@ ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
 SCORERS: tuple[str, ...] = get_args(ScorerName)[1:]
 """Best first; `auto` takes the first that has all it needs."""
 
+SAME_PICTURE = {"classical": 0.85, "lpips": 0.95, "dreamsim": 0.95}
+"""From this score on a scorer finds two pictures the same but for how smooth their outlines are, as a person does
+who compares an icon with its trace. Of 120 icons (60 for LPIPS) the built-in tracer's pictures have it in 96 % with
+`classical` (97 % with LPIPS); moved by 3 % of the width none has it (none), turned by 70 degrees of hue 4 % (2 %), with
+their last element missing 52 % (20 %; that element may be a dot). For DreamSim it is taken over from LPIPS and not
+measured: its weights could not be had."""
+
 WEIGHTS_VARIABLE = "VAGEN_DREAMSIM_WEIGHTS"
 """Environment variable with the folder of DreamSim's and DINO's weights."""
 
