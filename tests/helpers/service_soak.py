@@ -47,10 +47,10 @@ def play(place, turns, envs, number, counts, failures):
         raise
 
 
-def soak(places, workers, turns, envs, every):
-    """Play, with a worker killed at random after about every so many turns, and count.
+def soak(places, strike, turns, envs, every):
+    """Play, with something killed at random after about every so many turns; how many turns and kills there were.
 
-    `places` has one place for each player; `workers()` gives the processes now.
+    `places` has one place for each player; `strike(draw)` kills and says whether it could.
     """
     counts, failures, kills = Counter(), [], 0
     draw = random.Random(0)
@@ -63,15 +63,22 @@ def soak(places, workers, turns, envs, every):
     due = every
     while any(player.is_alive() for player in players):
         time.sleep(0.02)
-        if counts["turns"] < due:
-            continue
-        due = counts["turns"] + every * draw.uniform(0.5, 1.5)
+        if counts["turns"] >= due and strike(draw):
+            kills += 1
+            due = counts["turns"] + every * draw.uniform(0.5, 1.5)
+    assert not failures, failures[0]
+    assert counts["turns"] >= turns
+    return counts["turns"], kills
+
+
+def strike_at(workers):
+    """Kills one of the processes that there are then."""
+
+    def strike(draw):
         alive = workers()
         if alive:
             with contextlib.suppress(ProcessLookupError):
                 kill(draw.choice(alive))
-                kills += 1
-    assert not failures, failures[0]
-    assert counts["turns"] >= turns
-    assert kills >= 2
-    return counts, kills
+        return bool(alive)
+
+    return strike

@@ -147,7 +147,9 @@ class Service:
                 return
             if code not in ("full", *TRY_AGAIN):
                 raise ServiceError(code, message) from None
-        elif isinstance(error, InvalidHandshake):
+        elif isinstance(error, InvalidHandshake) and not isinstance(
+            error.__cause__, EOFError
+        ):  # cut off: it may be back
             raise ServiceError("bad_answer", f"{self.url} is not an environment service ({error})") from None
         elif isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == TOO_BIG:
             raise ServiceError("too_large", "the request is larger than the server takes") from None

@@ -1,0 +1,91 @@
+"""Several servers behind one address, as a plain round-robin proxy of bytes gives it; each can be killed at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import subprocess
+import sys
+import threading
+
+from service_fixtures import Command, kill
+
+
+class Fleet:
+    """Servers on ports of their own and a proxy in a process of its own before them. What is killed is started again."""
+
+    def __init__(self, fronts, *arguments):
+        self._arguments = arguments
+        self.fronts = [Command(*arguments) for _ in range(fronts)]
+        self._starting = []
+        self.killed = {"fronts": 0, "workers": 0}
+
+    def __enter__(self):
+        for front in self.fronts:
+            front.__enter__()
+        ports = [str(front.port) for front in self.fronts]
+        self._proxy = subprocess.Popen([sys.executable, __file__, *ports], stdout=subprocess.PIPE, text=True)
+        self.url = f"http://127.0.0.1:{self._proxy.stdout.readline().strip()}"
+        return self
+
+    def strike(self, draw):
+        """Kill a server or a worker; whether there was one to kill."""
+        front = draw.choice(self.fronts)
+        if front.process.poll() is not None:
+            return False
+        workers = front.workers
+        if workers and draw.random() < 0.5:
+            with contextlib.suppress(ProcessLookupError):
+                kill(draw.choice(workers))
+                self.killed["workers"] += 1
+            return True
+        front.process.kill()
+        self.killed["fronts"] += 1
+        self._starting.append(threading.Thread(target=self._start_again, args=(front,)))
+        self._starting[-1].start()
+        return True
+
+    def _start_again(self, front):
+        front.process.wait()
+        again = Command(*self._arguments, "--port", front.port)
+        again.__enter__()
+        self.fronts[self.fronts.index(front)] = again
+
+    def __exit__(self, *_):
+        for thread in self._starting:
+            thread.join()
+        self._proxy.kill()
+        self._proxy.wait()
+        for front in self.fronts:
+            front.__exit__()
+
+
+async def proxy(ports):
+    """Pass bytes on, each connection to the next server that takes it."""
+    turn = itertools.cycle(ports)
+
+    async def connected(reader, writer):
+        for port in itertools.islice(turn, len(ports)):
+            with contextlib.suppress(OSError):
+                there = await asyncio.open_connection("127.0.0.1", port)
+                break
+        else:
+            writer.close()
+            return
+        await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+    async def pump(source, sink):
+        with contextlib.suppress(OSError):
+            while data := await source.read(1 << 16):
+                sink.write(data)
+                await sink.drain()
+        sink.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(proxy([int(port) for port in sys.argv[1:]]))
