@@ -34,6 +34,7 @@ except ImportError as error:
 from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER, SERVER_HEADER
 from vagen_adapters.service.host import Answer, Failure, Result
 from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.wire import joined, written
 
 log = logging.getLogger(__name__)
 
@@ -118,10 +119,11 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
 
 
 class _Talk:
-    """A WebSocket: requests as JSON text, answered one after the other, each preceded by pictures as binary.
+    """A WebSocket: requests as JSON, answered one after the other. While a client doesn't read, none is read from it.
 
-    A picture's frame is its SHA-256 (32 bytes) and the PNG. While a client doesn't read, nothing more is
-    read from it.
+    A request in a binary frame is answered by one (`wire.joined`). A request in a text frame is answered by a text
+    frame, before which come the pictures, each as a binary frame of its SHA-256 (32 bytes) and the PNG. Either way
+    a connection is sent the pictures that it hasn't had yet.
     """
 
     def __init__(self, ws: WebSocket, app: FastAPI, config: ServiceConfig, metrics: Metrics) -> None:
@@ -135,37 +137,41 @@ class _Talk:
             message = await self._ws.receive()
             if message["type"] == "websocket.disconnect":
                 return
+            text = message.get("text")
             with self._app.state.sessions.request():
-                await self._answer(message.get("text"))
+                body, pictures = await self._answer(message["bytes"] if text is None else text)
+                async with asyncio.timeout(self._config.patience):
+                    await self._send(body, pictures, text is None)
 
-    async def _answer(self, text: str | None) -> None:
+    async def _answer(self, request: bytes | str) -> tuple[bytes, list[tuple[str, bytes]]]:
         number: Any = None
+        pictures: list[tuple[str, bytes]] = []
         try:
-            if text is None:
-                raise Refused("bad_request", "a binary frame; requests are JSON as text")
-            data = read_json(text)
+            data = read_json(request)
             number = data.get("id")
             if not isinstance(number, int | str | None):
                 number = None
                 raise Refused("bad_request", "`id` must be a number or a string")
             if data.get("do") == "picture":
-                await self._send_again(str(data.get("sha256")))
+                pictures = [self._once_more(str(data.get("sha256")))]
                 said = b"{}"
             else:
                 results = await self._app.state.sessions.handle(data.get("do"), data.get("items"), self.line)
-                await self._send_pictures(results)
+                pictures = self._new_pictures(results)
                 said = _items(results)
         except Refused as refused:
             self._metrics.failures.labels(refused.failure.code).inc()
             said = _error(refused.failure)
-        head = json.dumps({"id": number}).encode()[:-1]
-        await self._send((head + b", " + said[1:] if len(said) > 2 else head + b"}").decode())
+        head = written({"id": number})[:-1]
+        return (head + b"," + said[1:] if len(said) > 2 else head + b"}"), pictures
 
-    async def _send_pictures(self, results: Sequence[Result]) -> None:
+    def _new_pictures(self, results: Sequence[Result]) -> list[tuple[str, bytes]]:
+        """Those of the answers that this connection hasn't had."""
+        new = []
         for result in results:
             if not isinstance(result, Answer) or result.picture is None:
                 continue
-            sha256, data = result.picture
+            sha256 = result.picture[0]
             if sha256 in self._sent:
                 self._sent.move_to_end(sha256)
                 self._metrics.spared.inc()
@@ -174,18 +180,23 @@ class _Talk:
             if len(self._sent) > KNOWN_PICTURES:
                 self._sent.popitem(last=False)
             self._metrics.pictures.inc()
-            await self._send(bytes.fromhex(sha256) + data)
+            new.append(result.picture)
+        return new
 
-    async def _send_again(self, sha256: str) -> None:
+    def _once_more(self, sha256: str) -> tuple[str, bytes]:
         png = self._app.state.sessions.png(sha256)
         if png is None:
             raise Refused("unknown_picture", f"no session's latest answers show a picture {sha256[:70]!r}")
         self._metrics.pictures.inc()
-        await self._send(bytes.fromhex(sha256) + png.data)
+        return sha256, png.data
 
-    async def _send(self, data: str | bytes) -> None:
-        async with asyncio.timeout(self._config.patience):
-            await (self._ws.send_text(data) if isinstance(data, str) else self._ws.send_bytes(data))
+    async def _send(self, body: bytes, pictures: Sequence[tuple[str, bytes]], together: bool) -> None:
+        if together:
+            await self._ws.send_bytes(joined(body, pictures))
+            return
+        for sha256, png in pictures:
+            await self._ws.send_bytes(bytes.fromhex(sha256) + png)
+        await self._ws.send_text(body.decode())
 
 
 class _Gate:
@@ -250,7 +261,7 @@ def _items(results: Sequence[Result]) -> bytes:
 
 
 def _error(failure: Failure) -> bytes:
-    return json.dumps({"error": {"code": failure.code, "message": failure.message}}).encode()
+    return written({"error": {"code": failure.code, "message": failure.message}})
 
 
 def _failed(failure: Failure, metrics: Metrics) -> Response:

@@ -13,6 +13,7 @@ from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.host import OPENS
 from vagen_adapters.service.journal import Journal, Reply
 from vagen_adapters.service.places import Pictures
+from vagen_adapters.service.wire import parted, read, written
 from vagen_envs.errors import MissingExtraError
 
 try:
@@ -94,7 +95,7 @@ class Service:
         request: list[int] = []
         size = 0
         for i in places:
-            length = len(json.dumps(items[i])) + 2
+            length = len(written(items[i])) + 2
             if request and (len(request) == MAX_ITEMS or size + length > self._most):
                 yield request
                 request, size = [], 0
@@ -174,20 +175,20 @@ class Service:
         return replies
 
     def _say(self, connection: ClientConnection, request: dict[str, Any]) -> dict[str, Any]:
-        text = json.dumps({"id": 1, **request})
-        if len(text) > self._most + ENVELOPE:
-            raise ServiceError("too_large", f"a request of {len(text)} bytes; the server takes {self._most + ENVELOPE}")
-        connection.send(text)
-        deadline = time.monotonic() + self._timeout
-        while True:
-            frame = connection.recv(timeout=max(0.0, deadline - time.monotonic()))
-            if isinstance(frame, bytes):
-                self._pictures.add(frame[:32].hex(), frame[32:])
-                continue
-            said: dict[str, Any] = json.loads(frame)
-            if "error" in said:
-                raise ServiceError(said["error"]["code"], said["error"]["message"])
-            return said
+        data = written({"id": 1, **request})
+        if len(data) > self._most + ENVELOPE:
+            raise ServiceError("too_large", f"a request of {len(data)} bytes; the server takes {self._most + ENVELOPE}")
+        connection.send(data)
+        frame = connection.recv(timeout=self._timeout)
+        if not isinstance(frame, bytes):
+            raise ValueError("a text frame")
+        body, pictures = parted(frame)
+        for picture in pictures:
+            self._pictures.add(*picture)
+        said: dict[str, Any] = read(body)
+        if "error" in said:
+            raise ServiceError(said["error"]["code"], said["error"]["message"])
+        return said
 
     def _with_picture(self, connection: ClientConnection, reply: Reply) -> Reply:
         try:

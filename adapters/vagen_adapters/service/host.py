@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-import json
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
@@ -18,6 +17,7 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.service.limits import Guard, Limits, TooCostly
+from vagen_adapters.service.wire import written
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, SimulatorError, VagenError
 from vagen_envs.permission import Offers, make_permitted, told
@@ -163,7 +163,7 @@ class EnvHost:
 
     def _marked(self, session: str, picture: Picture | None, said: dict[str, Any]) -> tuple[bytes, Picture | None]:
         named = None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
-        body = _written({"picture": named, **said})
+        body = written({"picture": named, **said})
         before = self._marks[session].encode()
         self._marks[session] = hashlib.blake2b(before + body, digest_size=16).hexdigest()
         return body, picture
@@ -196,8 +196,4 @@ class EnvHost:
 
 
 def _answer(**said: Any) -> Answer:
-    return Answer(_written(said))
-
-
-def _written(said: dict[str, Any]) -> bytes:
-    return json.dumps(said).encode()
+    return Answer(written(said))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
 from vagen_adapters.service.host import Failure
+from vagen_adapters.service.wire import read
 from vagen_envs.bounds import SEED
 
 STATUS = {
@@ -102,12 +102,12 @@ _READERS = {do: TypeAdapter(list[kind]) for do, kind in VERBS.items()}  # type: 
 def read_json(data: bytes | str) -> dict[str, Any]:
     """A request's object. Raises Refused."""
     try:
-        read = json.loads(data)
+        said = read(data)
     except (ValueError, RecursionError) as error:
         raise Refused("bad_request", f"this is not JSON ({type(error).__name__}: {str(error)[:200]})") from None
-    if not isinstance(read, dict):
-        raise Refused("bad_request", f"the request is a JSON {type(read).__name__}, not an object")
-    return read
+    if not isinstance(said, dict):
+        raise Refused("bad_request", f"the request is a JSON {type(said).__name__}, not an object")
+    return said
 
 
 def read_items(do: Any, items: Any, most: int) -> Sequence[Any]:

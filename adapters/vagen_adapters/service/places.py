@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.host import OPENS, Answer, Call
 from vagen_adapters.service.journal import Journal, Reply
 from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.wire import read
 from vagen_envs.errors import RecordError
 from vagen_envs.pictures import Picture
 
@@ -65,7 +65,7 @@ class InPool:
             return Reply({"error": result._asdict()}, None)
         if result.picture is not None:
             self._pictures.add(*result.picture)
-        data = json.loads(result.body)
+        data = read(result.body)
         return Reply(data, self._pictures.named(data))
 
     def close(self) -> None:

@@ -112,8 +112,9 @@ def serve(
             started(server.port)
         await serving
 
-    with suppress(KeyboardInterrupt):
-        asyncio.run(run())
+    # uvicorn's choice of an event loop: uvloop where it is installed
+    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        runner.run(run())
 
 
 def _is_loopback(host: str) -> bool:

@@ -11,9 +11,9 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import random
 import re
+import secrets
 import statistics
 import subprocess
 import sys
@@ -24,6 +24,7 @@ from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
+from vagen_adapters.service.wire import parted
 from vagen_benchmarks.perf.bench_grids import REPLY
 from vagen_benchmarks.perf.processes import children, processor_seconds, resident
 
@@ -67,17 +68,25 @@ class Load:
 class Player:
     """One session on one connection."""
 
+    path = "/v1/ws"
+
     def __init__(self, number: int, load: Load) -> None:
         self._load, self._move = load, 0
-        self._session = f"load-{os.getpid()}-{number:010d}"
+        self._session = secrets.token_urlsafe(16)
         self._draw = random.Random(number)  # noqa: S311 - not for secrets
         self._seed = number
 
     async def open(self, url: str) -> None:
-        """Connect and open."""
-        self._ws: ClientConnection = await connect(url, compression=None, max_size=None, open_timeout=120, proxy=None)
-        await self._ask("open", env_id="vagen/Sokoban-v0", options={})
+        """Connect, open and reset."""
+        self._ws: ClientConnection = await connect(
+            url + self.path, compression=None, max_size=None, open_timeout=120, proxy=None
+        )
+        await self._open()
         await self._begin()
+
+    async def leave(self) -> None:
+        """Disconnect."""
+        await self._ws.close()
 
     async def play(self, until: float, think: float) -> None:
         """Play until a time of `time.perf_counter`."""
@@ -86,10 +95,17 @@ class Player:
                 await asyncio.sleep(self._draw.expovariate(1 / think))
             reply = REPLY.format(",".join(self._draw.choices(ACTIONS, k=3)))
             began = time.perf_counter()
-            turn = (await self._ask("step", move=self._next(), reply=reply))["turn"]
+            over = await self._turn(reply)
             self._load.waits.append(time.perf_counter() - began)
-            if turn["terminated"] or turn["truncated"]:
+            if over:
                 await self._begin()
+
+    async def _open(self) -> None:
+        await self._ask("open", env_id="vagen/Sokoban-v0", options={})
+
+    async def _turn(self, reply: str) -> bool:
+        turn = (await self._ask("step", move=self._next(), reply=reply))["turn"]
+        return bool(turn["terminated"] or turn["truncated"])
 
     async def _begin(self) -> None:
         self._seed += 1_000_000
@@ -100,15 +116,13 @@ class Player:
         return self._move
 
     async def _ask(self, do: str, **item: Any) -> Any:
-        await self._ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}))
-        while True:
-            frame = await self._ws.recv()
-            self._load.received += len(frame)
-            if isinstance(frame, str):
-                answer = json.loads(frame)["items"][0]
-                if "error" in answer:
-                    raise RuntimeError(f"{do}: {answer['error']}")
-                return answer
+        await self._ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}).encode())
+        frame = await self._ws.recv()
+        self._load.received += len(frame)
+        answer = json.loads(parted(frame)[0])["items"][0]
+        if "error" in answer:
+            raise RuntimeError(f"{do}: {answer['error']}")
+        return answer
 
 
 async def drive(port: int, pid: int, sessions: int, seconds: float, think: float) -> Load:
@@ -116,11 +130,11 @@ async def drive(port: int, pid: int, sessions: int, seconds: float, think: float
     load = Load()
     players = [Player(number, load) for number in range(sessions)]
     warm = Player(sessions, load)
-    await warm.open(f"ws://127.0.0.1:{port}/v1/ws")
+    await warm.open(f"ws://127.0.0.1:{port}")
     size_before = resident(pid, *children(pid))
     began = time.perf_counter()
     for first in range(0, sessions, 50):
-        await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}/v1/ws") for each in players[first : first + 50]))
+        await asyncio.gather(*(each.open(f"ws://127.0.0.1:{port}") for each in players[first : first + 50]))
     load.opened = sessions / (time.perf_counter() - began)
     load.session_bytes = (resident(pid, *children(pid)) - size_before) / sessions
     load.received = 0
