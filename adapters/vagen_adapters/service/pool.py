@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
@@ -23,7 +23,7 @@ from vagen_envs.workers import WorkerDied
 log = logging.getLogger(__name__)
 
 MOST_CALLS = 64
-"""Resets and turns in one message to a worker. The first of them waits for the last."""
+"""In one message to a worker. The first of them waits for the last."""
 REMEMBERED = 10_000
 """Ended sessions whose cause is remembered."""
 LOOK_EVERY = 1.0
@@ -123,8 +123,7 @@ class _Lane(threading.Thread):
         here = [call for call in calls if call.session in self.sessions]
         done: dict[int, Result] = {}
         try:
-            for message in _messages(here):
-                done.update(zip(map(id, message), self.host.do(message), strict=True))
+            done = dict(zip(map(id, here), self.host.do(here), strict=True))
         except WorkerDied as death:
             self._replace(str(death))
         except Exception as error:
@@ -157,21 +156,6 @@ class _Lane(threading.Thread):
     def _is_spare(self) -> bool:
         self._idle += LOOK_EVERY
         return self._idle >= self._pool.spare_after and self._pool.drop(self)
-
-
-def _messages(calls: Sequence[Call]) -> Iterator[list[Call]]:
-    """Calls in messages of at most MOST_CALLS resets and turns: an episode that is played again counts each of them."""
-    message: list[Call] = []
-    weight = 0
-    for call in calls:
-        turns = 1 + len((call.arguments.get("replay") or {}).get("replies", ()))
-        if message and weight + turns > MOST_CALLS:
-            yield message
-            message, weight = [], 0
-        message.append(call)
-        weight += turns
-    if message:
-        yield message
 
 
 class Pool:
