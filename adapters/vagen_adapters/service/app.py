@@ -11,8 +11,9 @@ import hmac
 import json
 import logging
 import secrets
+import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,9 +23,10 @@ try:
     from fastapi import FastAPI, Request, WebSocket
     from fastapi.responses import Response
     from starlette.requests import ClientDisconnect, HTTPConnection
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
     from starlette.websockets import WebSocketDisconnect
 
+    from vagen_adapters.service.doors import Door
     from vagen_adapters.service.messages import STATUS, TRY_AGAIN, VERBS, Refused, read_json
     from vagen_adapters.service.metrics import Metrics
     from vagen_adapters.service.sessions import Line, ServiceConfig, Sessions
@@ -51,7 +53,6 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         key: what a client must show as `Authorization: Bearer …`; empty for none.
     """
     metrics = Metrics()
-    sockets: set[WebSocket] = set()
     greeting = [(MOST_HEADER.encode(), str(config.max_request).encode()),
                 (SERVER_HEADER.encode(), secrets.token_hex(8).encode())]  # fmt: skip
 
@@ -64,18 +65,16 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         await asyncio.to_thread(pool.close)
 
     app = FastAPI(title="vagen environment service", lifespan=lifespan, docs_url=None, redirect_slashes=False)
-    app.add_middleware(_Gate, key=key, metrics=metrics)
-    app.state.cut_off = lambda _: None
+    door = Door(config.max_connections, config.patience, time.monotonic, metrics.cut_off.inc)
+    app.add_middleware(
+        _Gate, key=key, metrics=metrics, door=door, patience=config.patience, health=lambda: _health(app)
+    )
+    app.state.pool, app.state.door = pool, door
     app.state.metrics = metrics
 
     @app.exception_handler(Refused)
     async def refused(_: Request, error: Refused) -> Response:
         return _failed(error.failure, metrics)
-
-    @app.get("/healthz")
-    async def health() -> Response:
-        draining = app.state.sessions.draining
-        return _json(json.dumps({"status": "ending" if draining else "ok"}).encode(), 503 if draining else 200)
 
     @app.get("/metrics")
     async def prometheus() -> Response:
@@ -97,22 +96,24 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
     async def post(do: str, request: Request) -> Response:
         with app.state.sessions.request():
             data = read_json(await _body(request, config))
+            if not key:  # a whole request is all that can be asked for
+                _admit(door, request)
             return _json(_items(await app.state.sessions.handle(do, data.get("items"))))
 
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
-        if len(sockets) >= config.max_connections:
-            await ws.send_denial_response(_failed(Failure("full", f"there are {len(sockets)} connections"), metrics))
+        try:
+            _admit(door, ws)
+        except Refused as error:
+            await ws.send_denial_response(_failed(error.failure, metrics))
             return
-        sockets.add(ws)
         talk = _Talk(ws, app, config, metrics)
         try:
             await ws.accept(headers=greeting)
             await talk.run()
         except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
-            app.state.cut_off(ws.client)
+            door.end(ws.client)
         finally:
-            sockets.discard(ws)
             app.state.sessions.leave(talk.line)
 
     return app
@@ -200,29 +201,69 @@ class _Talk:
 
 
 class _Gate:
-    """Refuses who has no key, and pages of other sites in a browser, which can reach loopback too."""
+    """Refuses who has no key, and pages of other sites in a browser, which can reach loopback too.
 
-    def __init__(self, app: ASGIApp, key: str, metrics: Metrics) -> None:
+    It answers `/healthz` itself, and strangers, at a small part of what the application would take for it.
+    """
+
+    def __init__(
+        self, app: ASGIApp, key: str, metrics: Metrics, door: Door, patience: float, health: Callable[[], Response]
+    ) -> None:
         self._app, self._key, self._metrics = app, key, metrics
+        self._door, self._patience, self._health = door, patience, health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        failure = None if scope["type"] == "lifespan" else self._refusal(HTTPConnection(scope))
-        if failure is None:
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await WebSocket(scope, receive, send).send_denial_response(_failed(failure, self._metrics))
-        else:
-            await _failed(failure, self._metrics)(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        failure = self._refusal(connection)
+        if scope["type"] == "websocket":
+            if failure is None:
+                await self._app(scope, receive, send)
+            else:
+                await WebSocket(scope, receive, send).send_denial_response(_failed(failure, self._metrics))
+            return
+        app: ASGIApp = self._app
+        if failure is not None:
+            app = _failed(failure, self._metrics)
+        elif scope["path"] == "/healthz" and scope["method"] in ("GET", "HEAD"):
+            app = self._health()
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self._patience):
+                await send(message)
+
+        try:
+            await app(scope, receive, send_in_time)
+        except TimeoutError:  # it doesn't read
+            self._door.end(scope["client"])
 
     def _refusal(self, connection: HTTPConnection) -> Failure | None:
         if "origin" in connection.headers:
             return Failure("forbidden", "requests of web pages are refused; this service is for programs")
-        if not self._key or connection.url.path == "/healthz":
+        if not self._key or connection.scope["path"] == "/healthz":
             return None
         shown = connection.headers.get("authorization", "").encode()
-        if hmac.compare_digest(shown, b"Bearer " + self._key.encode()):
-            return None
-        return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
+        if not hmac.compare_digest(shown, b"Bearer " + self._key.encode()):
+            return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
+        try:
+            _admit(self._door, connection)
+        except Refused as error:
+            return error.failure
+        return None
+
+
+def _admit(door: Door, connection: HTTPConnection) -> None:
+    """Raises Refused if there is no room."""
+    if not door.admit(connection.scope["client"]):
+        raise Refused("full", "all connections that this server allows are in use; try again in a moment")
+
+
+def _health(app: FastAPI) -> Response:
+    """Whether a session could be played now."""
+    status = "ending" if app.state.sessions.draining else "ok" if app.state.pool.lives else "no worker lives"
+    return _json(json.dumps({"status": status}).encode(), 200 if status == "ok" else 503)
 
 
 async def _reap(sessions: Sessions, seconds: float) -> None:

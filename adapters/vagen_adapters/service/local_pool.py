@@ -30,7 +30,7 @@ class LocalHost:
         return results
 
     def is_ready(self) -> bool:
-        return True
+        return self._worker.is_up()
 
     def cause_of_death(self) -> str:
         if self._worker.process.poll() is None:

@@ -28,6 +28,8 @@ REMEMBERED = 10_000
 """Ended sessions whose cause is remembered."""
 LOOK_EVERY = 1.0
 """Seconds between looks whether an idle worker is alive."""
+LOOK_AT_START = 0.1
+"""The same for one that hasn't been seen alive yet."""
 STARTING = 15.0
 """Seconds in which a worker that isn't ready is taken to be starting, and after which to have no machine."""
 
@@ -86,6 +88,9 @@ class _Lane(threading.Thread):
         self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self.sessions: set[str] = set()
         self.host: Host = pool.start_host()
+        self._first_until = self._starting_until
+        self.lives = needed
+        """Whether the worker could play, as far as is known. The first one is believed to start, another must have."""
         self._pool = pool
         self._idle = 0.0
 
@@ -95,10 +100,11 @@ class _Lane(threading.Thread):
 
     def run(self) -> None:
         while True:
+            wait = LOOK_EVERY if self.lives else LOOK_AT_START
             try:
-                job = self.jobs.get(timeout=LOOK_EVERY)
+                job = self.jobs.get(timeout=wait)
             except queue.Empty:
-                if self._is_spare():
+                if self._is_spare(wait):
                     break
                 self._look()
                 continue
@@ -124,6 +130,7 @@ class _Lane(threading.Thread):
         done: dict[int, Result] = {}
         try:
             done = dict(zip(map(id, here), self.host.do(here), strict=True))
+            self.lives = True
         except WorkerDied as death:
             self._replace(str(death))
         except Exception as error:
@@ -140,8 +147,11 @@ class _Lane(threading.Thread):
         cause = self.host.cause_of_death()
         if cause:
             self._replace(cause)
+        else:
+            self.lives = self.host.is_ready() or time.monotonic() < self._first_until
 
     def _replace(self, cause: str) -> None:
+        self.lives, self._first_until = False, 0.0
         log.warning("%s; another takes its place, and %d session(s) are to be opened again", cause, len(self.sessions))
         with contextlib.suppress(Exception):  # it is dead already; what is left of it may not want to be closed
             self.host.close()
@@ -153,8 +163,8 @@ class _Lane(threading.Thread):
         self._starting_until = time.monotonic() + STARTING
         self._pool.forget(self, cause)
 
-    def _is_spare(self) -> bool:
-        self._idle += LOOK_EVERY
+    def _is_spare(self, waited: float) -> bool:
+        self._idle += waited
         return self._idle >= self._pool.spare_after and self._pool.drop(self)
 
 
@@ -201,6 +211,11 @@ class Pool:
         """The workers now."""
         with self._lock:
             return [lane.host for lane in self._lanes]
+
+    @property
+    def lives(self) -> bool:
+        """Whether any worker could play now."""
+        return any(lane.lives for lane in self._lanes)
 
     @property
     def waiting(self) -> int:

@@ -19,34 +19,40 @@ except ImportError as error:
 
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.client import KEY_VARIABLE
+from vagen_adapters.service.doors import ACCEPTED_AT_ONCE, DoorConfig
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.sessions import ServiceConfig
 
-SILENT_SECONDS = 5.0
-"""After which a connection that hasn't sent a whole request head is cut off."""
+QUEUE = 4096
+"""Connections that the kernel holds until they are taken in. One that finds it full is delayed by a second or more."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which finishes turns before it ends, and cuts off who keeps a connection and is silent."""
+    """uvicorn's server, which finishes turns before it ends, and lets nobody stand in the door."""
 
     def __init__(self, app: FastAPI, config: ServiceConfig, host: str, port: int) -> None:
         super().__init__(
-            uvicorn.Config(
-                app, host=host, port=port, log_level="warning", access_log=False, ws="websockets-sansio",
-                ws_max_size=config.max_request, ws_per_message_deflate=False, limit_concurrency=config.max_connections,
+            DoorConfig(
+                app, app.state.door, host=host, port=port, log_level="error", access_log=False,
+                backlog=ACCEPTED_AT_ONCE, ws_max_size=config.max_request, ws_per_message_deflate=False,
                 ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
             )
         )  # fmt: skip
         self._app = app
-        self._silent: dict[Any, int] = {}
         self._ticks = 0
-        app.state.cut_off = self._cut_off
 
     @property
     def port(self) -> int:
         """The port it listens on, once it has started."""
         port: int = self.servers[0].sockets[0].getsockname()[1]
         return port
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets)
+        for each in self.servers:
+            for listening in each.sockets:
+                with listening.dup() as same:
+                    same.listen(QUEUE)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         await self._app.state.sessions.drain()
@@ -55,30 +61,8 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         self._ticks += 1
         if self._ticks % 10 == 0:  # uvicorn ticks ten times a second
-            self._end_silence()
+            self._app.state.door.look()
         return await super().on_tick(counter)
-
-    def _end_silence(self) -> None:
-        # uvicorn has no time limit for a first request (its HTTP connections have a `cycle` from then on), nor for
-        # a client to read what is left when its connection is closed.
-        waiting = [
-            each
-            for each in self.server_state.connections
-            if getattr(each, "cycle", self) is None or each.transport.is_closing()
-        ]
-        self._silent = {each: self._silent.get(each, self._ticks) for each in waiting}
-        for each, since in self._silent.items():
-            if self._ticks - since >= SILENT_SECONDS * 10:
-                self._abort(each)
-
-    def _cut_off(self, client: Any) -> None:
-        for each in list(self.server_state.connections):
-            if each.client == tuple(client):
-                self._abort(each)
-
-    def _abort(self, connection: Any) -> None:
-        self._app.state.metrics.cut_off.inc()
-        connection.transport.abort()
 
 
 def serve(

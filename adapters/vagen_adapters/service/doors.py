@@ -1,0 +1,153 @@
+"""Who is connected, and who has to go: slow, silent and needless connections can't keep others out.
+
+uvicorn bounds the bytes of a request's head and how long a connection may be idle, but not how long a head may take,
+nor has it a place for those who may come in when it is full. So its protocols are told apart here by what they have
+shown. A stranger has shown no key yet (or, where none is asked for, no whole request for a session); there is room for
+a few, the longest there goes when another comes, so a flood of them passes by. A guest has, and can be pushed out by no
+stranger; idle guests make room for others. `/healthz` is answered to strangers.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+SILENT_SECONDS = 5.0
+"""In which a whole request head must have come, and what is left of a closed connection must have been read."""
+STRANGERS = 256
+"""At once. Enough for probes and handshakes: a stranger needs milliseconds; few enough that all of them together can't
+hold up a turn for longer than some tens of milliseconds."""
+ACCEPTED_AT_ONCE = 64
+"""New connections between two looks at the others. asyncio takes as many as may queue, which takes a second."""
+
+Client = tuple[str, int]
+
+
+class Door:
+    """The connections of a server.
+
+    Args:
+        most: guests at once.
+        patience: seconds in which a stranger's request must have been answered.
+        time: the clock.
+        cut_off: told of each connection that is ended from here.
+    """
+
+    def __init__(
+        self, most: int, patience: float, time: Callable[[], float], cut_off: Callable[[], object] = lambda: None
+    ) -> None:
+        self._most, self._patience, self._time, self._cut_off = most, patience, time, cut_off
+        self._strangers: OrderedDict[Any, None] = OrderedDict()
+        self._guests: OrderedDict[Any, None] = OrderedDict()
+        self._since: dict[Any, float] = {}  # since when there has been no request, or the same one
+        self._by_client: dict[Client, Any] = {}
+
+    def arrived(self, connection: Any) -> None:
+        """Somebody is at the door."""
+        self._since[connection] = self._time()
+        self._by_client[connection.client] = connection
+        self._strangers[connection] = None
+        if len(self._strangers) > STRANGERS:
+            self._abort(next(iter(self._strangers)))
+
+    def gone(self, connection: Any) -> None:
+        """A connection has ended, or is in other hands."""
+        self._strangers.pop(connection, None)
+        self._guests.pop(connection, None)
+        self._since.pop(connection, None)
+        if self._by_client.get(connection.client) is connection:
+            del self._by_client[connection.client]
+
+    def heard(self, connection: Any) -> None:
+        """A request began or was answered."""
+        if connection in self._since:
+            self._since[connection] = self._time()
+
+    def admit(self, client: Client) -> bool:
+        """Take a stranger in, who showed what it takes. False if there is no room."""
+        connection = self._by_client.get(client)
+        if connection is None or connection in self._guests:
+            return True  # it is on its way out, or in
+        if len(self._guests) >= self._most:
+            idle = next((each for each in self._guests if _is_idle(each)), None)
+            if idle is None:
+                return False
+            self._abort(idle)
+        self._strangers.pop(connection, None)
+        self._guests[connection] = None
+        return True
+
+    def end(self, client: Client) -> None:
+        """Cut a connection off."""
+        connection = self._by_client.get(client)
+        if connection is not None:
+            self._abort(connection)
+
+    def look(self) -> None:
+        """End those whose time is up. To be called about once a second."""
+        now = self._time()
+        for connection, since in list(self._since.items()):
+            waits = _is_idle(connection) or connection.transport.is_closing()
+            if now - since > (SILENT_SECONDS if waits else self._patience) and (waits or connection in self._strangers):
+                self._abort(connection)
+
+    def _abort(self, connection: Any) -> None:
+        self._cut_off()
+        self.gone(connection)
+        connection.transport.abort()
+
+
+def _is_idle(connection: Any) -> bool:
+    """Whether an HTTP connection is between requests; a WebSocket has its pings."""
+    return isinstance(connection, Http) and (connection.cycle is None or connection.cycle.response_complete)
+
+
+class Http(H11Protocol):
+    """uvicorn's protocol, which says at the door what happens to it. h11 bounds a head to 16 KiB."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.config.door.arrived(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.config.door.gone(self)
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self.config.door.heard(self)
+
+    def on_response_complete(self) -> None:
+        self.config.door.heard(self)
+        super().on_response_complete()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        self.config.door.gone(self)
+        super().handle_websocket_upgrade(event)
+
+
+class WebSockets(WebSocketsSansIOProtocol):
+    """The same for a WebSocket."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.config.door.arrived(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.config.door.gone(self)
+        super().connection_lost(exc)
+
+
+class DoorConfig(uvicorn.Config):
+    """uvicorn's configuration, which its protocols are given, with the door that they report to."""
+
+    def __init__(self, app: Any, door: Door, **options: Any) -> None:
+        super().__init__(app, http=Http, ws=WebSockets, **options)
+        self.door = door
