@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from vagen_benchmarks import bench_cli, judge_cli, machine_cli, runs_cli, serve_cli, train_cli
+from vagen_benchmarks import bench_cli, judge_cli, machine_cli, runs_cli, serve_cli, share_cli, train_cli
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.output import err
 from vagen_envs.errors import VagenError
@@ -29,7 +29,7 @@ def main() -> None:
 for command in (
     bench_cli.bench, bench_cli.resume, runs_cli.view, runs_cli.compare, runs_cli.export, runs_cli.gif,
     machine_cli.envs, machine_cli.models, machine_cli.play, machine_cli.doctor, serve_cli.serve,
-    train_cli.warmstart, train_cli.train, train_cli.prove,
+    share_cli.verify, share_cli.leaderboard, train_cli.warmstart, train_cli.train, train_cli.prove,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(judge_cli.app, name="judge")

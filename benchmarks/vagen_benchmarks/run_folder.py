@@ -1,7 +1,8 @@
 """A run on disk. Whatever moment a process is killed at, every finished episode is kept and none is half kept.
 
 protocol.json     what is run, with its hash (written once, by atomic rename)
-episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read
+episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read. `chain` in each is the
+                  hash of what it says and of the line before, so that a line that was taken out or changed shows
 journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
 pictures/         PNGs by SHA-256, each stored once
 report.html       made from the others
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import threading
@@ -29,9 +31,14 @@ BEGUN = (".lock", "protocol.json.part")
 SYNC_EVERY = 1.0
 """Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
 SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
-"""How the names of environment variables end whose values are written nowhere."""
+"""How the names of environment variables end whose values are cut out of errors."""
 SHORTEST_SECRET = 8
-"""Characters below which a value is no secret but a word."""
+"""Characters below which a value is no secret but a word, such as `box` for a local server."""
+
+
+def link(before: str, line: str) -> str:
+    """The chain's next hash: of the one before, at first the protocol's, and of a line without its own."""
+    return hashlib.sha256(f"{before}{line}".encode()).hexdigest()[:32]
 
 
 class RunFolder:
@@ -60,7 +67,7 @@ class RunFolder:
         """Where each episode's last whole line stands: key to offset and length, in the order of the run."""
         found: dict[str, tuple[int, int]] = {}
         self.damaged = 0
-        for offset, line, data in self._lines():
+        for offset, line, data in self.lines():
             if data is None:
                 self.damaged += 1
             else:
@@ -76,11 +83,11 @@ class RunFolder:
         with self.episodes_file.open("rb") as file:
             for offset, length in index.values():
                 file.seek(offset)
-                yield Episode.from_json(json.loads(file.read(length)))
+                yield read_episode(file.read(length))
 
     def all_episodes(self) -> Iterator[Episode]:
         """Every episode as often as it was stored, failed attempts included."""
-        return (Episode.from_json(data) for _, _, data in self._lines() if data is not None)
+        return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
     def picture(self, sha256: str) -> bytes:
         """The PNG of that name. Raises RunFolderError if it isn't there."""
@@ -111,7 +118,7 @@ class RunFolder:
     def _picture_path(self, sha256: str) -> Path:
         return self.pictures / sha256[:2] / f"{sha256}.png"
 
-    def _lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
+    def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data, `None` where the line isn't a whole episode."""
         if not self.episodes_file.is_file():
             return
@@ -125,6 +132,13 @@ class RunFolder:
                 whole = isinstance(data, dict) and isinstance(data.get("key"), str)
                 yield offset, line, data if whole else None
                 offset += len(line)
+
+
+def read_episode(line: bytes) -> Episode:
+    """The episode of a whole line."""
+    data = json.loads(line)
+    data.pop("chain", None)
+    return Episode.from_json(data)
 
 
 class RunWriter(RunFolder):
@@ -162,13 +176,14 @@ class RunWriter(RunFolder):
             self._synced = 0.0
             self._made: set[Path] = set()
             self._secrets = {
-                json.dumps(value)[1:-1]: name
+                value: name
                 for name, value in os.environ.items()
                 if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
             }
             for part in self.pictures.glob("*/*.part"):  # of a process that was killed
                 part.unlink()
             self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
+            self._chain = str(self.protocol.to_json()["sha256"])
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
         except BaseException:
@@ -179,11 +194,12 @@ class RunWriter(RunFolder):
         """Keys of the episodes that need not be played again; drops a half-written last line from the file."""
         finished: set[str] = set()
         end = 0
-        for offset, line, data in self._lines():
+        for offset, line, data in self.lines():
             end = offset + len(line) if line.endswith(b"\n") else offset
             if data is None:
                 continue
-            episode = Episode.from_json(data)
+            self._chain = str(data.get("chain", ""))
+            episode = read_episode(line)
             if episode.failure is None and episode.picture_names() <= self._stored:
                 finished.add(episode.key)
             else:
@@ -198,11 +214,12 @@ class RunWriter(RunFolder):
         What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
         which are then played again.
         """
-        line = self._clean(json.dumps(episode.to_json(), ensure_ascii=True, separators=(",", ":"))) + b"\n"
+        line = json.dumps(self._without_keys(episode.to_json()), ensure_ascii=True, separators=(",", ":"))
         for picture in pictures:  # without the lock: files of their own, whole once they have their names
             self._store(picture)
         with self._writing:
-            self._file.write(line)
+            self._chain = link(self._chain, line)
+            self._file.write(f'{line[:-1]},"chain":"{self._chain}"}}\n'.encode())
             self._file.flush()
             if episode.failure is None:
                 self.finished.add(episode.key)
@@ -216,13 +233,21 @@ class RunWriter(RunFolder):
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
         with self._writing, (self.path / "journal.jsonl").open("ab") as file:
-            file.write(self._clean(json.dumps({"event": event, **facts})) + b"\n")
+            file.write(self._clean(json.dumps({"event": event, **facts})).encode() + b"\n")
 
-    def _clean(self, line: str) -> bytes:
-        """Without any key of the environment's, whoever echoed it."""
+    def _without_keys(self, data: dict[str, Any]) -> dict[str, Any]:
+        """An episode whose error texts, its own and a judge's, hold no key. Its turns may be changed."""
+        data["ended"] = {**data["ended"], "message": self._clean(data["ended"]["message"])}
+        for turn in data["turns"] if self._secrets else ():
+            told = {name: self._clean(text) for name, text in turn["metrics"].items() if name.endswith("_reason")}
+            turn["metrics"] = {**turn["metrics"], **told}
+        return data
+
+    def _clean(self, text: str) -> str:
+        """Without any key of the environment's: an endpoint may echo it in an error. Replies are kept as they came."""
         for value, name in self._secrets.items():
-            line = line.replace(value, f"[{name}]")
-        return line.encode()
+            text = text.replace(value, f"[{name}]").replace(json.dumps(value)[1:-1], f"[{name}]")
+        return text
 
     def _store(self, picture: Picture) -> None:
         name = picture.sha256

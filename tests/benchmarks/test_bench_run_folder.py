@@ -12,7 +12,7 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.agents import Agent, Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.protocol import Protocol, differences, resolve_id
@@ -243,20 +243,30 @@ def test_a_password_in_a_url_is_not_written_down(tmp_path):
     assert not [file for file in path.rglob("*") if file.is_file() and b"hunter2" in file.read_bytes()]
 
 
-def test_no_key_of_the_environment_is_written_whoever_says_it(tmp_path, monkeypatch):
-    """Not only the agent's own: an environment's feedback, a judge's reason, another provider's key."""
+def test_no_key_of_the_environment_is_written_in_an_error(tmp_path, monkeypatch):
+    """Not only the agent's own: another provider's key, too."""
     monkeypatch.setenv("OTHER_API_KEY", 'very-secret-"0123')
 
     class Leaky(Agent):
         name = "leaky"
 
         def reply(self, game):
-            return Reply('<answer>very-secret-"0123</answer>')
+            raise RuntimeError('very-secret-"0123 was refused')
 
     play(tmp_path / "run", [Leaky()])
     text = (tmp_path / "run" / "episodes.jsonl").read_text()
     assert "very-secret" not in text
     assert "[OTHER_API_KEY]" in text
+
+
+@pytest.mark.parametrize("key", ["box", "Left", "observation"])
+def test_a_key_that_is_a_word_changes_no_reply(tmp_path, monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    play(tmp_path / "run", [Oracle()])
+    stored = [turn["reply"] for episode in RunFolder(tmp_path / "run").episodes() for turn in episode.turns]
+    assert stored
+    assert not [reply for reply in stored if "[OPENAI_API_KEY]" in reply]
+    assert all(episode.success for episode in RunFolder(tmp_path / "run").episodes())
 
 
 def runner(words):

@@ -1,0 +1,49 @@
+"""Commands for others to rely on a run: playing it again, and a page of runs that held."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vagen_benchmarks.leaderboard import write_leaderboard
+from vagen_benchmarks.output import err, out
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.verify import SHOWN
+from vagen_benchmarks.verify import verify as verify_run
+
+
+def verify(run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:
+    """Play every episode of a run again by its own replies, without its model, and say whether all is as stored.
+
+    Observations, states, rewards and endings have to be the same, byte for byte where the environment is the same on
+    every machine; the episodes those that the protocol names; the pictures, the order of the lines and the report's
+    table untouched. Exit code 1 if something is wrong.
+    """
+    verdict = verify_run(RunFolder(run_folder))
+    out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
+              + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
+    for title, lines, style in (
+        ("couldn't be confirmed here", verdict.unknown, "yellow"),
+        ("wrong", verdict.wrong, "red"),
+    ):
+        if lines:
+            err.print(f"{title}:", style=style)
+            for line in lines[:SHOWN]:
+                err.print(f"  {line}", soft_wrap=True)
+            if len(lines) > SHOWN:
+                err.print(f"  and {len(lines) - SHOWN} more")
+    out.print("Who wrote the replies, a replay can't show." if verdict.ok else "This run isn't what it claims to be.")
+    raise typer.Exit(0 if verdict.ok else 1)
+
+
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")],
+    page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("leaderboard.html"),
+) -> None:
+    """Verify runs and write one static page of them: scores with intervals, costs, and links to the replays.
+
+    Runs of different protocols, and runs with findings, are refused.
+    """
+    out.print(f"leaderboard: {write_leaderboard(runs, page).resolve()}", soft_wrap=True)

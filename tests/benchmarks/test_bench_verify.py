@@ -1,0 +1,265 @@
+"""Runs that are played again without their model: what is as stored, and every way to a better rank that is caught."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+import runs
+from typer.testing import CliRunner
+
+from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.leaderboard import NotVerifiedError, write_leaderboard
+from vagen_benchmarks.plans import Plan, load_plan
+from vagen_benchmarks.protocol import Protocol
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.run_folder import RunFolder, RunWriter, link
+from vagen_benchmarks.runner import run
+from vagen_benchmarks.scoring import make_scoring
+from vagen_benchmarks.verify import verify
+from vagen_envs.pictures import Picture
+
+EPISODES = 6
+
+
+class Flaky(Random):
+    """Plays at random; its server dies at seed 2, and its context is full at seed 3."""
+
+    name = "flaky"
+
+    def reply(self, game):
+        if game.seed == 2:
+            raise EndpointError("server_error", "HTTP 500: gone", retry=False)
+        if game.seed == 3 and game.turns:
+            raise EndpointError("context full", "HTTP 400: maximum context length", retry=False)
+        return super().reply(game)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    path = tmp_path_factory.mktemp("verify") / "run"
+    runs.play(path, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
+    write_report(RunFolder(path))
+    return path
+
+
+@pytest.fixture
+def copy(honest, tmp_path):
+    return shutil.copytree(honest, tmp_path / "run")
+
+
+def lines(path):
+    return (path / "episodes.jsonl").read_text().splitlines(keepends=True)
+
+
+def store(path, new):
+    (path / "episodes.jsonl").write_text("".join(new))
+
+
+def chained(path, data):
+    """Lines of these episodes, with hashes that fit: as somebody would who has read the code."""
+    before, made = RunFolder(path).protocol.to_json()["sha256"], []
+    for each in data:
+        each.pop("chain", None)
+        text = json.dumps(each, separators=(",", ":"))
+        before = link(before, text)
+        made.append(f'{text[:-1]},"chain":"{before}"}}\n')
+    return made
+
+
+def test_honest_run_is_confirmed(honest):
+    verdict = verify(RunFolder(honest))
+    assert (verdict.wrong, verdict.unknown) == ([], [])
+    assert (verdict.episodes, verdict.failed) == (2 * EPISODES - 2, 2)
+    assert verdict.turns == sum(len(episode.turns) for episode in runs.episodes(honest))
+    shown = CliRunner().invoke(app, ["verify", str(honest)])
+    assert (shown.exit_code, "10 episodes" in shown.output) == (0, True)
+
+
+def edit(change):
+    """An attack that changes the second episode, and mends the hashes of all."""
+
+    def attack(path):
+        data = [json.loads(line) for line in lines(path)]
+        change(data[1])
+        store(path, chained(path, data))
+
+    return attack
+
+
+def as_solved(episode):
+    episode["ended"] = {"kind": "solved", "message": ""}
+
+
+def reward(episode):
+    episode["turns"][0]["rewards"].append({"name": "format", "value": 5.0})
+
+
+def reply(episode):
+    episode["turns"][0]["reply"] = episode["turns"][0]["reply"].replace("<answer>", "<answer>Up,", 1)
+
+
+def level(episode):
+    episode["seed"] = 0
+
+
+def level_and_key(episode):
+    episode["seed"], episode["key"] = 77, episode["key"].replace(" 1", " 77")
+
+
+def content(episode):
+    episode["content"] = ""
+
+
+def shorter(episode):
+    del episode["turns"][-1], episode["calls"][-1]
+
+
+def left_out(path):
+    """The failed episode is gone, and the hashes fit."""
+    store(path, chained(path, [json.loads(line) for line in lines(path) if "HTTP 500" not in line]))
+
+
+def twice(path):
+    data = [json.loads(line) for line in lines(path)]
+    store(path, chained(path, [*data, data[0]]))
+
+
+def swapped_picture(path):
+    one, other, *_ = sorted((path / "pictures").glob("*/*.png"))
+    one.write_bytes(other.read_bytes())
+
+
+def table(path):
+    page = (path / "report.html").read_text()
+    (path / "report.html").write_text(re.sub(r'"successes": \d+', '"successes": 6', page, count=1))
+
+
+def protocol(path):
+    """Another seed to begin with, chosen after the fact, with a hash that fits."""
+    data = json.loads((path / "protocol.json").read_text())
+    data["tasks"][0]["first_seed"] = 1
+    body = {name: value for name, value in data.items() if name != "sha256"}
+    (path / "protocol.json").write_text(json.dumps(Protocol.from_json({**body, "sha256": _sha256(body)}).to_json()))
+
+
+def easier(path):
+    """An easier environment, in the protocol alone."""
+    data = json.loads((path / "protocol.json").read_text())
+    data["tasks"][0]["options"] = {"max_turns": 30}
+    body = {name: value for name, value in data.items() if name != "sha256"}
+    (path / "protocol.json").write_text(json.dumps({**body, "sha256": _sha256(body)}))
+
+
+def _sha256(body):
+    import hashlib
+
+    return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("attack", "said"),
+    [
+        (edit(as_solved), "solved is stored"),
+        (edit(reward), "rewards"),
+        (edit(reply), "turn 1"),
+        (edit(level), "names no such episode"),
+        (edit(level_and_key), "names no such episode"),
+        (edit(content), "another level"),
+        (edit(shorter), "the environment went on"),
+        (left_out, "2 episodes that the protocol names are missing"),
+        (twice, "scored 2 times"),
+        (swapped_picture, "shows something else"),
+        (table, "table of report.html"),
+        (protocol, "names no such episode"),
+        (easier, "max_turns"),
+    ],
+)
+def test_every_way_to_a_better_rank_is_caught(copy, attack, said):
+    attack(copy)
+    verdict = verify(RunFolder(copy))
+    assert any(said in line for line in verdict.wrong), verdict.wrong
+    assert CliRunner().invoke(app, ["verify", str(copy)]).exit_code == 1
+    with pytest.raises(NotVerifiedError, match="isn't what it claims"):
+        write_leaderboard([copy], copy / "page.html")
+    assert not (copy / "page.html").exists()
+
+
+@pytest.mark.parametrize("change", [lambda all_: all_[1:], lambda all_: all_[:-1], lambda all_: [all_[1], all_[0], *all_[2:]],
+                                    lambda all_: [all_[0].replace("I did not look", "I saw it all"), *all_[1:]]])  # fmt: skip
+def test_lines_are_chained(copy, change):
+    store(copy, change(lines(copy)))
+    assert not verify(RunFolder(copy)).ok
+
+
+def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy):
+    """Its line is taken out, and resume plays it anew: the chain no longer fits, whatever came of it."""
+    store(copy, lines(copy)[1:])
+    runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
+    assert any("taken out" in line for line in verify(RunFolder(copy)).wrong)
+
+
+def test_run_that_was_killed_and_resumed_is_confirmed(tmp_path):
+    path = tmp_path / "run"
+    runs.play(path, [Random()], ["frozenlake"], episodes=4)
+    whole = lines(path)
+    store(path, [*whole[:2], whole[2][:50]])
+    journal = path / "journal.jsonl"
+    journal.write_text("".join(line for line in journal.read_text().splitlines(keepends=True) if '"end"' not in line))
+    runs.play(path, [Random()], ["frozenlake"], episodes=4)
+    assert verify(RunFolder(path)).wrong == []
+
+
+def test_judged_run_is_confirmed_but_for_its_verdicts(tmp_path):
+    runs.play(tmp_path, [Random()], ["frozenlake"], episodes=3, scoring=make_scoring({"judge": "rule"}))
+    verdict = verify(RunFolder(tmp_path))
+    assert (verdict.wrong, verdict.episodes) == ([], 3)
+    assert any("judge" in line for line in verdict.unknown)
+
+
+def test_protocol_file_that_was_cut_down_is_caught(tmp_path):
+    plan = load_plan("paper")
+    columns = [{**each, "episodes": 2} for each in plan.data["columns"][:2]]
+    cut = Plan("paper", {**plan.data, "columns": columns})
+    tasks, _ = cut.tasks()
+    with RunWriter(
+        tmp_path, Protocol(tuple(tasks), ({"name": "oracle"},), plan={"name": "paper", **cut.data})
+    ) as folder:
+        run(folder, [Oracle()])
+    assert any("isn't the package's protocol paper" in line for line in verify(RunFolder(tmp_path)).wrong)
+
+
+class Named(Random):
+    def __init__(self, name):
+        self.name = name
+
+
+def test_leaderboard_shows_verified_runs(tmp_path):
+    for name, agents in (("one <b>", [Named("<script>alert(1)</script>")]), ("two", [Oracle(), Random()])):
+        runs.play(tmp_path / name, agents, ["frozenlake"], episodes=3)
+    page = write_leaderboard([tmp_path / "one <b>", tmp_path / "two"], tmp_path / "board" / "page.html").read_text()
+    assert "<script" not in page
+    assert 'href="../one%20%3Cb%3E/report.html"' in page
+    assert (tmp_path / "two" / "report.html").is_file()
+    rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
+    assert len(rows) == 3
+    assert "oracle" in rows[-1]  # sees the state: no rank, however good
+    assert '<td class="rank">–</td>' in rows[-1]
+    for text in ("vagen-envs 0.1.0", "FrozenLake-v0: test 0 to 2", "follow no protocol file"):
+        assert text in page
+
+
+def test_leaderboard_refuses_mixed_protocols(tmp_path):
+    for name, episodes in (("one", 2), ("two", 3)):
+        runs.play(tmp_path / name, [Oracle()], ["frozenlake"], episodes=episodes)
+    with pytest.raises(ProtocolError, match=r"tasks.0.episodes: 2 / 3"):
+        write_leaderboard([tmp_path / "one", tmp_path / "two"], tmp_path / "page.html")
+
+
+def test_pictures_are_known_by_what_they_show(honest):
+    for file in (honest / "pictures").glob("*/*.png"):
+        assert Picture.from_png(file.read_bytes()).sha256 == file.stem
