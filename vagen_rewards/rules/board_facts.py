@@ -9,7 +9,7 @@ from vagen_envs.grid import Position
 from vagen_rewards.rules.counting import fits, is_present, sides_of
 from vagen_rewards.rules.places import Said, Things
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.rules.relations import Absence, Relation, Relations
+from vagen_rewards.rules.relations import Absence, Placed, Relation, Relations
 from vagen_rewards.scores import Span
 
 
@@ -73,28 +73,41 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A thing of this kind is in this row and column, counted from 0; or the board has this `size`."""
+    """A thing of this kind is in this row and column, counted from 0; or the board has this `size`.
+
+    Attributes:
+        any_base: whether they may as well be counted from 1.
+    """
 
     subject: str
     place: Position
+    any_base: bool = False
 
     def holds(self, state: Any) -> bool:
         """Whether one is there."""
         if self.subject == "size":
             return self.place == size_of(state)
-        return self.place in things_of(state).get(self.subject, ())
+        places = things_of(state).get(self.subject, ())
+        row, column = self.place
+        return self.place in places or (self.any_base and (row - 1, column - 1) in places)
 
 
 def facts_of(read: Relations) -> Reading:
     """The claims of sentences."""
-    facts = [*map(_side, read.claims), *[Nothing(*each) for each in read.absences]]
-    claims = tuple([Claim(span, fact) for span, fact in zip(read.places, facts, strict=True)])
+    facts = [*map(_side, read.claims), *[Nothing(*each) for each in read.absences], *map(placed_at, read.placed)]
+    claims = tuple([Claim(span, fact) for span, fact in zip(read.spans, facts, strict=True)])
     return Reading(claims, read.unread, read.matters)
 
 
 def _side(claim: Relation) -> Side:
     (kind, label), (other, other_label), *rest = claim
     return Side(kind, label == "all", other, other_label == "all", *rest)
+
+
+def placed_at(said: Placed) -> At:
+    """What a sentence says of a row and a column, as a fact."""
+    (row, column), base = said.place, said.base or 0
+    return At(said.kind, (row - base, column - base), said.base is None)
 
 
 def exact_facts(said: Said, span: Span) -> Reading:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vagen_envs.core import State
-from vagen_rewards.rules.board_facts import exact_facts, facts_of, size_of, things_of
+from vagen_rewards.rules.board_facts import exact_facts, facts_of, placed_at, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import mark_exactly, read_exactly
+from vagen_rewards.rules.places import add_places, mark_exactly, read_exactly
 from vagen_rewards.rules.reading import read
 from vagen_rewards.rules.readings import Reading
 from vagen_rewards.scores import Part
@@ -35,7 +35,8 @@ def compare(state: State, text: str, part: Part) -> Marks:
     marks = compare_sentences("frozen_lake", text, things_of(state), _WANTED)
     (found, wanted), (holes_found, holes_wanted) = marks.parts
     most = min(holes_wanted, wanted)
-    found_in_all, wanted_in_all = found + min(holes_found, most), wanted + most
-    return Marks(
-        marks.right, marks.wrong, found_in_all, wanted_in_all, found > 0, marks.unread, marks.matters, marks.notes
-    )
+    facts = (found + min(holes_found, most), wanted + most)
+    placed = read("frozen_lake", text).placed
+    goal = found > 0 or any(placed_at(each).holds(state) for each in placed if each.kind == "target")
+    marks = Marks(marks.right, marks.wrong, *facts, goal, marks.unread, marks.matters, marks.notes)
+    return add_places(marks, placed, things_of(state), size_of(state))

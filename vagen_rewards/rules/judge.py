@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules.marks import comparison_for
+from vagen_rewards.rules.marks import Marks, comparison_for
 from vagen_rewards.rules.readings import MAX_TEXT
 from vagen_rewards.scores import Judge, Score, Statement
 
@@ -37,15 +37,26 @@ class RuleJudge(Judge):
             return Score(0.0, "nothing is said")
         marks = comparison_for(statement.state.kind)(statement.state, text[:MAX_TEXT], statement.part)
         said = marks.right + marks.wrong
+        missed = "; not read: " + " … ".join(text[a:b].strip() for a, b in marks.unread)[:200] if marks.unread else ""
         if not said:
-            return Score(0.0, "nothing that could be checked is said")
+            if any(letter.isalpha() for letter in text):
+                return Score.unscored(
+                    f"nothing that could be checked was read{missed}", marks.unread or ((0, len(text)),)
+                )
+            return Score(0.0, "nothing is said")
         reason = f"{marks.right} of {said} claims are right, {marks.found} of {marks.wanted} facts are stated"
         if marks.notes:
             reason += "; wrong: " + "; ".join(marks.notes)
+        reason += missed
+        return self._graded(marks, reason)
+
+    def _graded(self, marks: Marks, reason: str) -> Score:
+        if not marks.wrong and marks.matters and (not marks.essential or self.grading != "f1"):
+            return Score.unscored(f"what was read is right, but not all was read ({reason})", marks.unread)
         if self.grading == "claims":
-            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason)
+            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)
         if not marks.essential:
-            return Score(0.0, f"what matters most is not said rightly ({reason})")
+            return Score(0.0, f"what matters most is not said rightly ({reason})", marks.unread)
         if self.grading == "direct":
-            return Score(1.0 if marks.right and not marks.wrong and not marks.matters else 0.0, reason)
-        return Score(marks.f1, reason)
+            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)
+        return Score(marks.f1, reason, marks.unread)

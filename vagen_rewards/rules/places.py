@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.relations import Placed
 
 Things = Mapping[str, Sequence[Position]]
 """Positions by kind; the player is the one of its kind."""
@@ -51,6 +52,26 @@ def mark_exactly(said: Said, things: Things, size: Position) -> Marks:
     if size_said not in (None, size):
         marks.fault(f"grid of {size_said}")
     return marks
+
+
+def add_places(marks: Marks, placed: Sequence[Placed], things: Things, size: Position) -> Marks:
+    """With what sentences say of rows and columns; the marks that come in aren't written to."""
+    if not placed:
+        return marks
+    bases = {0, 1} if any(each.base is None for each in placed) else {0}
+    ways = []
+    for base in bases:
+        said: dict[str, list[Position]] = {}
+        for kind, (row, column), own in placed:
+            shift = base if own is None else own
+            said.setdefault(kind, []).append((row - shift, column - shift))
+        ways.append(mark_exactly((said, None), things, size))
+    best = max(ways, key=lambda way: way.right)
+    related = marks.right + marks.wrong > 0
+    full = marks if related and marks.found * best.wanted > best.found * marks.wanted else best
+    notes = [*marks.notes, *best.notes][:4]
+    counts = (marks.right + best.right, marks.wrong + best.wrong, full.found, full.wanted)
+    return Marks(*counts, marks.essential, marks.unread, marks.matters, notes, marks.parts)
 
 
 def _read_grid(text: str, meaning: Mapping[str, tuple[str, ...]]) -> Said | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import re
 
-from vagen_rewards.rules.modality import plain
+from vagen_rewards.rules.board_places import places_of
+from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.nouns import NOTHING
-from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Relation, Relations
+from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
 from vagen_rewards.rules.sentence import Reader
-from vagen_rewards.rules.spans import sentences
 from vagen_rewards.rules.words import Token, tokens
 from vagen_rewards.scores import Span
 
@@ -22,6 +22,8 @@ MAX_SENTENCE = 600
 """Characters of a sentence that are read."""
 
 _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
+
+_MY_PLACE = re.compile(r"\bmy (?:own |current |new )?(?:position|location|spot|cell|tile|place|square)\b")
 
 Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
 """The subjects and objects of the sentences before, for "it" and "they"."""
@@ -35,16 +37,23 @@ def read(board: str, text: str) -> Relations:
 
 
 def _read(board: str, text: str) -> Relations:
+    prepared = prepare(board, text)
     claims: list[Relation] = []
     absences: list[Absence] = []
-    unread: list[Span] = []
+    unread, matters = [*prepared.left_out], [*prepared.matters]
     places: list[Span] = []
     absent: list[Span] = []
+    placed: list[Placed] = []
+    placed_at: list[Span] = []
     past = _NO_PAST
-    for number, span in enumerate(sentences(text)):
-        said = plain(text[span[0] : span[1]])
+    for number, (said, span) in enumerate(prepared.sentences):
+        at, said = places_of(board, said)
+        placed += at
+        placed_at += [span] * len(at)
         if "(" in said:
             said = _PARENTHESIS.sub(" ", said)
+        if "my " in said:
+            said = _MY_PLACE.sub("me", said)
         sentence = " ".join(said.split())[:MAX_SENTENCE]
         if not sentence:
             continue
@@ -56,12 +65,16 @@ def _read(board: str, text: str) -> Relations:
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)
-        if not clear:
+        if not (found or none or at) or not clear:
             unread.append(span)
+        if not clear:
+            matters.append(span)
         if len(claims) > MAX_CLAIMS:
             break
     seen_from_player = all(claim.other.kind == "player" for claim in claims)
-    return Relations(tuple(claims), tuple(absences), tuple(unread), tuple(unread), seen_from_player, (*places, *absent))
+    spans = (*places, *absent, *placed_at)
+    left_out = tuple(sorted({*unread})), tuple(matters)
+    return Relations(tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed))
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
@@ -90,7 +103,8 @@ def _read_sentence(
     reader.run()
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
     directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
-    clear = not reader.unknown and (bool(reader.claims or reader.absences) or len(named) < 2 or not directed)
+    said = bool(reader.claims or reader.absences)
+    clear = not (reader.unknown or reader.left_open) and (said or named <= {"player"} or not directed)
     newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
     after = (reader.subjects, reader.objects)
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from vagen_envs.grid import Position
 from vagen_rewards.rules.words import Token
 from vagen_rewards.scores import Span
 
@@ -53,6 +54,20 @@ class Absence(NamedTuple):
     horizontal: int | None
 
 
+class Placed(NamedTuple):
+    """A thing and its row and column.
+
+    Attributes:
+        kind: of the thing.
+        place: row and column, as they are said.
+        base: what they are counted from; `None` where that isn't said: 0 or 1, for all alike.
+    """
+
+    kind: str
+    place: Position
+    base: int | None
+
+
 class Relations(NamedTuple):
     """What a text says of where things are, in its order.
 
@@ -61,7 +76,8 @@ class Relations(NamedTuple):
         unread: sentences that weren't understood.
         matters: those of them that name things and a direction.
         seen_from_player: whether all claims are about the player and something else.
-        places: the sentence of each claim, and then of each absence.
+        spans: the sentence of each claim, then of each absence, then of each of `placed`.
+        placed: rows and columns of things.
     """
 
     claims: tuple[Relation, ...]
@@ -69,7 +85,8 @@ class Relations(NamedTuple):
     unread: tuple[Span, ...] = ()
     matters: tuple[Span, ...] = ()
     seen_from_player: bool = True
-    places: tuple[Span, ...] = ()
+    spans: tuple[Span, ...] = ()
+    placed: tuple[Placed, ...] = ()
 
 
 class Notes:

@@ -229,13 +229,23 @@ class Reader(NounPhrases):
             self.emit(self.subjects, self.pending, reference)
         elif self.pending and len(self.subjects) == 2 and all(0 in token.value for token in self.pending):
             self.emit(self.subjects[:1], self.pending, self.subjects[1:])  # "the two are in the same row"
-        elif self.pending and self.subjects and self.subjects[0].label == "none":
-            self.emit(self.subjects, self.pending, (Mention("player", ""),))
+        elif self.pending and self.subjects:
+            self._from_player()
         self.pending = []
+
+    def _from_player(self) -> None:
+        """With nothing else to go by, sides are seen from the player: "the goal is up and to the right"."""
+        nothing = self.subjects[0].label == "none"
+        others = tuple([each for each in self.subjects if each.kind != "player"])
+        if nothing or (others and not any(token.absolute for token in self.pending)):
+            self.emit(others, self.pending, (Mention("player", ""),))
+        elif others:
+            self.left_open = True
 
     # -- the little words --------------------------------------------------------------------------
 
     absent = ""
+    left_open = False  # whether a thing is at some place on the board
     has_owner: tuple[Mention, ...] = ()
     last_pending: list[Token] = []  # noqa: RUF012  # never written to
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from vagen_rewards.rules.lexicon import language, nouns, pattern_of
 from vagen_rewards.rules.modality import DENIALS, DOUBTS
 
 
@@ -21,42 +22,45 @@ class Token(NamedTuple):
     `kind`: `thing`, `direction`, `frame` and so on; `word` for a word that means nothing here.
     `value`: a thing's (kind, label, plural), or a direction's (vertical, horizontal).
     `relational`: of a direction: it wants a thing after it, as "left of" does and "left" doesn't.
+    `absolute`: of a direction: without a thing after it, it is a place on the board ("at the top left").
     """
 
     kind: str
     value: tuple[object, ...] = ()
     relational: bool = False
+    absolute: bool = False
 
 
-_PEOPLE = (
-    r"(?:(?:human|robot|player|little|main|game) (?=player|agent|character|worker|person|man|figure|avatar|robot|piece))?"
-    r"(?:player|agent|character|worker|person|human|man|guy|figure|hero|avatar|robot|elf|protagonist|sprite|explorer"
-    r"|adventurer|boy|girl|pawn|piece)(?:(?:'s)? (?:character|figure|avatar|token|icon|sprite|piece))?"
-)
+BOARDS = ("sokoban", "frozen_lake")
 _SPOT = "(?:locations?|positions?|spots?|points?|cells?|squares?|tiles?|places?|areas?|zones?|pads?|markers?)"
-_TARGETS = (
-    r"(?:targets?|goals?|destinations?|storage|gifts?|presents?|treasures?|objectives?|exit|endpoint|finish|prize)"
-    rf"(?: (?:box|{_SPOT[3:-1]}))?"
-    rf"|(?:final|end|desired|intended|designated|required|finishing|winning|drop-off|docking|dock) {_SPOT}"
-)
+_FINAL = rf"(?:final|end|desired|intended|designated|required|finishing|winning|drop-off|docking|dock) {_SPOT}"
+
+
+def _names_of(kind: str, phrases: list[str]) -> str:
+    """What the things of a kind go by, with the words that may go with them ("the robot's figure", "goal tile")."""
+    names = pattern_of(phrases)
+    if kind == "player":
+        figure = "character|figure|avatar|token|icon|sprite|piece"
+        before = "human|robot|player|little|main|game|cartoon"
+        return (
+            rf"(?:(?:{before}) (?=player|agent|person|man|worker|robot|{figure}))?(?:{names})(?:(?:'s)? (?:{figure}))?"
+        )
+    if kind == "target":
+        return rf"(?:{names})(?: {_SPOT})?|{_FINAL}"
+    if kind == "hole":
+        return rf"(?:{names})(?: (?:cell|tile|square)s?)?(?: in the (?:ice|ground|floor|lake|grid))?"
+    return names
+
 
 BOARD_NOUNS: dict[str, dict[str, str]] = {
-    "sokoban": {
-        "player": _PEOPLE,
-        "box": r"box(?:es)?|crates?|cubes?|packages?|cartons?|parcels?",
-        "target": _TARGETS.replace("box|", ""),
-    },
-    "frozen_lake": {
-        "player": _PEOPLE,
-        "target": _TARGETS,
-        "hole": r"(?:ice )?(?:holes?|pits?|traps?|hazards?|gaps?)(?: (?:cell|tile|square)s?)?(?: in the (?:ice|ground|floor|lake|grid))?",
-    },
+    board: {kind: _names_of(kind, phrases) for kind, phrases in nouns(board).items()} for board in BOARDS
 }
 """Regular expressions of the names that the things of a board go by."""
 
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
-    r"(?:boxes|crates|cubes|packages|cartons|parcels|targets|goals|destinations|gifts|presents|treasures|holes|pits|traps|hazards|gaps)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
+    rf"(?:{'|'.join(sorted({re.escape(each) for board in BOARDS for names in nouns(board).values() for each in names}))})"
+    r"(?:e?s)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")
 _ORDINALS = {
@@ -114,7 +118,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("diagonal", _SIDE + r"(?:diagonally )?(?:(?P<dv>up(?:per)?|top|above|down|low(?:er)?|bottom|below)[ -]*(?P<dh>left|right)|(?P<cv>north|south)[ -]?(?P<ch>west|east))(?:ern)?" + _END.format(name="d")),
     ("horizontal", _SIDE + r"(?P<h>left|right|west|east)(?:ward|wards|ern|most)?" + _END.format(name="h")),
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
-    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|overhead|higher|lower|top|bottom|upwards?|downwards?|upper)(?:ward|wards|ern|most)?(?: (?:side|part|end|position|row|level|place|spot))?(?P<v_of> (?:of|from|than))?"),
+    ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|overhead|higher|lower|top|bottom|upwards?|downwards?|upper)(?:ward|wards|ern|most)?(?: (?:side|part|end|position|row|level|place|spot|corner|edge|half))?(?P<v_of> (?:of|from|than))?"),
     ("between", r"(?:in )?between"),
     ("near", r"(?:on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
     ("hedge", DOUBTS + r"|any|(?:on |at )?(?:both|all|each|every) (?:of (?:its|the) |four )?sides?|all around"),
@@ -140,19 +144,13 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("colon", r":"),
     ("verb", r"(?<=can )(?:spot|place)|(?<=\bi )spot|(?<=we )spot|(?<=you )spot|(?<=to )spot"),
     ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction|rows?|columns?|steps?|units?|moves?)"),
-    ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|directly|exactly|also|currently|will|would|far|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|directly|exactly|also|currently|will|would|far|further|farther|even|still|away|just|immediately|straight|diagonally|slightly|itself"),
     ("scenery", r"walls?|borders?|edges?|floor|ground|path|way|route|rooms?|grid|board|map|obstacles?|ice|lake|corners?|rest|paths|world|surroundings|background|corridor|puzzle|image|picture|view|scene"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
 
-_WAYS = {
-    "up": (-1, None), "upper": (-1, None), "top": (-1, None), "above": (-1, None), "over": (-1, None),
-    "overhead": (-1, None), "north": (-1, None), "higher": (-1, None), "upward": (-1, None), "upwards": (-1, None),
-    "down": (1, None), "lower": (1, None), "low": (1, None), "bottom": (1, None), "below": (1, None),
-    "under": (1, None), "underneath": (1, None), "beneath": (1, None), "south": (1, None),
-    "downward": (1, None), "downwards": (1, None),
-    "left": (None, -1), "west": (None, -1), "right": (None, 1), "east": (None, 1),
-}  # fmt: skip
+_SIDES = {"above": (-1, None), "below": (1, None), "left": (None, -1), "right": (None, 1)}
+_WAYS = {word: _SIDES[side] for side, words in language("en")["directions"].items() for word in words}
 
 
 @functools.cache
@@ -195,14 +193,23 @@ def _same(match: re.Match[str]) -> Token:
     return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), True)
 
 
+_ON_THE_BOARD = re.compile(r"^(?:in|at) |\b(?:side|part|corner|edge|end|half|row|column|position)\b")
+
+
+def _absolute(match: re.Match[str]) -> bool:
+    """Whether it is said as a place on the board is: "in the upper left", "on the left side"."""
+    return _ON_THE_BOARD.search(match[0]) is not None
+
+
 def _diagonal(match: re.Match[str]) -> Token:
     vertical, horizontal = match["dv"] or match["cv"], match["dh"] or match["ch"]
-    return Token("direction", (_WAYS[vertical][0], _WAYS[horizontal][1]), match["d_of"] is not None)
+    sides = (_WAYS[vertical][0], _WAYS[horizontal][1])
+    return Token("direction", sides, match["d_of"] is not None, _absolute(match))
 
 
 def _horizontal(match: re.Match[str]) -> Token:
     end = match["h_of"] or ""
-    return Token("loose" if end.strip() == "to" else "direction", _WAYS[match["h"]], bool(end))
+    return Token("loose" if end.strip() == "to" else "direction", _WAYS[match["h"]], bool(end), _absolute(match))
 
 
 def _number(match: re.Match[str]) -> Token:
@@ -221,7 +228,7 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "horizontal": _horizontal,
     "beside": lambda match: Token("direction", _WAYS[match["b"]], True),
     "preposition": lambda match: Token("direction", _WAYS[match["p"]], True),
-    "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None),
+    "vertical": lambda match: Token("direction", _WAYS[match["v"]], match["v_of"] is not None, _absolute(match)),
     "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
     "number": _number,
     "with": lambda match: Token("with", (match[0],)),

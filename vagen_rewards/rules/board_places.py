@@ -1,0 +1,77 @@
+"""Rows and columns of things in sentences: "the box is at (2, 3)", "the goal is in row 1, column 4"."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from vagen_envs.grid import Position
+from vagen_rewards.rules.relations import Placed
+from vagen_rewards.rules.words import BOARD_NOUNS
+
+_NUMBERS = {
+    **{word: i for i, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"))},
+    **{
+        word: i
+        for i, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"), 1)
+    },
+    **{f"{i}{end}": i for i, end in enumerate(("th", "st", "nd", "rd", *["th"] * 9))},
+}
+_N = rf"(?:\d{{1,3}}(?:st|nd|rd|th)?|{'|'.join(word for word in _NUMBERS if word.isalpha())})"
+_AND = r"\s*(?:[,;/]|and|&)?\s*(?:in |at |of |on )?(?:the )?"
+_ROW_COLUMN = (
+    rf"(?:(?:row|r) ?[:=]? ?(?P<r1>{_N})|(?P<r2>{_N}) row){_AND}"
+    rf"(?:(?:same )?(?:column|col|c) ?[:=]? ?(?P<c1>{_N})|(?P<c2>{_N}) (?:column|col))\b"
+)
+_COLUMN_ROW = (
+    rf"(?:(?:column|col|c) ?[:=]? ?(?P<c3>{_N})|(?P<c4>{_N}) (?:column|col)){_AND}"
+    rf"(?:(?:row|r) ?[:=]? ?(?P<r3>{_N})|(?P<r4>{_N}) row)\b"
+)
+_PAIR = r"[\[(] ?(?:row ?[:=]? ?)?(?P<r5>\d{1,3}) ?, ?(?:col(?:umn)? ?[:=]? ?)?(?P<c5>\d{1,3}) ?[\])]"
+_FROM_ZERO = re.compile(
+    r"\b(?:0|zero)[- ]?(?:indexed|based)|(?:from|at) (?:0|zero)\b|index(?:ed|ing)? (?:from|at) (?:0|zero)"
+)
+_FROM_ONE = re.compile(r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|counting from 1")
+_ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|between|of)\b")
+
+
+@functools.cache
+def _pattern(board: str) -> re.Pattern[str]:
+    nouns = "|".join(rf"(?P<{kind}>\b(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items())
+    return re.compile(rf"{_ROW_COLUMN}|{_COLUMN_ROW}|{_PAIR}|(?P<me>\b(?:i am|me|i'm)\b)|{nouns}")
+
+
+def places_of(board: str, sentence: str) -> tuple[list[Placed], str]:
+    """What a lower-case sentence says, and the sentence without it.
+
+    Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)").
+    """
+    if not ("(" in sentence or "[" in sentence or "row" in sentence or "col" in sentence):
+        return [], sentence
+    kept: list[str] = []
+    found: list[Placed] = []
+    kind, start, end = "", 0, 0
+    base = 0 if _FROM_ZERO.search(sentence) else 1 if _FROM_ONE.search(sentence) else None
+    for match in _pattern(board).finditer(sentence):
+        at = _place(match)
+        if at is None:
+            kind = "player" if match.lastgroup == "me" else match.lastgroup or ""
+        elif kind and not _ASIDE.search(sentence, end, match.start()):
+            counted_from_zero = match["r5"] is not None or 0 in at
+            found.append(Placed(kind, at, 0 if counted_from_zero else base))
+            kept.append(sentence[start : match.start()])
+            start = match.end()
+        end = match.end()
+    return found, " ".join([*kept, sentence[start:]])
+
+
+def _place(match: re.Match[str]) -> Position | None:
+    row = next((match[name] for name in ("r1", "r2", "r3", "r4", "r5") if match[name]), None)
+    column = next((match[name] for name in ("c1", "c2", "c3", "c4", "c5") if match[name]), None)
+    if row is None or column is None:
+        return None
+    return _number(row), _number(column)
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdecimal() else _NUMBERS.get(word, 99)

@@ -1,0 +1,117 @@
+"""From a text to its sentences in plain English, as far as they speak of what is.
+
+What was, what is meant to be done, what is only said to be denied, what is a guess: none is a claim about now. Such
+sentences are left out, and so are those in a language that isn't known.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+from vagen_rewards.rules.lexicon import language, spelt
+from vagen_rewards.rules.modality import plain
+from vagen_rewards.rules.spans import sentences
+from vagen_rewards.scores import Span
+
+
+class Sentence(NamedTuple):
+    """A sentence in lower-case English, and where it stands in the text."""
+
+    words: str
+    span: Span
+
+
+class Prepared(NamedTuple):
+    """What is to be read.
+
+    Attributes:
+        sentences: that speak of what is.
+        left_out: the others.
+        matters: those of them that deny or doubt something, rather than tell a plan.
+    """
+
+    sentences: tuple[Sentence, ...]
+    left_out: tuple[Span, ...]
+    matters: tuple[Span, ...]
+
+
+@functools.lru_cache(maxsize=8192)
+def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
+    """The sentences of a text about a state of this kind.
+
+    Args:
+        kind: of the state.
+        text: the agent's words.
+        predicts: whether a way to go says where things will be, as in Navigation's predictions.
+    """
+    kept, left_out, matters = [], [], []
+    for span in sentences(text):
+        said = plain(text[span[0] : span[1]])
+        said = spelt(kind, said)
+        if not said.isascii():
+            said = _signs().sub(lambda match: language("en")["signs"][match[0]], said)
+        now = said if predicts else _INTENT.sub("", said)
+        now = _now(now)
+        if now.strip():
+            kept.append(Sentence(now, span))
+        if now != said:
+            left_out.append(span)
+            if not now.strip() and not _INTENT.search(said):
+                matters.append(span)
+    return Prepared(tuple(kept), tuple(left_out), tuple(matters))
+
+
+@functools.cache
+def _signs() -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, language("en")["signs"])))
+
+
+_WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|plan|goal|aim|task|next (?:step|move)|idea|best (?:move|step)))"
+_INTENT = re.compile(
+    r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
+    rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
+    r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have)\b)|plans?|intends?|aims?|tr(?:y|ies)"
+    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*$"
+    r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
+)
+"""A plan, to the end of its sentence."""
+
+_DOUBT = re.compile(
+    r"\b(?:might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
+    r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)|i (?:would )?(?:guess|suppose|suspect|wonder)|my guess"
+    r"|hopefully|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
+)
+"""A guess at one thing. Alternatives ("above or below") are read, and are wrong."""
+
+_PAST = re.compile(
+    r"\b(?:last (?:turn|step|time|round|move)|(?:the )?previous (?:turn|step|state|move|frame|image|round)|previously"
+    r"|formerly|earlier|(?:moment|turn|step|move|while)s? ago|used to|had been|until (?:now|recently)|back then"
+    r"|before (?:that|my (?:last )?(?:move|push|action|turn|step)|(?:the|this|that) (?:last )?(?:move|push|action|turn|step))"
+    r"|was|were|stood|sat|lay)\b"
+)
+_BUT_NOW = re.compile(
+    r"\b(?:was|were|had been|used to be|stood|sat|lay)\b.*?"
+    r"(?=,? (?:(?:but|and|yet) )?(?:(?:it|they|he) )?(?:(?:is|are) )?(?:now|currently|at present)\b)"
+)
+_SAID_TO_DENY = re.compile(
+    r"\b(?:claim|statement|assertion|idea|notion|assumption|belief|suggestion|hypothesis|allegation|proposition|thought"
+    r"|impression|rumou?r)s?\b.*\b(?:not|no|never|false|wrong|untrue|incorrect|fail\w*"
+    r"|mistaken|inaccurate|refuted|rejected|outdated|invalid|contradict\w*|disput\w*|den(?:y|ied|ies)|reject\w*|refut\w*"
+    r"|disagree\w*)\b"
+    r"|\b(?:not|no longer|never) (?:hold|holds|apply|applies|true|so|the case)\b|\bany ?more\b"
+    r"|\b(?:fiction\w*|imaginary|wrongly|falsely|mistakenly|incorrectly|erroneously|outdated|obsolete|refuted|debunked|hoax"
+    r"|kidding|joking|dream\w*|pretend\w*|untrue|misread|misjudg\w*|mislead\w*|nonsense)\b"
+)
+
+
+def _now(said: str) -> str:
+    """What of a sentence speaks of now; empty if nothing does."""
+    if _DOUBT.search(said) or _SAID_TO_DENY.search(said):
+        return ""
+    if _PAST.search(said):
+        said = _BUT_NOW.sub("", said)
+        if _PAST.search(said):
+            return ""
+    return said

@@ -1,0 +1,74 @@
+"""The words of each language, from its file in `languages/`."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parent / "languages"
+
+
+@functools.cache
+def language(name: str) -> dict[str, Any]:
+    """All that a language's file says."""
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def nouns(kind: str) -> dict[str, list[str]]:
+    """What the things of a kind of state go by in English."""
+    found: dict[str, list[str]] = language("en")["nouns"][kind]
+    return found
+
+
+def pattern_of(phrases: list[str]) -> str:
+    """A regular expression of one of these phrases, in the singular or the plural, the longest first."""
+    return "|".join(f"{re.escape(phrase)}(?:e?s)?" for phrase in sorted(phrases, key=len, reverse=True))
+
+
+@functools.cache
+def known_words(kind: str) -> frozenset[str]:
+    """Every English word that is known where states of this kind are spoken of."""
+    data = language("en")
+    phrases = [phrase for each in data["nouns"][kind].values() for phrase in each]
+    phrases += [part for name in data["nouns"][kind] for part in re.findall(r"[A-Z]?[a-z]+", name)]
+    phrases += [phrase for name, each in data["directions"].items() for phrase in (name, *each)]
+    words = set(re.findall(r"[a-z]+", f"{' '.join(phrases)} {data['words']['other']}".lower()))
+    if kind == "svg":
+        words.update(data["colours"])
+    return frozenset(words)
+
+
+@functools.cache
+def _misspelt(kind: str) -> dict[str, str]:
+    """Words with one letter left out, doubled or two changed over, and what is meant."""
+    data, known, meant = language("en"), known_words(kind), dict[str, str]()
+    names = {word for each in data["nouns"][kind].values() for phrase in each for word in phrase.lower().split()}
+    names |= {part.lower() for name in data["nouns"][kind] for part in re.findall(r"[A-Z][a-z]+|^[a-z]+", name)}
+    names |= {phrase for name, each in data["directions"].items() for phrase in (name, *each)}
+    names |= {"ahead", "behind", "forward", "front", "corner", "middle", "center"}
+    if kind in ("svg", "primitive_skill"):
+        names |= {"orange", "yellow", "green", "purple", "white", "black", "brown", "closed"}
+    for word in sorted(names):
+        if len(word) < 4 or not word.isalpha():
+            continue
+        slips = [word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)]
+        slips += [word[:i] + word[i] + word[i:] for i in range(len(word))]
+        if len(word) > 4:
+            slips += [word[:i] + word[i + 1 :] for i in range(1, len(word))]
+        for slip in slips:
+            if slip not in known and slip not in names:
+                meant.setdefault(slip, word)
+    return meant
+
+
+def spelt(kind: str, text: str) -> str:
+    """A lower-case text with its misspelt nouns and directions mended."""
+    meant, known = _misspelt(kind), known_words(kind)
+    wrong = [word for word in text.split() if word not in known and word.strip(".,:()'\"") in meant]
+    for word in wrong:
+        bare = word.strip(".,:()'\"")
+        text = re.sub(rf"\b{bare}\b", meant[bare], text)
+    return text
