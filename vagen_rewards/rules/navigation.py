@@ -11,36 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.core import State
+from vagen_rewards.rules.front import Sentence, prepare
+from vagen_rewards.rules.lexicon import nouns
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import DENIALS, denies, hedges, plain
+from vagen_rewards.rules.modality import DENIALS, denies, hedges
 from vagen_rewards.rules.readings import Claim, Reading, read
-from vagen_rewards.scores import Part
+from vagen_rewards.scores import Part, Span
 
-_SYNONYMS = {
-    "GarbageCan": "trash can|trash bin|dustbin|waste basket|wastebasket|garbage bin|bin|garbage",
-    "CellPhone": "phone|mobile phone|smartphone|mobile",
-    "Television": "tv|television set|tv set",
-    "TVStand": "tv stand",
-    "RemoteControl": "remote",
-    "HousePlant": "plant|potted plant",
-    "DeskLamp": "lamp|table lamp",
-    "FloorLamp": "lamp|standing lamp",
-    "Laptop": "notebook computer|laptop computer|computer",
-    "Fridge": "refrigerator",
-    "Sofa": "couch",
-    "Pot": "cooking pot|saucepan",
-    "TeddyBear": "teddy|stuffed bear",
-    "AlarmClock": "clock",
-    "LaundryHamper": "laundry basket",
-    "TissueBox": "tissues|box of tissues",
-    "Mug": "coffee mug",
-    "CoffeeMachine": "coffee maker",
-    "StoveBurner": "stove",
-    "BaseballBat": "bat",
-    "BasketBall": "ball",
-    "CounterTop": "counter",
-    "ArmChair": "armchair|chair",
-}
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
 _IMAGE = r"(?:my |the )?(?:current )?(?:field of )?(?:view|image|picture|frame|scene|screen|camera|vision|sight)"
 _ROOM = r"(?:the |this )?(?:room|kitchen|bedroom|bathroom|living room|hallway|house)"
@@ -67,7 +44,7 @@ _PLACE_ALONE = re.compile(
 _CLAUSE = re.compile(
     r",(?! ?(?:(?:and|but|to|on|the|my|a|at|slightly|directly|just|bit|little|also|off|somewhat) )*"
     r"(?:left|right|ahead|forward)\b(?!,? (?:i|there|we|is|are|stands|lies)\b))"
-    r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly )?(?:left|right|ahead|forward|back))"
+    r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly |a (?:little|bit) |somewhat |also |directly |just )*(?:left|right|ahead|forward|back))"
 )
 _DIRECTION = (
     r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"
@@ -113,11 +90,11 @@ def _learn(kind: str) -> None:
     """Add what an AI2-THOR type goes by in English."""
     with _learning:
         parts = [part.lower() for part in _NAME.findall(kind)] or [kind.lower()]
-        names = dict.fromkeys((" ".join(parts), "".join(parts), *filter(None, _SYNONYMS.get(kind, "").split("|"))))
+        names = dict.fromkeys((" ".join(parts), "".join(parts), *nouns("navigation").get(kind, ())))
         for phrase in dict.fromkeys((*names, parts[-1])):
             _VOCABULARY.setdefault(phrase, []).append((kind, phrase not in names))
             _FIRST_WORDS.add(phrase.split(" ", 1)[0])
-        for cache in (_clauses, _parsed, read):
+        for cache in (_clauses, read):
             cache.cache_clear()
         _KNOWN.add(kind)
 
@@ -162,17 +139,29 @@ class Sought:
 def claims_of(text: str, part: Part) -> Reading:
     """Directions of things, seen from the agent. Raises nothing."""
     fact = _FACT.search(text) if "target" in text else None
-    everything: list[Seen | Sought] = []
     if fact is not None:
-        kind = _TYPE.search(text)
-        if kind is not None:
-            everything.append(Sought(kind[1].lower()))
-        everything.append(Seen(((_ANY_TARGET, False),), frozenset({fact[1].lower()})))
-    else:
-        for candidates, said, denied in _read(text.lower(), part):
-            everything += [Seen(candidates, each) for each in said]
-            everything += [Seen(candidates, each, True) for each in denied]
-    return Reading(tuple([Claim((0, len(text)), each) for each in everything]))
+        return _structured(text, fact)
+    prepared = prepare("navigation", text, part == "world_modeling")
+    claims: list[Claim] = []
+    unread, matters = set(prepared.left_out), list(prepared.matters)
+    for span, candidates, said, denied in _read(prepared.sentences, part):
+        claims += [Claim(span, Seen(candidates, each)) for each in said]
+        claims += [Claim(span, Seen(candidates, each, True)) for each in denied]
+    read_of = {claim.span for claim in claims}
+    for words, span in prepared.sentences:
+        if span not in read_of:
+            unread.add(span)
+            _, _, clauses = _clauses(_turns_of(words))
+            if any(candidates and any(where) for candidates, where, *_ in clauses):
+                matters.append(span)
+    return Reading(tuple(claims), tuple(sorted(unread)), tuple(matters))
+
+
+def _structured(text: str, fact: re.Match[str]) -> Reading:
+    whole, kind = (0, len(text)), _TYPE.search(text)
+    found: list[Seen | Sought] = [] if kind is None else [Sought(kind[1].lower())]
+    found.append(Seen(((_ANY_TARGET, False),), frozenset({fact[1].lower()})))
+    return Reading(tuple([Claim(whole, each) for each in found]))
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -186,7 +175,9 @@ def compare(state: State, text: str, part: Part) -> Marks:
     kinds = _kinds_of(truth)
     said: list[frozenset[str]] = []
     denied: list[frozenset[str]] = []
-    for _, fact in read("navigation", text, part).claims:
+    reading = read("navigation", text, part)
+    marks.unread, marks.matters = reading.unread, bool(reading.matters)
+    for _, fact in reading.claims:
         if isinstance(fact, Sought):
             if not fact.holds(truth):
                 marks.fault(f"the target is no {fact.kind}")
@@ -225,11 +216,14 @@ Clause = tuple[tuple[tuple[str, bool], ...], Where, bool, bool, bool]
 Candidates = tuple[tuple[str, bool], ...]
 
 
-def _read(text: str, part: Part) -> Iterator[tuple[Candidates, list[frozenset[str]], list[frozenset[str]]]]:
-    """What is spoken of, where it is, and where it isn't, clause by clause."""
+def _read(
+    said_in: tuple[Sentence, ...], part: Part
+) -> Iterator[tuple[Span, Candidates, list[frozenset[str]], list[frozenset[str]]]]:
+    """Where it is said, what is spoken of, where it is, and where it isn't, clause by clause."""
     spoken: Candidates = ()
     below = _NOWHERE  # where the thing is on which others may stand
-    for begins_with_it, hedged, clauses in _parsed(text):
+    for words, span in said_in[:100]:
+        begins_with_it, hedged, clauses = _clauses(_turns_of(words))
         named_here, waiting = begins_with_it, _NOWHERE
         for candidates, (seen, foreseen, no), moving, alone, resting in clauses:
             yes = seen if part == "grounding" else foreseen
@@ -247,21 +241,13 @@ def _read(text: str, part: Part) -> Iterator[tuple[Candidates, list[frozenset[st
             if waiting and not yes and not no:
                 yes, waiting = waiting, _NOWHERE
             if yes or no:
-                yield spoken, [_EVERYWHERE if hedged else yes] if yes else [], [no] if no else []
-
-
-@functools.lru_cache(maxsize=8192)
-def _parsed(text: str) -> list[tuple[bool, bool, tuple[Clause, ...]]]:
-    """The clauses of each sentence."""
-    text = _DISTANCE.sub("", _turns_of(plain(text)))
-    for end in ";!?\n":
-        if end in text:
-            text = text.replace(end, ".")
-    return [_clauses(sentence) for sentence in text.split(".")[:100]]
+                yield span, spoken, [_EVERYWHERE if hedged else yes] if yes else [], [no] if no else []
 
 
 def _turns_of(text: str) -> str:
-    """With hours and angles as directions."""
+    """With hours and angles as directions, and without distances."""
+    if " m" in text or "m " in text:
+        text = _DISTANCE.sub("", text)
     if "clock" in text:
         text = _CLOCK.sub(lambda match: _at_hour(match[1]) or match[0], text)
     if "degree" in text or "°" in text:
@@ -332,7 +318,7 @@ def _directions(clause: str, named: bool) -> Where:
     """The directions that are said and those that are denied; "in front of me" is one only without a prediction."""
     yes: set[str] = set()
     no: set[str] = set()
-    facing = _FACING.search(clause) if named and "fac" in clause else None
+    facing = _FACING.search(clause) if named and "fac" in clause and "away" not in clause else None
     in_front = facing is not None and "fac" in facing[0]
     if "the left" in clause or "the right" in clause:
         clause = _ADJECTIVE.sub("the", clause)
@@ -377,5 +363,5 @@ def _judge(
             marks.fault(f"{name} not {truth}")
 
 
-for _kind in _SYNONYMS:
+for _kind in nouns("navigation"):
     _learn(_kind)

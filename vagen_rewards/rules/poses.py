@@ -6,6 +6,7 @@ import functools
 import re
 from typing import NamedTuple
 
+from vagen_rewards.rules.lexicon import nouns, pattern_of
 from vagen_rewards.rules.modality import denies, hedges, mentions
 from vagen_rewards.rules.scene_facts import Point
 
@@ -23,7 +24,7 @@ _NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
 _BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
-_NOUNS = {"cube": "cube|block|box|brick|one", "target": "target|goal|marker|disc|disk|destination|one"}
+_NOUNS = {name: f"{pattern_of(phrases)}|one" for name, phrases in nouns("primitive_skill").items()}
 _PLANNED = re.compile(r"\b(?:needs?|wants?|try|tries|trying|attempts?|have|has|plans?|hopes?|intends?|aims?|like) to\b")
 _CLAUSE = re.compile(r"[.;:,)\]}\n]|\bbut\b")
 _STOP = re.compile(r"[.;](?!\d)|\n")
@@ -64,10 +65,11 @@ _COMES = re.compile(r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|i see|we (?:see
 
 
 class Pose(NamedTuple):
-    """Coordinates said of a thing, and whether with a doubt."""
+    """Coordinates said of a thing, whether with a doubt, and where in the text."""
 
     at: Point
     hedged: bool
+    start: int
 
 
 @functools.lru_cache(maxsize=4096)
@@ -83,11 +85,11 @@ def _words(name: str) -> str:
     """What a thing goes by: "red_cube" also as "the red one", "the block that is red", "the red and …"."""
     first, _, noun = name.lower().removesuffix("_position").partition("_")
     if not noun:
-        return re.escape(first)
-    nouns = _NOUNS.get(noun, re.escape(noun).replace("_", "[ _]"))
+        return pattern_of(nouns("primitive_skill").get(first, [first]))
+    called = _NOUNS.get(noun, re.escape(noun).replace("_", "[ _]"))
     first = re.escape(first)
-    of_noun = rf"(?:{nouns.removesuffix('|one')}) (?:that is|which is|on the|to the) {first}"
-    return rf"{first}[ _](?:{nouns})s?|{of_noun}|{first}(?=(?:,| and) (?:the )?[a-z]+ (?:{nouns})s\b)"
+    of_noun = rf"(?:{called.removesuffix('|one')}) (?:that is|which is|on the|to the) {first}"
+    return rf"{first}[ _](?:{called})|{of_noun}|{first}(?=(?:,| and) (?:the )?[a-z]+ (?:{called})\b)"
 
 
 def point_of(text: str) -> Point:
@@ -174,7 +176,7 @@ class _Reader:
     def point(self, match: re.Match[str]) -> None:
         between = self._between(match)
         hedged = len(between) > 6 and hedges(between)
-        pose = Pose(point_of(match[0]), self.doubtful or hedged or self._or_else(match.end()))
+        pose = Pose(point_of(match[0]), self.doubtful or hedged or self._or_else(match.end()), match.start())
         if (
             not self.group
             or self.inverted

@@ -1,105 +1,109 @@
-"""PrimitiveSkill: coordinates of named things, right within 10 mm an axis (VAGEN, appendix D.1)."""
+"""PrimitiveSkill: coordinates of named things, right within 10 mm an axis (VAGEN, appendix D.1), and how things stand."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
 from typing import Any
 
 from vagen_envs.core import State
+from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.modality import denies, mentions, plain
-from vagen_rewards.rules.poses import UNIT, point_of, read
+from vagen_rewards.rules.poses import read as read_poses
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.rules.scene_facts import At, Held, On, Open, near
-from vagen_rewards.scores import Part
+from vagen_rewards.rules.scene_facts import At, near
+from vagen_rewards.rules.scene_relations import Said, relations_of
+from vagen_rewards.scores import Part, Span
 
-Spans = Sequence[tuple[str, int, int]]
+COLOURS = ("red", "green", "yellow", "blue", "purple", "orange", "white", "black")
+NAMES = (*[f"{colour}_cube" for colour in COLOURS], "left_target", "right_target", "apple", "drawer", "handle")
 
-_GRIPS = re.compile(
-    r"(?<!to )(?<!can )(?<!could )(?<!should )\b(?:hold(?:s|ing)?|grasp(?:s|ing|ed)|grip(?:s|ping|ped)|held"
-    r"|in (?:the|its|my) (?:gripper|hand|grip))\b(?: (?:the|a|onto|it|nothing|anything)\b)*"
+_NESTED = re.compile(
+    r"[,{]?\s*\n[\s\-]*(?=[\"']?(?:[xyz]|position|coordinates|pos|location|center|centre)[\"']?\s*[:=])"
 )
-_EMPTY = re.compile(
-    r"(?:gripper|hand) (?:is|will be|remains|stays|was) (?:now |still |then )?(?P<full>not )?(?:empty|free)"
-    r"|hold(?:s|ing)? nothing|(?:nothing|no (?:object|cube|thing)) (?:is|will be)? ?(?:being )?"
-    r"(?:held|grasped|in the (?:gripper|hand))"
-    r"|not hold(?:ing)? anything"
+_IN_TABLE = re.compile(r"\|\s*(-?\d+(?:\.\d+)?)\s*\|\s*(-?\d+(?:\.\d+)?)\s*\|\s*(-?\d+(?:\.\d+)?)(?=\s*\||$)")
+_MARKUP = str.maketrans({'"': " ", "'": " ", "`": " ", "*": " ", "$": " ", "\\": " ", "|": " "})
+_THE_OTHER = re.compile(
+    rf"\b(?:one|the other(?: one)?|another(?: one)?|the (?:first|second|third|last)(?: one)?)(?: of them)?(?: cube)?"
+    rf" is ({'|'.join(COLOURS)})\b(?! cube)"
 )
-_OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
-"""One of these is in whatever says what is held."""
-
-_ON = re.compile(
-    r"(?:is|will be|be|now|then|lies|sits|rests|stands|placed|stacked|put|,|_| )*(?P<no>not |no longer )?"
-    r"(?:now|placed|stacked|directly|standing|resting|sitting| )*"
-    r"(?:(?P<on>on top of|onto|on)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries))"
-    r"(?: (?:the|a|top|of))* "
-)
-_OPENED = re.compile(
-    r"drawer(?:_open_value| is| will be| opens| has been)?(?: now| still)?[\"']?\s*[:=]?\s*"
-    r"(?:(?:open(?:ed)?|pulled out) (?:by )?)?"
-    rf"(?:about )?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,])"
-    r"|drawer (?:is|will be|will|stays|remains|now|still|fully|completely|wide|slightly|already|be| )*"
-    r"(?P<no>not |no longer )?(?:fully |completely )?(?P<how>closed|shut|open)"
-)
-
-
-NAMES = (
-    "red_cube",
-    "green_cube",
-    "yellow_cube",
-    "blue_cube",
-    "left_target",
-    "right_target",
-    "apple",
-    "drawer",
-    "handle",
+_MATTERS = re.compile(
+    r"\d|\b(?:left|right|front|behind|on|onto|under|above|below|between|next|near|inside|in|into|outside|open|closed|shut"
+    r"|holds?|holding|held|stacked|higher|lower|closer|further)\b"
 )
 
 
 def claims_of(text: str, part: Part) -> Reading:
-    """Coordinates of named things, what is on what, what is held, how far the drawer is open."""
+    """Coordinates of named things, how things stand, what is held, how far the drawer is open."""
     return _claims(text, NAMES)
 
 
 @functools.lru_cache(maxsize=8192)
 def _claims(text: str, names: tuple[str, ...]) -> Reading:
-    lowered = plain(text)
-    said, spans = read(lowered, names)
-    facts: list[At | On | Held | Open] = [
-        At(name, pose.at, pose.hedged) for name, poses in said.items() for pose in poses
-    ]
-    if mentions(lowered, _OF_THE_GRIPPER):
-        facts += _held(lowered, spans)
-    if len(spans) > 1:
-        facts += _stacked(lowered, spans)
-    if "drawer" in lowered:
-        facts += _opened(lowered)
-    return Reading(tuple([Claim((0, len(text)), fact) for fact in facts]))
+    if "\n" in text:
+        text = _NESTED.sub(lambda match: ",".ljust(len(match[0])), text)
+    prepared = prepare("primitive_skill", text)
+    starts, pieces, length = [0], [], 0
+    for words, _ in prepared.sentences:
+        pieces.append(_plainer(words))
+        length += len(pieces[-1]) + 2
+        starts.append(length)
+    joined = ". ".join(pieces)
+    poses, spans = read_poses(joined, names)
+    said = [Said(At(name, pose.at, pose.hedged), pose.start) for name, each in poses.items() for pose in each]
+    said += relations_of(joined, spans)
+    where = [prepared.sentences[bisect_right(starts, each.start) - 1].span for each in said]
+    read_of = set(where)
+    unread, matters = {*prepared.left_out}, [*prepared.matters]
+    for (_, span), start, piece in zip(prepared.sentences, starts, pieces, strict=False):
+        if span in read_of:
+            continue
+        unread.add(span)
+        named = any(start <= at < start + len(piece) for _, at, _ in spans)
+        if (named or "cube" in piece) and _MATTERS.search(piece):
+            matters.append(span)
+    claims = tuple([Claim(span, each.fact) for span, each in zip(where, said, strict=True)])
+    return Reading(claims, tuple(sorted(unread)), tuple(matters))
+
+
+def _plainer(words: str) -> str:
+    """Without quotes and markup; "the other one is green" with its noun."""
+    if "|" in words:
+        words = _IN_TABLE.sub(r" (\1, \2, \3)", words)
+    words = words.translate(_MARKUP)
+    if " is " in words:
+        words = _THE_OTHER.sub(r"the \1 cube", words)
+    return " ".join(words.split())
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
-    """F1 over named things with coordinates; what is held, stacked or open counts as further claims."""
+    """F1 over named things with coordinates; how things stand counts as further claims."""
     truth: Any = state
-    names = tuple(truth.positions)
-    marks = Marks(wanted=len(names))
+    names = tuple(dict.fromkeys((*NAMES, *truth.positions)))
+    reading = _claims(text, names)
+    marks = Marks(wanted=len(truth.positions), unread=reading.unread, matters=bool(reading.matters))
     said: dict[str, list[At]] = {}
-    for _, fact in _claims(text, names).claims:
+    for claim in reading.claims:
+        fact: Any = claim.key
         if isinstance(fact, At):
             said.setdefault(fact.name, []).append(fact)
-    for name, poses in said.items():
-        _place(marks, name, poses, truth.positions[name])
-    for _, fact in _claims(text, names).claims:
-        if isinstance(fact, At):
             continue
         holds = fact.holds(state)
         if holds:
             marks.right += 1
         elif holds is not None:
-            marks.fault(str(fact))
+            marks.fault(_words(text, claim.span))
+    for name, poses in said.items():
+        if name in truth.positions:
+            _place(marks, name, poses, truth.positions[name])
+        else:
+            marks.fault(f"there is no {name}", len(poses))
     return marks
+
+
+def _words(text: str, span: Span) -> str:
+    return " ".join(text[slice(*span)].split())[:60]
 
 
 def _place(marks: Marks, name: str, poses: list[At], place: tuple[int, ...]) -> None:
@@ -111,38 +115,3 @@ def _place(marks: Marks, name: str, poses: list[At], place: tuple[int, ...]) -> 
         marks.found += 1
     else:
         marks.fault(f"{name} at {poses[0].point}, truly at {tuple(place)}")
-
-
-def _held(text: str, spans: Spans) -> Iterator[Held]:
-    """The gripper holds the thing after the verb, or else the one before it."""
-    for match in list(_EMPTY.finditer(text))[:20]:
-        yield Held("", bool(match["full"]))
-    for match in list(_GRIPS.finditer(text))[:20]:
-        start = max(text.rfind(mark, 0, match.start()) for mark in (".", ";", "\n")) + 1
-        before = text[start : match.start()]
-        if "nothing" in match[0] or "anything" in match[0] or "nothing" in before[-20:]:
-            continue
-        after = [name for name, at, _ in spans if 0 <= at - match.end() <= 1]
-        earlier = [name for name, at, _ in spans if at < match.start()]
-        name = after[:1] or earlier[-1:]
-        if name:
-            yield Held(name[0], denies(before[-30:]))
-
-
-def _stacked(text: str, spans: Spans) -> Iterator[On]:
-    for (first, _, end), (second, start, _) in itertools.pairwise(spans):
-        relation = _ON.fullmatch(text, end, start) if first != second and start - end < 60 else None
-        if relation is None:
-            continue
-        upper, lower = (first, second) if relation["on"] else (second, first)
-        yield On(upper, lower, bool(relation["no"]))
-
-
-def _opened(text: str) -> Iterator[Open]:
-    match = _OPENED.search(text)
-    if match is None:
-        return
-    if match["by"]:
-        yield Open(point_of(match["by"])[0])
-    else:
-        yield Open(None, (match["how"] != "open") != bool(match["no"]))

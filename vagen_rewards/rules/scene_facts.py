@@ -43,9 +43,110 @@ class On:
         """Whether it is: above it, and aside by no more than twice the tolerance."""
         if self.upper not in state.positions or self.lower not in state.positions:
             return False
-        a, b = state.positions[self.upper], state.positions[self.lower]
-        on = abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2]
-        return on != self.negated
+        return _on(state, self.upper, self.lower) != self.negated
+
+
+BODY = 30
+"""Millimetres above which the centre of a thing doesn't lie on the table: cubes are 40 high, the apple 70."""
+
+
+def _on(state: Any, upper: str, lower: str) -> bool:
+    a, b = state.positions[upper], state.positions[lower]
+    return bool(abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A thing is at this side of another, as the camera sees it; next to it where no side is said.
+
+    Attributes:
+        depth: 1 nearer to the camera, which is larger x; -1 further away; `None` unsaid.
+        across: -1 to the left, which is smaller y; 1 to the right; `None` unsaid.
+    """
+
+    subject: str
+    other: str
+    depth: int | None
+    across: int | None
+    negated: bool = False
+
+    def holds(self, state: Any) -> bool:
+        """Whether it is, by more than the tolerance; next to it is within two and a half cubes."""
+        if self.subject not in state.positions or self.other not in state.positions:
+            return False
+        a, b = state.positions[self.subject], state.positions[self.other]
+        if self.depth is None and self.across is None:
+            return bool(max(abs(a[0] - b[0]), abs(a[1] - b[1])) <= NEXT_TO) != self.negated
+        sides = [(self.depth, a[0] - b[0]), (self.across, a[1] - b[1])]
+        return all(side is None or side * apart > TOLERANCE for side, apart in sides) != self.negated
+
+
+NEXT_TO = 100
+"""Millimetres between the centres of things that are next to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A thing is between two others."""
+
+    subject: str
+    one: str
+    other: str
+
+    def holds(self, state: Any) -> bool:
+        """Whether it is nearer to each of the two than they are to each other, and near the line of them."""
+        if not {self.subject, self.one, self.other} <= state.positions.keys():
+            return False
+        (x, y, _), (a, b, _), (c, d, _) = (state.positions[name] for name in (self.subject, self.one, self.other))
+        length = (c - a) ** 2 + (d - b) ** 2
+        along = ((x - a) * (c - a) + (y - b) * (d - b)) / length if length else -1.0
+        aside = (x - a - along * (c - a)) ** 2 + (y - b - along * (d - b)) ** 2
+        return bool(0 < along < 1 and aside <= NEXT_TO**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A thing is in the drawer."""
+
+    subject: str
+    other: str
+    negated: bool = False
+
+    def holds(self, state: Any) -> bool:
+        """Whether it is within the drawer's box; a hundred millimetres around its middle."""
+        if self.subject not in state.positions or "drawer" not in state.positions:
+            return False
+        a, b = state.positions[self.subject], state.positions["drawer"]
+        return bool(abs(a[0] - b[0]) < 90 and abs(a[1] - b[1]) < 90) != self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Lies:
+    """A thing lies on the table; all movable things where it has no name."""
+
+    name: str
+
+    def holds(self, state: Any) -> bool:
+        """Whether it does: low, on no other and not held."""
+        things = [name for name in state.positions if name.endswith("cube") or name == "apple"]
+        names = [self.name] if self.name else things
+        return all(
+            name in state.positions and state.held != name and state.positions[name][2] <= BODY + TOLERANCE
+            and not any(_on(state, name, other) for other in things if other != name)
+            for name in names
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stacked:
+    """Some cube is on another, or none is."""
+
+    some: bool
+
+    def holds(self, state: Any) -> bool:
+        """Whether it is so."""
+        cubes = [name for name in state.positions if name.endswith("cube")]
+        return any(_on(state, one, other) for one in cubes for other in cubes if one != other) == self.some
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +176,6 @@ class Open:
         if self.by is not None:
             return bool(abs(self.by - opened) <= TOLERANCE)
         return bool(self.closed == (opened <= TOLERANCE))
+
+
+Fact = At | On | Beside | Between | Inside | Lies | Stacked | Held | Open

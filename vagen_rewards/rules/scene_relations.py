@@ -1,0 +1,167 @@
+"""What PrimitiveSkill's things are to each other, in sentences: on, left of, between, inside; held, open."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from vagen_rewards.rules.modality import denies, mentions
+from vagen_rewards.rules.poses import UNIT, point_of
+from vagen_rewards.rules.scene_facts import Beside, Between, Fact, Held, Inside, Lies, On, Open, Stacked
+
+Spans = Sequence[tuple[str, int, int]]
+
+
+class Said(NamedTuple):
+    """A fact, and where it begins."""
+
+    fact: Fact
+    start: int
+
+
+_GRIPS = re.compile(
+    r"(?<!to )(?<!can )(?<!could )(?<!should )\b(?:hold(?:s|ing)?|grasp(?:s|ing|ed)|grip(?:s|ping|ped)|held"
+    r"|in (?:the|its|my) (?:gripper|hand|grip))\b(?: (?:the|a|onto|it|nothing|anything)\b)*"
+)
+_EMPTY = re.compile(
+    r"(?:gripper|hand) (?:is|will be|remains|stays|was) (?:now |still |then |currently )*(?P<full>not )?(?:empty|free|open)"
+    r"|hold(?:s|ing)? nothing|(?:nothing|no (?:object|cube|thing)) (?:is|will be)? ?(?:being )?"
+    r"(?:held|grasped|in the (?:gripper|hand))"
+    r"|not hold(?:ing)? anything"
+)
+_OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
+"""One of these is in whatever says what is held."""
+
+_VERB = (
+    r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits|sitting|rests|resting|stands"
+    r"|standing|placed|stacked|put|located|positioned|remains?|stays?|ends? up|directly|just|slightly|far|well|right"
+    r"|further|farther|a (?:bit|little)|,|_) ?)*"
+)
+_SIDES = {
+    "left": (None, -1), "right": (None, 1), "front": (1, None), "nearer": (1, None), "behind": (-1, None),
+    "further": (-1, None),
+}  # fmt: skip
+_SIDE = (
+    r"(?:(?:to|on|at) )?(?:the )?(?P<left>left)(?:[- ]hand)?(?: side)?(?: of|from)?"
+    r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of|from)?"
+    r"|(?P<front>in front of)|(?P<behind>behind|in back of)"
+    r"|(?P<nearer>(?:closer|nearer)(?: to (?:the camera|me|us|the viewer))? than)"
+    r"|(?P<further>(?:farther|further)(?: away)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
+)
+_RELATION = re.compile(
+    rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}"
+    r"(?:(?P<on>on top of|onto|on|upon)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries)"
+    r"|(?P<above>above|over|higher than)|(?P<lower>lower than)"
+    r"|(?P<inside>inside of|inside|into|within|in)|(?P<outside>outside of|outside|out of)"
+    rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
+    rf"{re.sub('P<', 'P<s_', _SIDE)}))?"
+    r"|(?P<beside>next to|beside|adjacent to|near(?: to)?|close to|touching|alongside))"
+    r"(?: (?:the|a|an|top|of|that|it))* ?"
+)
+_BETWEEN = re.compile(rf" ?{_VERB}(?:in )?between (?:the )?")
+_AND = re.compile(r" (?:and|&) (?:the )?")
+_OPENED = re.compile(
+    r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
+    r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
+    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,])"
+    r"|drawer(?:,)? (?:which |that )?(?:is|are|will be|will|stays|remains|now|still|fully|completely|wide|slightly|partly"
+    r"|partially|already|currently|has been|be| )*"
+    r"(?P<no>not |no longer )?(?:fully |completely |yet |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out)\b"
+    r"|\b(?:an? |the )(?P<adjective>open|closed|shut) drawer"
+    r"|which is (?:now |still )?(?P<relative>open|closed|shut)\b"
+)
+_TABLE = re.compile(
+    r"(?P<all>\b(?:all|both|each|every|the)(?: of)?(?: the)?(?: (?:two|three|four))?(?: (?:cubes|blocks|things|objects|of them))?)?"
+    r" ?(?:(?:is|are|lies?|sits?|rests?|stands?|remains?|lying|sitting|resting|will be|still|directly|flat|both|all)[ ,]*)+"
+    r"on the (?:table|tabletop|table top|surface|ground|desk|workspace)\b"
+)
+_NOT_STACKED = re.compile(
+    r"\b(?:none of the (?:cubes|blocks)|no (?:cube|block)s?|neither (?:cube|block)|nothing)"
+    r" (?:is|are|has been) (?:stacked|on top|on another|on the other)"
+    r"|\b(?:cubes|blocks) (?:are|have) (?:not|n't) (?:been |yet )?stacked"
+)
+_STACKED = re.compile(r"\b(?:cubes|blocks) (?:are|have been) (?:now |all )?stacked\b")
+
+
+def relations_of(text: str, spans: Spans) -> Iterator[Said]:
+    """All that is said of what things are to each other, in lower-case English."""
+    if len(spans) > 1:
+        yield from _related(text, spans)
+    if mentions(text, _OF_THE_GRIPPER):
+        yield from _held(text, spans)
+    if "drawer" in text:
+        yield from _opened(text)
+    if " on the " in text or "stacked" in text or "on top" in text:
+        yield from _lying(text, spans)
+
+
+def _related(text: str, spans: Spans) -> Iterator[Said]:
+    for i, ((first, at, end), (second, start, second_end)) in enumerate(itertools.pairwise(spans)):
+        if first == second or start - end > 90:
+            continue
+        match = _RELATION.fullmatch(text, end, start)
+        if match is not None:
+            yield from (Said(fact, at) for fact in _facts(match, first, second))
+        elif i + 2 < len(spans) and _BETWEEN.fullmatch(text, end, start):
+            third, third_start, _ = spans[i + 2]
+            if _AND.fullmatch(text, second_end, third_start):
+                yield Said(Between(first, *sorted((second, third))), at)
+
+
+def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
+    no = bool(match["no"])
+    if match["side"]:
+        names = [name for name in _SIDES if match[name]] + [name for name in _SIDES if match[f"s_{name}"]]
+        for name in names:
+            yield Beside(first, second, *_SIDES[name], no)
+    elif match["beside"]:
+        yield Beside(*sorted((first, second)), None, None, no)
+    elif match["inside"] or match["outside"]:
+        if second in ("drawer", "handle"):
+            yield Inside(first, second, no != bool(match["outside"]))
+    elif match["on"] or match["above"]:
+        yield On(first, second, no)
+    elif match["lower"] is None:
+        yield On(second, first, no)
+
+
+def _held(text: str, spans: Spans) -> Iterator[Said]:
+    """The gripper holds the thing after the verb, or else the one before it."""
+    for match in list(_EMPTY.finditer(text))[:20]:
+        yield Said(Held("", bool(match["full"])), match.start())
+    for match in list(_GRIPS.finditer(text))[:20]:
+        start = max(text.rfind(mark, 0, match.start()) for mark in (".", ";", "\n")) + 1
+        before = text[start : match.start()]
+        if "nothing" in match[0] or "anything" in match[0] or "nothing" in before[-20:]:
+            continue
+        after = [name for name, at, _ in spans if 0 <= at - match.end() <= 1]
+        earlier = [name for name, at, _ in spans if start <= at < match.start()]
+        name = after[:1] or earlier[-1:]
+        if name:
+            yield Said(Held(name[0], denies(before[-30:])), match.start())
+
+
+def _opened(text: str) -> Iterator[Said]:
+    for match in list(_OPENED.finditer(text))[:20]:
+        if match["by"]:
+            yield Said(Open(point_of(match["by"])[0]), match.start())
+        else:
+            how = match["how"] or match["adjective"] or match["relative"]
+            yield Said(Open(None, (not how.startswith(("open", "out"))) != bool(match["no"])), match.start())
+
+
+def _lying(text: str, spans: Spans) -> Iterator[Said]:
+    for match in _TABLE.finditer(text):
+        if denies(text[max(0, match.start() - 25) : match.end()]) and not match["all"]:
+            continue
+        before = [name for name, _, end in spans if 0 <= match.start() - end <= 3]
+        if before:
+            yield Said(Lies(before[-1]), match.start())
+        elif match["all"] and not match["all"].startswith("the"):
+            yield Said(Lies(""), match.start())
+    for match in _NOT_STACKED.finditer(text):
+        yield Said(Stacked(False), match.start())
+    for match in _STACKED.finditer(text):
+        yield Said(Stacked(True), match.start())
