@@ -9,40 +9,52 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
+from vagen_rewards.rules import colours
+from vagen_rewards.rules.front import prepare
+from vagen_rewards.rules.lexicon import nouns
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
-from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions, plain
+from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.scores import Part
+from vagen_rewards.scores import Part, Span
 
 TOLERANCE = 15
 """Percent of the picture by which a middle may be off."""
 
 MAX_CLAIMS = 64
 
-_SHAPES = {"square": "rectangle", "rect": "rectangle", "bar": "rectangle", "box": "rectangle", "disc": "circle",
-           "disk": "circle", "dot": "circle", "ring": "circle", "oval": "ellipse", "stroke": "line", "letter": "text",
-           "path": "shape", "polygon": "shape", "figure": "shape", "ball": "circle", "sphere": "circle",
-           "frame": "rectangle", "strip": "rectangle", "stripe": "rectangle", "block": "rectangle",
-           "panel": "rectangle"}  # fmt: skip
+_NOUNS = nouns("svg")
+_SHAPES = {phrase: shape for shape, each in _NOUNS.items() for phrase in each if shape not in ("drawing", "target")}
+_DRAWN = ("circle", "ellipse", "rectangle", "triangle", "line", "text")
+"""Shapes that an element's own name says; any other is "shape"."""
+
+_NAMES = "|".join(re.escape(name) for name in sorted(_SHAPES, key=len, reverse=True))
 _ROUND = ("circle", "ellipse")
-_NAMES = "circle|ellipse|rectangle|triangle|line|text|shape|" + "|".join(_SHAPES)
-_COLOURS = {"grey": "gray", "violet": "purple", "magenta": "pink", "turquoise": "cyan", "scarlet": "red",
-            "crimson": "red", "maroon": "red", "navy": "blue", "teal": "cyan", "aqua": "cyan", "lime": "green",
-            "golden": "yellow", "silver": "gray"}  # fmt: skip
-_COLOUR = "black|white|gr[ae]y|red|orange|yellow|green|cyan|blue|purple|pink|brown|" + "|".join(
-    sorted(set(_COLOURS) - {"grey"})
-)
-_PAINT = rf"(?:(?P<tone>light|dark|pale|bright|deep)[ -])?(?P<colour>#[0-9a-f]{{6}}|\b(?:{_COLOUR}))"
+_COLOUR = f"(?:{colours.pattern()})"
+_ISH = r"(?:(?:reddish|orangish|yellowish|greenish|bluish|purplish|pinkish|brownish|grayish|greyish)[ -])?"
+_TONES = {"light": "light", "pale": "light", "pastel": "light", "dark": "dark", "deep": "", "bright": "", "vivid": ""}
+_TONE = rf"(?:(?P<tone>{'|'.join(_TONES)})(?:er)?[ -])?"
+_PAINT = rf"{_TONE}{_ISH}(?P<colour>#[0-9a-f]{{6}}|\b{_COLOUR}(?:ish)?)(?:[-/](?P<colour2>{_COLOUR})\b)?"
 _CLAIM = re.compile(
     rf"(?<![\w#])(?:{_PAINT}(?:[-, (]+(?:#[0-9a-f]{{6}}\)?)?"
     rf"(?!(?:and|or|on|in|at|with|of|is|near|{_COLOUR}|{_NAMES})\b)[a-z]+){{0,3}}[-, ]+)?"
-    rf"(?P<shape>{_NAMES})(?P<plural>e?s)?\b"
+    rf"\b(?P<shape>{_NAMES})(?P<plural>e?s)?\b(?! of (?:the )?(?:target|picture|image|width|height|canvas|colou?rs?)\b)"
+)
+_SHARED = re.compile(
+    rf"\b(an? (?:[a-z]+ )??(?:{_TONE.replace('?P<tone>', '')})?{_COLOUR}),?((?:,? (?:and|&)|,) (?:an? )?"
+    rf"(?:[a-z]+ )??(?:{_TONE.replace('?P<tone>', '')})?{_COLOUR}) (?P<noun>{_NAMES})(?P<plural>e?s)?\b"
+)
+"""In "a white and a black shape" both have the noun."""
+
+_ONES = re.compile(rf"(?<=[a-z ])({_COLOUR}) ones?\b")
+_SIZE = re.compile(
+    r"(?P<w>\d{1,3})\s*%?\s*(?:by|x|×|\*)\s*(?P<h>\d{1,3})\b|(?P<w2>\d{1,3})\s*%?(?: of the (?:width|picture|image))? wide\b"
+    r"|(?P<w3>\d{1,3})\s*% of the width"
 )
 _AFTER = re.compile(
-    r"(?:[, -]"
+    r"(?:[, :-]"
     r"|\b(?:in|that|which|whose|its?|'s|is|are|will|be|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded"
-    r"|tinted|solid|outlined?|border|stroke|edge|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
+    r"|tinted|solid|outlined?|border|stroke|edge|very|quite|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
     rf"{_PAINT}\b(?! background)"
 )
 """A colour after the shape: "a circle in red", "a circle, red, …"."""
@@ -100,6 +112,7 @@ class _Claim(NamedTuple):
     colour: str
     at: tuple[int, int] | None
     third: tuple[int | None, int | None]  # -1 left or top, 0 middle, 1 right or bottom
+    size: tuple[int | None, int | None]
     hedged: bool
     words: str
 
@@ -113,23 +126,36 @@ class Painted:
     colour: str
     at: tuple[int, int] | None
     third: tuple[int | None, int | None]
+    size: tuple[int | None, int | None] = (None, None)
     hedged: bool = False
 
     def holds(self, state: Any) -> bool:
         """Whether some element fits."""
-        claim = _Claim(self.shape, self.colour, self.at, self.third, self.hedged, "")
+        claim = _Claim(self.shape, self.colour, self.at, self.third, self.size, self.hedged, "")
         elements = (state.target if self.where == "target" else state.drawing) or ()
-        return not self.hedged and any(_fits(claim, each, _named(each.colour)) for each in elements)
+        return not self.hedged and any(_fits(claim, each) for each in elements)
+
+
+@dataclass(frozen=True, slots=True)
+class NoDrawing:
+    """Nothing is drawn yet."""
+
+    def holds(self, state: Any) -> bool:
+        """Whether nothing is."""
+        return not state.drawing
+
+
+_UNDRAWN = re.compile(
+    r"\b(?:no drawing|drawing does not exist|nothing (?:is |has been )?drawn"
+    r"|(?:drawing|right(?: side| half)?|canvas) is (?:still |currently )?(?:empty|gr[ae]y|blank))\b"
+)
 
 
 def claims_of(text: str, part: Part) -> Reading:
     """Elements of the target and of the drawing. A prediction speaks of the drawing where it doesn't say."""
-    facts = [
-        Painted(name, *claim[:5])
-        for name, claims in _read(text, "drawing" if part == "world_modeling" else "target")
-        for claim in claims
-    ]
-    return Reading(tuple([Claim((0, len(text)), fact) for fact in facts]))
+    said, undrawn, unread, matters = _read(text, "drawing" if part == "world_modeling" else "target")
+    claims = [Claim(span, Painted(topic, *claim[:6])) for span, topic, claim in said]
+    return Reading((*claims, *[Claim(span, NoDrawing()) for span in undrawn]), unread, matters)
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -142,10 +168,15 @@ def compare(state: State, text: str, part: Part) -> Marks:
     marks = Marks()
     about = {"target": truth.target, "drawing": truth.drawing or ()}
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
-    for name, claims in _read(text, aim):
-        right, faults = _match(claims, about[name])
+    said, undrawn, marks.unread, matters = _read(text, aim)
+    marks.matters = bool(matters)
+    if undrawn and truth.drawing:
+        marks.fault("there is a drawing")
+    for name in ("target", "drawing"):
+        claims = tuple([claim for _, topic, claim in said if topic == name][:MAX_CLAIMS])
+        own, right, faults = _match(claims, about[name])
         marks.right += right
-        marks.found += right
+        marks.found += own
         for fault in faults:
             marks.fault(f"{name}: {fault}")
         if name == aim or claims:
@@ -153,23 +184,46 @@ def compare(state: State, text: str, part: Part) -> Marks:
     return marks
 
 
-def _read(text: str, aim: str) -> list[tuple[str, tuple[_Claim, ...]]]:
-    """The claims about the target and about the drawing; words that name neither are about `aim`."""
-    said: dict[str, tuple[_Claim, ...]] = {"target": (), "drawing": ()}
-    topic = aim
-    for named, claims in _parsed(text):
-        topic = named or topic
-        said[topic] += claims
-    return [(name, claims[:MAX_CLAIMS]) for name, claims in said.items()]
+Said = list[tuple[Span, str, "_Claim"]]
+"""Where something is said, of which picture, and what."""
 
 
 @functools.lru_cache(maxsize=8192)
-def _parsed(text: str) -> list[tuple[str, tuple[_Claim, ...]]]:
-    """What is spoken of, where it is said anew, and claims about it."""
-    text = plain(text).replace("\n", ".").replace(" of the target", "")
-    if mentions(text, _SHAPELY):
-        text = _SHAPED.sub(_shaped, text)
-    return [found for sentence in text.split(".") if sentence for found in _sentence(sentence)]
+def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tuple[Span, ...]]:
+    """The claims, where it is said that nothing is drawn, and what wasn't read; words that name neither target nor drawing are about `aim`."""
+    prepared = prepare("svg", text)
+    said: Said = []
+    undrawn: list[Span] = []
+    unread, matters = {*prepared.left_out}, [*prepared.matters]
+    topic = aim
+    for words, span in prepared.sentences:
+        found = False
+        for named, claims in _sentence(_plainer(words)):
+            topic = named or topic
+            said += [(span, topic, claim) for claim in claims]
+            found = found or bool(claims)
+        if not found and _UNDRAWN.search(words):
+            undrawn.append(span)
+        elif not found:
+            unread.add(span)
+            if _PAINTED.search(words):
+                matters.append(span)
+    return said, undrawn, tuple(sorted(unread)), tuple(matters)
+
+
+_PAINTED = re.compile(rf"\b{_COLOUR}\b(?! background)")
+
+
+def _plainer(words: str) -> str:
+    """With a noun for every colour that shares one, and for "circular shape"."""
+    words = words.replace(" of the target", "").replace("+", " and ").replace("*", "")
+    if mentions(words, _SHAPELY):
+        words = _SHAPED.sub(_shaped, words)
+    if " and " in words or " & " in words:
+        words = _SHARED.sub(lambda match: f"{match[1]} {match['noun']}{match[2]} {match['noun']}", words)
+    if " one" in words:
+        words = _ONES.sub(r"\1 shape", words)
+    return words
 
 
 @functools.lru_cache(maxsize=8192)
@@ -192,6 +246,7 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
                 _SHAPES.get(shape := entry["shape"].split()[-1], shape),
                 entry["colour"],
                 (int(entry["x"]), int(entry["y"])),
+                (None, None),
                 (None, None),
                 False,
                 entry[0],
@@ -243,12 +298,28 @@ def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: b
         third = _third(place)
     if painted is None and spot is None and third == (None, None):
         return None
-    colour = "" if painted is None else _COLOURS.get(painted["colour"], painted["colour"])
-    if painted is not None and painted["tone"] in ("light", "dark"):
-        colour = f"{painted['tone']} {colour}"
     shape = match["shape"]
     hedged = doubtful and (hedges(lead) or hedges(rest))
-    return _Claim(_SHAPES.get(shape, shape), colour, spot, third, hedged, f"{match[0]}{rest[:20]}".strip())
+    words = f"{match[0]}{rest[:20]}".strip()
+    return _Claim(_SHAPES[shape], _colour(painted), spot, third, _size(rest), hedged, words)
+
+
+def _colour(painted: re.Match[str] | None) -> str:
+    """The tone and the name, or the two names of a mixture, as `_called` reads them."""
+    if painted is None:
+        return ""
+    said = colours.canonical(painted["colour"].removesuffix("ish"))
+    other = f"/{colours.canonical(painted['colour2'])}" if painted["colour2"] else ""
+    tone = _TONES[painted["tone"]] if painted["tone"] else ""
+    return f"{tone} {said}{other}".strip()
+
+
+def _size(rest: str) -> tuple[int | None, int | None]:
+    match = _SIZE.search(rest) if _DIGIT.search(rest) else None
+    if match is None:
+        return None, None
+    width = match["w"] or match["w2"] or match["w3"]
+    return int(width), int(match["h"]) if match["h"] else None
 
 
 def _shaped(match: re.Match[str]) -> str:
@@ -286,38 +357,61 @@ def _third(rest: str) -> tuple[int | None, int | None]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _match(claims: tuple[_Claim, ...], elements: Any) -> tuple[int, tuple[str, ...]]:
-    """Give as many claims as possible an element of their own: how many, and the rest in words."""
-    seen = [(each, _named(each.colour)) for each in elements]
-    fits = [
-        [] if claim.hedged else [i for i, (each, colour) in enumerate(seen) if _fits(claim, each, colour)]
-        for claim in claims
-    ]
-    owner = matched(enumerate(fits))
+def _match(claims: tuple[_Claim, ...], elements: Any) -> tuple[int, int, tuple[str, ...]]:
+    """Give as many claims as possible an element of their own.
+
+    "A white symbol" may be several elements, or one that was named before: it needs none of its own.
+
+    Returns:
+        How many have one of their own, how many are right, and the others in words.
+    """
+    fits = [[] if claim.hedged else [i for i, each in enumerate(elements) if _fits(claim, each)] for claim in claims]
+    exact = [number for number, claim in enumerate(claims) if claim.shape in _DRAWN or not fits[number]]
+    loose = [number for number in range(len(claims)) if number not in set(exact)]
+    owner = matched([(number, fits[number]) for number in (*exact, *loose)])
     given = set(owner.values())
-    return len(owner), tuple([claim.words for number, claim in enumerate(claims) if number not in given])
+    shared = {claims[number][:5] for number in loose if number not in given}
+    faults = tuple([claims[number].words for number in exact if number not in given])
+    return len(given), len(given) + len(shared), faults
 
 
-def _fits(claim: _Claim, element: Any, colour: tuple[str, str]) -> bool:
-    shape, said, at, (across, down), _, _ = claim
+MOST_OFF = 20
+"""Percent of the picture by which a size may be off."""
+
+
+def _fits(claim: _Claim, element: Any) -> bool:
+    shape, said, at, (across, down), (width, height), _, _ = claim
     if at is not None and (abs(at[0] - element.x) > TOLERANCE or abs(at[1] - element.y) > TOLERANCE):
         return False
-    if shape not in (element.shape, "shape") and (shape not in _ROUND or element.shape not in _ROUND):
+    if "shape" not in (shape, element.shape) and shape != element.shape:
+        if shape not in _ROUND or element.shape not in _ROUND:
+            return False
+    if width is not None and abs(width - element.width) > MOST_OFF:
         return False
-    if across is not None and across != (element.x > 60) - (element.x < 40):
+    if height is not None and abs(height - element.height) > MOST_OFF:
         return False
-    if down is not None and down != (element.y > 60) - (element.y < 40):
+    if across is not None and not _is_at(across, element.x, element.width):
         return False
-    if said.startswith("#"):
-        pairs = zip(bytes.fromhex(said[1:]), bytes.fromhex(element.colour[1:]), strict=True)
-        return all(abs(a - b) <= 48 for a, b in pairs)
-    return not said or said in colour
+    if down is not None and not _is_at(down, element.y, element.height):
+        return False
+    return not said or _called(said, element.colour)
 
 
-@functools.lru_cache(maxsize=4096)
-def _named(colour: str) -> tuple[str, str]:
-    """The name of a colour, and without light or dark."""
+def _is_at(side: int, middle: int, extent: int) -> bool:
+    """Whether it is at the left, in the middle or at the right; what is large may reach to a side."""
+    if side == 0:
+        return 30 <= middle <= 70
+    start, end = middle - extent / 2, middle + extent / 2
+    return middle < 48 or start < 15 if side < 0 else middle > 52 or end > 85
+
+
+@functools.lru_cache(maxsize=8192)
+def _called(said: str, colour: str) -> bool:
+    """Whether a colour may be called so, by its neighbours' names or by the environment's own."""
+    tone, _, name = said.rpartition(" ")
+    if any(colours.may_be_called(colour, each, tone) for each in name.split("/")):
+        return True
     from vagen_envs.svg.state import colour_name
 
-    name = colour_name(colour)
-    return name, name.split()[-1]
+    own = colour_name(colour)
+    return said in (own, own.split()[-1])
