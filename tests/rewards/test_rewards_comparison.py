@@ -216,8 +216,8 @@ def test_the_reason_names_the_first_wrong_claims():
     assert all("; wrong: " in score.reason and each in score.reason for each in wrong[1:])
     many = " ".join(f"Hole {i} is above and on the left side of the player." for i in range(1, 9))
     assert judged(f"{GOAL} {many}", LAKE).reason.count("there are not so many") == 4
-    hedged = judged(f"{GOAL} A hole might be above the player.", LAKE)
-    assert hedged.reason.endswith("; wrong: hole above player is hedged")
+    hedged = judged(f"{GOAL} A hole is above or below the player.", LAKE)
+    assert "; wrong: hole above player is hedged" in hedged.reason
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_the_reason_names_the_first_wrong_claims():
         ("direct", GOAL, 1.0),
         ("direct", f"{GOAL} There is a hole above the player.", 0.0),
         ("direct", "There is a hole to the right of the player.", 0.0),
-        ("direct", f"{GOAL} A dragon is above the player.", 0.0),
+        ("direct", f"{GOAL} A dragon is above the player.", None),
         ("claims", "There is a hole to the right of the player.", 1.0),
         ("claims", f"{GOAL} There is a hole above the player.", 0.0),
-        ("claims", "A pretty lake.", 0.0),
+        ("claims", "A pretty lake.", None),
     ],
 )
 def test_gradings(grading, text, expected):
@@ -277,13 +277,17 @@ def test_a_grid_of_another_size_is_one_wrong_claim():
     [
         ("", "nothing is said"),
         (" \n", "nothing is said"),
-        ("A pretty lake.", "nothing that could be checked is said"),
         ("There is a hole to the right of the player.", "what matters most is not said rightly (1 of 1 claims are right, "
          "1 of 4 facts are stated)"),
     ],
 )  # fmt: skip
 def test_no_score_without_a_reason(text, reason):
     assert judged(text, LAKE) == Score(0.0, reason)
+
+
+def test_no_unscored_without_a_reason():
+    reason = "nothing that could be checked was read; not read: A pretty lake"
+    assert judged("A pretty lake.", LAKE) == Score.unscored(reason, ((0, 13),))
 
 
 @pytest.mark.parametrize("grading", ["f1", "direct", "claims"])
@@ -338,8 +342,8 @@ TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))  # b
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The box might be above the player. The target is below the player.", (1, 2, 1, 10)),
-        ("The box might be above and on the left side of the player.", (0, 2, 0, 10)),
+        ("The box might be above the player. The target is below the player.", (1, 1, 1, 10)),
+        ("The box is above or on the left side of the player.", (0, 2, 0, 10)),
         # there is no third target, which is two wrong claims; of the four others one is wrong
         ("Target 1 is below both boxes. Target 2 is below both boxes. Target 3 is below both boxes.", (3, 6, 3, 10)),
         ("The target is not to the left of both boxes.", (0, 1, 0, 10)),

@@ -225,8 +225,9 @@ class TestHacksOfAppendixE3:
         text, state = HACKS[name]
         part = "world_modeling" if name.startswith("world") else "grounding"
         true = name == "world modelling, at the gift"
-        assert RuleJudge("direct").score(Statement(part, text, state)).value == float(true)
-        assert RuleJudge().score(Statement(part, text, state)).value == pytest.approx(2 / 3 if true else 0.0)  # no hole
+        assert (RuleJudge("direct").score(Statement(part, text, state)).value or 0) == float(true)
+        f1 = RuleJudge().score(Statement(part, text, state)).value or 0
+        assert f1 == pytest.approx(2 / 3 if true else 0.0)  # no hole
 
     @pytest.mark.parametrize("name", HACKS)
     def test_repeated_where_it_is_wrong_it_is_fined(self, name):

@@ -106,7 +106,7 @@ def may_be_called(colour: str, said: str, tone: str = "") -> bool:
         return True
     if (tone == "light" and lightness < LIGHT) or (tone == "dark" and lightness > DARK):
         return False
-    return said in plain if said in PLAIN else said in exact
+    return said in plain if said in PLAIN else said in exact or language("en")["loosely"].get(said) in plain
 
 
 @functools.lru_cache(maxsize=4096)

@@ -398,11 +398,13 @@ def _fits(claim: _Claim, element: Any) -> bool:
 
 
 def _is_at(side: int, middle: int, extent: int) -> bool:
-    """Whether it is at the left, in the middle or at the right; what is large may reach to a side."""
+    """Whether it is at the left, in the middle or at the right; what is large may reach to the side it is nearer to."""
     if side == 0:
         return 30 <= middle <= 70
     start, end = middle - extent / 2, middle + extent / 2
-    return middle < 48 or start < 15 if side < 0 else middle > 52 or end > 85
+    if side > 0:
+        middle, start = 100 - middle, 100 - end
+    return middle < 40 or (middle < 48 and start < 15)
 
 
 @functools.lru_cache(maxsize=8192)
