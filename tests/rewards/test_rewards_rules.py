@@ -121,7 +121,9 @@ def test_what_is_not_understood_is_unscored_and_named():
     read, direct = (judge.score(Statement("grounding", text, BOARD)) for judge in (JUDGE, DIRECT))
     assert read.value == pytest.approx(2 * 1 * 0.2 / 1.2)  # by what was read
     assert direct.value is None  # what wasn't read may be wrong
-    assert [text[a:b] for a, b in read.unread] == [text[a:b] for a, b in direct.unread] == [" A wall is left of the box"]
+    assert (
+        [text[a:b] for a, b in read.unread] == [text[a:b] for a, b in direct.unread] == [" A wall is left of the box"]
+    )
 
 
 @pytest.mark.parametrize("text", CATCH_ALL)

@@ -93,13 +93,26 @@ def _changed(claim: Told, stream: HashStream) -> Told:
     return shape, colour, 50 + 40 * across, 50 + 40 * down, moved
 
 
+_WHEEL = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink")
+_BESIDES = {"brown": {"red", "orange", "yellow", "gray", "black"}, "gray": {"white", "black", "blue", "brown"},
+            "white": {"gray"}, "black": {"gray", "brown"}}  # fmt: skip
+
+
+def _might_be(name: str, other: str) -> bool:
+    """Whether two plain names are one colour or neighbours, of which people may say either."""
+    if name in _WHEEL and other in _WHEEL:
+        return abs(_WHEEL.index(name) - _WHEEL.index(other)) % len(_WHEEL) in (0, 1, len(_WHEEL) - 1)
+    return name == other or other in _BESIDES.get(name, ()) or name in _BESIDES.get(other, ())
+
+
 def _is_there(claim: Told, elements: Any) -> bool | None:
     """Whether some element is so; `None` where one is nearly so and judges may differ."""
     shape, colour, x, y, place = claim
     alike = [
         each
         for each in elements
-        if shape in ("shape", each.shape) and colour.split()[-1] == colour_name(each.colour).split()[-1]
+        if "shape" in (shape, each.shape) or shape == each.shape
+        if _might_be(colour.split()[-1], colour_name(each.colour).split()[-1])
     ]
     if any(
         colour == colour_name(each.colour) and _place(each) == place and max(abs(each.x - x), abs(each.y - y)) <= 10

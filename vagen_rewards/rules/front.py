@@ -4,6 +4,8 @@ What was, what is meant to be done, what is only said to be denied, what is a gu
 sentences are left out, and so are those in a language that isn't known.
 """
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -73,7 +75,7 @@ _INTENT = re.compile(
     r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
     rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
     r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have)\b)|plans?|intends?|aims?|tr(?:y|ies)"
-    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*$"
+    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|$)"
     r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
 )
 """A plan, to the end of its sentence."""

@@ -1,5 +1,7 @@
 """Navigation: where the target is, seen from the agent (VAGEN, appendix D.1)."""
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -56,6 +58,12 @@ _DIRECTION = (
 )
 _DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
 _DENIED_TOO = re.compile(rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?{_DIRECTION}")
+_LISTED = re.compile(
+    r"\s*(?:[-*] ?)?(?P<where>(?:to |on |in )?(?:the |my )?(?:straight |directly )?(?:ahead|forward|front|in front|left|right|behind"
+    r"|back)(?: of me| me)?(?:[- ]hand)?(?: side)?) ?(?::| -) ?(?P<what>[^:]+)"
+)
+"""In "ahead: a cup and a plate" what is listed is there."""
+
 _OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|player|camera|viewer)\b)")
 """After "behind": what is no direction from the agent."""
 
@@ -141,7 +149,7 @@ def claims_of(text: str, part: Part) -> Reading:
     fact = _FACT.search(text) if "target" in text else None
     if fact is not None:
         return _structured(text, fact)
-    prepared = prepare("navigation", text, part == "world_modeling")
+    prepared = prepare("navigation", text, True)
     claims: list[Claim] = []
     unread, matters = set(prepared.left_out), list(prepared.matters)
     for span, candidates, said, denied in _read(prepared.sentences, part):
@@ -223,6 +231,14 @@ def _read(
     spoken: Candidates = ()
     below = _NOWHERE  # where the thing is on which others may stand
     for words, span in said_in[:100]:
+        listed = _LISTED.fullmatch(words) if ":" in words or " - " in words else None
+        if listed is not None:
+            ways, _, _ = _directions(listed["where"], True)
+            for item in re.split(r",|\band\b", listed["what"]):
+                candidates = tuple(_candidates(item))
+                if candidates and ways:
+                    yield span, candidates, [ways], []
+            continue
         begins_with_it, hedged, clauses = _clauses(_turns_of(words))
         named_here, waiting = begins_with_it, _NOWHERE
         for candidates, (seen, foreseen, no), moving, alone, resting in clauses:

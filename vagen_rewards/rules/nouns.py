@@ -97,6 +97,8 @@ class NounPhrases(Notes, Cursor):
         elif plural and kind != "player":
             label = "" if count > 1 else ("some" if kind == "hole" else "all")
         label = str(label or self.label)
+        if kind == "hole" and not label and not plural and self._previous_but().kind != "the":
+            label = "a"  # "hole left; hole lower right" are two
         self.label, self.everyone, self.count = "", False, 0
         if plural and count > 1 and label != "all":
             self.new_count += count

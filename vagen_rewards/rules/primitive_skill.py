@@ -1,4 +1,4 @@
-"""PrimitiveSkill: coordinates of named things, right within 10 mm an axis (VAGEN, appendix D.1), and how things stand."""
+"""PrimitiveSkill: coordinates of things, right within 10 mm an axis (VAGEN, appendix D.1), and how things stand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.poses import read as read_poses
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.rules.scene_facts import At, near
+from vagen_rewards.rules.scene_facts import At, Lies, near
 from vagen_rewards.rules.scene_relations import Said, relations_of
 from vagen_rewards.scores import Part, Span
 
@@ -30,7 +30,7 @@ _THE_OTHER = re.compile(
 )
 _MATTERS = re.compile(
     r"\d|\b(?:left|right|front|behind|on|onto|under|above|below|between|next|near|inside|in|into|outside|open|closed|shut"
-    r"|holds?|holding|held|stacked|higher|lower|closer|further)\b"
+    r"|holds?|holding|held|stacked|higher|lower|closer|closest|leftmost|rightmost|nearest|further|farthest)\b"
 )
 
 
@@ -84,11 +84,13 @@ def compare(state: State, text: str, part: Part) -> Marks:
     reading = _claims(text, names)
     marks = Marks(wanted=len(truth.positions), unread=reading.unread, matters=bool(reading.matters))
     said: dict[str, list[At]] = {}
+    essential = False  # that things lie on the table is so in nearly every state
     for claim in reading.claims:
         fact: Any = claim.key
         if isinstance(fact, At):
             said.setdefault(fact.name, []).append(fact)
             continue
+        essential = essential or not isinstance(fact, Lies)
         holds = fact.holds(state)
         if holds:
             marks.right += 1
@@ -99,6 +101,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
             _place(marks, name, poses, truth.positions[name])
         else:
             marks.fault(f"there is no {name}", len(poses))
+    marks.essential = essential or bool(said)
     return marks
 
 

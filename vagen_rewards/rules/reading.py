@@ -23,6 +23,27 @@ MAX_SENTENCE = 600
 
 _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 
+_FRONTED = re.compile(
+    r",? and (?=(?:[a-z-]+ ){1,6}(?:of|from|to) (?:it|him|her),? (?:there )?(?:is|are|lies|stands|sits|rests)\b)"
+)
+"""Before a clause of its own: "…, and above it there is a box"."""
+
+_POSSESSED = re.compile(r"\b(?:its|his|her|their) (?=(?:target|goal|box|crate|hole|destination)s?\b)")
+_COMPASS = re.compile(r"\b(?:(?P<two>[ns][ew])|(?P<one>[nsew])(?= (?:of|from)\b))(?![a-z'])")
+_POINTS = {"n": "north", "s": "south", "e": "east", "w": "west"}
+
+
+def _plainer(said: str) -> str:
+    """With me for "my position", a sentence for each fronted clause, and the points of the compass in full."""
+    if "(" in said:
+        said = _PARENTHESIS.sub(" ", said)
+    if "my " in said:
+        said = _MY_PLACE.sub("me", said)
+    if " it" in said or " h" in said or " their" in said:
+        said = _POSSESSED.sub("the ", said)
+    return _COMPASS.sub(lambda match: "".join(_POINTS[letter] for letter in match[0]), said)
+
+
 _MY_PLACE = re.compile(r"\bmy (?:own |current |new )?(?:position|location|spot|cell|tile|place|square)\b")
 
 Past = tuple[tuple[Mention, ...], tuple[Mention, ...]]
@@ -46,22 +67,25 @@ def _read(board: str, text: str) -> Relations:
     placed: list[Placed] = []
     placed_at: list[Span] = []
     past = _NO_PAST
-    for number, (said, span) in enumerate(prepared.sentences):
-        at, said = places_of(board, said)
+    for number, (words, span) in enumerate(prepared.sentences):
+        at, said = places_of(board, words)
         placed += at
         placed_at += [span] * len(at)
-        if "(" in said:
-            said = _PARENTHESIS.sub(" ", said)
-        if "my " in said:
-            said = _MY_PLACE.sub("me", said)
-        sentence = " ".join(said.split())[:MAX_SENTENCE]
+        sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]
         if not sentence:
             continue
-        found, newly, none, clear, looked_back, after = _read_sentence(board, sentence, _NO_PAST)
-        if looked_back and past != _NO_PAST:
-            found, newly, none, clear, _, after = _read_sentence(board, sentence, past)
-        past = (after[0] or past[0], after[1] or past[1])
-        claims.extend([_numbered(claim, number) for claim in found] if newly else found)
+        found: list[Relation] = []
+        none: list[Absence] = []
+        clear = True
+        for part, clause in enumerate(_FRONTED.split(sentence) if " and " in sentence else (sentence,)):
+            one, newly, absent_here, known, looked_back, after = _read_sentence(board, clause, _NO_PAST)
+            if looked_back and past != _NO_PAST:
+                one, newly, absent_here, known, _, after = _read_sentence(board, clause, past)
+            past = (after[0] or past[0], after[1] or past[1])
+            found += [_numbered(claim, 10 * number + part) for claim in one] if newly else one
+            none += absent_here
+            clear = clear and known
+        claims += found
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)

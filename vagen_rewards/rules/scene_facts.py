@@ -121,6 +121,28 @@ class Inside:
 
 
 @dataclass(frozen=True, slots=True)
+class Outermost:
+    """A thing is at this end of the table: no movable thing is further out.
+
+    Attributes:
+        axis: 0 is depth, 1 across.
+        side: 1 near the camera or right, -1 far from it or left.
+    """
+
+    name: str
+    axis: int
+    side: int
+
+    def holds(self, state: Any) -> bool:
+        """Whether no other movable thing is further out."""
+        if self.name not in state.positions:
+            return False
+        at = state.positions[self.name][self.axis] * self.side
+        things = [name for name in state.positions if name.endswith("cube") or name == "apple"]
+        return all(state.positions[name][self.axis] * self.side <= at for name in things if name != self.name)
+
+
+@dataclass(frozen=True, slots=True)
 class Lies:
     """A thing lies on the table; all movable things where it has no name."""
 
@@ -178,4 +200,4 @@ class Open:
         return bool(self.closed == (opened <= TOLERANCE))
 
 
-Fact = At | On | Beside | Between | Inside | Lies | Stacked | Held | Open
+Fact = At | On | Beside | Between | Inside | Outermost | Lies | Stacked | Held | Open

@@ -1,5 +1,7 @@
 """What PrimitiveSkill's things are to each other, in sentences: on, left of, between, inside; held, open."""
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import itertools
@@ -9,7 +11,7 @@ from typing import NamedTuple
 
 from vagen_rewards.rules.modality import denies, mentions
 from vagen_rewards.rules.poses import UNIT, point_of
-from vagen_rewards.rules.scene_facts import Beside, Between, Fact, Held, Inside, Lies, On, Open, Stacked
+from vagen_rewards.rules.scene_facts import Beside, Between, Fact, Held, Inside, Lies, On, Open, Outermost, Stacked
 
 Spans = Sequence[tuple[str, int, int]]
 
@@ -72,6 +74,22 @@ _OPENED = re.compile(
     r"|\b(?:an? |the )(?P<adjective>open|closed|shut) drawer"
     r"|which is (?:now |still )?(?P<relative>open|closed|shut)\b"
 )
+_INSIDE_IT = re.compile(
+    rf" ?{_VERB}(?P<no>not )?(?P<in>inside|in it|in there|within|(?P<out>outside|out of it|next to it))(?: of it| it)?(?=\s*(?:[.,;]|$|and\b))"
+)
+_ORDER = re.compile(
+    r"\b(?:(?P<across>left to right|right to left)|(?P<depth>(?:front|nearest|closest|near) to (?:the )?(?:back|farthest|furthest|far)"
+    r"|(?:back|farthest|furthest|far) to (?:the )?(?:front|nearest|closest|near)))\b"
+)
+_COLOUR = re.compile(r"\b(red|green|yellow|blue|purple|orange|white|black)\b")
+_MOST = re.compile(
+    rf" ?{_VERB}(?:the )?(?:(?P<left>leftmost|(?:farthest|furthest) (?:to the )?left|(?:on|at|to) the (?:far )?left)"
+    r"|(?P<right>rightmost|(?:farthest|furthest) (?:to the )?right|(?:on|at|to) the (?:far )?right)"
+    r"|(?P<front>(?:closest|nearest)(?: (?:one|cube))?(?: to (?:the camera|me|us|the viewer))?|in (?:the )?front|at the front)"
+    r"|(?P<back>(?:farthest|furthest)(?: (?:one|cube))?(?: away)?(?: from (?:the camera|me|us|the viewer))?|(?:at|in) the back))"
+    r"(?: side)?(?: (?:of|on) the table)?(?=\s*(?:[.,;]|$|and\b|while\b|with\b))"
+)
+_AXES = {"left": (1, -1), "right": (1, 1), "front": (0, 1), "back": (0, -1)}
 _TABLE = re.compile(
     r"(?P<all>\b(?:all|both|each|every|the)(?: of)?(?: the)?(?: (?:two|three|four))?(?: (?:cubes|blocks|things|objects|of them))?)?"
     r" ?(?:(?:is|are|lies?|sits?|rests?|stands?|remains?|lying|sitting|resting|will be|still|directly|flat|both|all)[ ,]*)+"
@@ -89,6 +107,9 @@ def relations_of(text: str, spans: Spans) -> Iterator[Said]:
     """All that is said of what things are to each other, in lower-case English."""
     if len(spans) > 1:
         yield from _related(text, spans)
+    yield from _alone(text, spans)
+    if " to " in text:
+        yield from _ordered(text)
     if mentions(text, _OF_THE_GRIPPER):
         yield from _held(text, spans)
     if "drawer" in text:
@@ -125,6 +146,30 @@ def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
         yield On(first, second, no)
     elif match["lower"] is None:
         yield On(second, first, no)
+
+
+def _alone(text: str, spans: Spans) -> Iterator[Said]:
+    """What is said of one thing: that it is the leftmost, or inside."""
+    for name, start, end in spans:
+        most = _MOST.match(text, end)
+        if most is not None:
+            yield Said(Outermost(name, *_AXES[next(side for side in _AXES if most[side])]), start)
+        inside = _INSIDE_IT.match(text, end) if name != "drawer" and "drawer" in text else None
+        if inside is not None:
+            yield Said(Inside(name, "drawer", bool(inside["no"]) != bool(inside["out"])), start)
+
+
+def _ordered(text: str) -> Iterator[Said]:
+    """Cubes in a row: "from left to right: yellow, green, red"."""
+    for match in list(_ORDER.finditer(text))[:5]:
+        stop = text.find(". ", match.end())
+        named = _COLOUR.findall(text, match.end(), stop if stop >= 0 else len(text))
+        if match["across"]:
+            depth, across = None, -1 if match["across"].startswith("left") else 1
+        else:
+            depth, across = (1 if match["depth"].startswith(("front", "near", "close")) else -1), None
+        for one, other in itertools.pairwise(named):
+            yield Said(Beside(f"{one}_cube", f"{other}_cube", depth, across), match.start())
 
 
 def _held(text: str, spans: Spans) -> Iterator[Said]:

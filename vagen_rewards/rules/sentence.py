@@ -307,6 +307,14 @@ class Reader(NounPhrases):
         self.stranger = False
         if len(self.subjects) == 2 and self.pending and all(0 in each.value for each in self.pending):
             self._elide()
+        if (
+            self.pending
+            and self.related
+            and not self._binds()
+            and self._next().kind == "and"
+            and self._next(2).relational
+        ):
+            self._elide()  # "below it to the right, and left of the box"
         said_now = self.words[self.index - 1].kind == "not"  # "not, in fact, above"
         if self.negated and self._next().kind != "direction" and not self._binds() and not said_now:
             self.negated = False

@@ -1,5 +1,7 @@
 """SVG: elements by shape, colour and place. The paper scores no reasoning here; this is ours."""
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -206,17 +208,18 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
             undrawn.append(span)
         elif not found:
             unread.add(span)
-            if _PAINTED.search(words):
+            if _PAINTED.search(words) or " same" in words or "identical" in words:
                 matters.append(span)
     return said, undrawn, tuple(sorted(unread)), tuple(matters)
 
 
+_NO_PLACE = re.compile(r"\bright (?=(?:place|size|spot|position|colou?r|shape)s?\b)|\ball right\b")
 _PAINTED = re.compile(rf"\b{_COLOUR}\b(?! background)")
 
 
 def _plainer(words: str) -> str:
     """With a noun for every colour that shares one, and for "circular shape"."""
-    words = words.replace(" of the target", "").replace("+", " and ").replace("*", "")
+    words = _NO_PLACE.sub("", words).replace(" of the target", "").replace("+", " and ").replace("*", "")
     if mentions(words, _SHAPELY):
         words = _SHAPED.sub(_shaped, words)
     if " and " in words or " & " in words:
@@ -383,9 +386,9 @@ def _fits(claim: _Claim, element: Any) -> bool:
     shape, said, at, (across, down), (width, height), _, _ = claim
     if at is not None and (abs(at[0] - element.x) > TOLERANCE or abs(at[1] - element.y) > TOLERANCE):
         return False
-    if "shape" not in (shape, element.shape) and shape != element.shape:
-        if shape not in _ROUND or element.shape not in _ROUND:
-            return False
+    alike = "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(_ROUND)
+    if not alike:
+        return False
     if width is not None and abs(width - element.width) > MOST_OFF:
         return False
     if height is not None and abs(height - element.height) > MOST_OFF:

@@ -120,7 +120,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("preposition", r"(?P<p>above|below|under|underneath|beneath|over)(?: of)?"),
     ("vertical", r"(?:(?:to|on|at|in) )?(?:the )?(?P<v>north|south|up|down|overhead|higher|lower|top|bottom|upwards?|downwards?|upper)(?:ward|wards|ern|most)?(?: (?:side|part|end|position|row|level|place|spot|corner|edge|half))?(?P<v_of> (?:of|from|than))?"),
     ("between", r"(?:in )?between"),
-    ("near", r"(?:on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
+    ("near", r"(?:diagonal(?:ly)?(?: adjacent)? (?:to|from)|on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
     ("hedge", DOUBTS + r"|any|(?:on |at )?(?:both|all|each|every) (?:of (?:its|the) |four )?sides?|all around"),
     ("or", r"or|and/or"),
     ("not", rf"(?P<denial>{DENIALS}|no|without)(?: any)?"),
@@ -188,9 +188,10 @@ def _thing(name: str, text: str) -> Token:
 
 def _same(match: re.Match[str]) -> Token:
     what = match["same_what"] or match["shared"]
+    bound = match[0].endswith((" as", " with", " of"))
     if what == "row" or what.startswith("horizontal"):
-        return Token("direction", (0, None), True)
-    return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), True)
+        return Token("direction", (0, None), bound)
+    return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), bound)
 
 
 _ON_THE_BOARD = re.compile(r"^(?:in|at) |\b(?:side|part|corner|edge|end|half|row|column|position)\b")

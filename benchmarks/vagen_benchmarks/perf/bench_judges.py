@@ -18,7 +18,7 @@ from vagen_rewards import RuleJudge, score_turn
 from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.verdicts import Prompts, read_verdict
-from vagen_rewards.rules import boards, counting, navigation, poses, primitive_skill, reading, readings, svg
+from vagen_rewards.rules import boards, counting, front, navigation, poses, primitive_skill, reading, readings, svg
 from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
@@ -31,8 +31,8 @@ ENVS: dict[str, dict[str, Any]] = {
 }
 CACHES = (
     reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
-    boards._around_player, boards._ranked, counting.facts, readings.read, navigation._parsed, navigation._clauses,
-    poses.read, primitive_skill._claims, svg._parsed, svg._sentence, svg._clause, svg._match,
+    boards._around_player, boards._ranked, counting.facts, readings.read, navigation._clauses,
+    poses.read, primitive_skill._claims, front.prepare, svg._read, svg._sentence, svg._clause, svg._match,
 )  # fmt: skip
 """All that a judge remembers of what was said."""
 
