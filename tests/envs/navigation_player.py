@@ -55,7 +55,6 @@ class Stage:
         if action == "Reset":
             self.load(order["sceneName"])
         elif action == "ChangeResolution":
-            self.camera.close()
             self.camera.resolution = order["x"]
         elif action == "Initialize":
             assert order["gridSize"] == 0.1

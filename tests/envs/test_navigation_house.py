@@ -27,7 +27,7 @@ pytestmark = pytest.mark.sim
 
 from vagen_envs.navigation.camera import Camera  # noqa: E402
 from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
-from vagen_envs.navigation.simulator import HouseSimulator, free_pose  # noqa: E402
+from vagen_envs.navigation.simulator import EYE_Y, RASTER, SEEN, HouseSimulator, free_pose  # noqa: E402
 
 seeds = st.integers(0, 10**6)
 EB_NAV_TYPES = {
@@ -121,7 +121,7 @@ def test_the_move_test_agrees_with_a_cylinder_pushed_along(seed):
     """The judge is a plain cylinder put at 51 places of the way, in a model of its own."""
     house = house_of(seed)
     simulator = HouseSimulator(house, Pose(1, 1, 0))
-    xml, files = scene(house, 0.25, 100, 8)
+    xml, files = scene(house, 0.25, 100)
 
     def world(radius):
         cylinder = f'<geom type="cylinder" size="{radius} 0.88" pos="0 0 0.92" contype="1" conaffinity="0" mass="1"/>'
@@ -152,25 +152,61 @@ def test_the_move_test_agrees_with_a_cylinder_pushed_along(seed):
     assert 0.1 < np.mean(answers) < 0.95
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_sight_agrees_with_the_picture(seed):
-    """The judge is MuJoCo's segmentation of a rendered frame."""
+def shown_and_claimed(seed, count):
+    """For each thing at many poses of a room: its pixels in MuJoCo's segmentation, and whether it is called visible.
+
+    Pixels of a thing that isn't called visible count off the picture's outermost two rows and columns only.
+    """
     house = house_of(seed)
-    camera = Camera(255)
-    simulator = HouseSimulator(house, Pose(1, 1, 0), camera)
-    claimed = missed = shown = 0
-    for pose in poses(house, 12, seed):
-        if not free_pose(simulator, pose):
-            continue
+    simulator = HouseSimulator(house, Pose(1, 1, 0), Camera(255))
+    for pose in poses(house, count, seed):
+        if free_pose(simulator, pose):
+            simulator.teleport(pose)
+            visible, picture = simulator.visible(), simulator.segmentation() + 1
+            every, inner = (
+                np.bincount(part.ravel(), minlength=len(house.things) + 1)[1:]
+                for part in (picture, picture[2:-2, 2:-2])
+            )
+            yield from zip(np.where(visible, every, inner).tolist(), visible.tolist(), strict=True)
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_what_is_called_visible_is_in_the_picture_and_nothing_plain_is_left_out(count):
+    """The judge is MuJoCo's segmentation of a rendered frame, in which 49 pixels are 7 by 7."""
+    seen = [pair for seed in range(count) for pair in shown_and_claimed(seed, 25)]
+    claims = [pixels for pixels, visible in seen if visible]
+    left_out = [pixels for pixels, visible in seen if not visible]
+    assert len(claims) > 40 * count
+    assert min(claims) >= 2
+    assert sorted(claims)[len(claims) // 200] >= 15
+    assert max(left_out) < 150
+    assert sum(pixels > 75 for pixels in left_out) < 0.001 * len(claims)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_only_rays_that_matter_are_cast_but_all_of_those(seed):
+    """The judge casts the whole raster, one ray at a time."""
+    house = house_of(seed)
+    simulator = HouseSimulator(house, Pose(1, 1, 0), field_of_view=80)
+    for pose in poses(house, 6, seed):
         simulator.teleport(pose)
-        counts = np.bincount(simulator.segmentation().ravel() + 1, minlength=len(house.things) + 1)[1:]
-        visible = simulator.visible()
-        claimed += int(np.sum(visible & (counts == 0)))
-        missed += int(np.sum(~visible & (counts > 300)))
-        shown += int(np.sum(counts > 300))
-    camera.close()
-    assert claimed <= 2
-    assert missed <= 0.15 * shown
+        met = np.zeros(len(house.things) + 2, int)
+        for row in range(RASTER):
+            for column in range(RASTER):
+                right, up = (math.tan(math.radians(40)) * (2 * (i + 0.5) / RASTER - 1) for i in (column, RASTER - 1 - row))
+                turn, tilt = math.radians(pose.rotation), math.radians(pose.horizon)
+                ahead, high = math.cos(tilt) + up * math.sin(tilt), up * math.cos(tilt) - math.sin(tilt)
+                ray = (
+                    math.sin(turn) * ahead + math.cos(turn) * right,
+                    math.cos(turn) * ahead - math.sin(turn) * right,
+                    high,
+                )
+                hit, eye = np.array([-1], np.int32), np.array((pose.x, pose.z, EYE_Y))
+                mujoco.mj_ray(simulator._model, simulator._data, eye, np.array(ray), None, 1, simulator._agent, hit)
+                body = simulator._model.geom_bodyid[hit[0]] - 1
+                if 0 <= body < len(house.things):
+                    met[body] += 1
+        assert np.array_equal(simulator.visible(), met[: len(house.things)] >= SEEN)
 
 
 def test_actions_are_ai2thors():

@@ -191,7 +191,7 @@ class NavigationEnv(VagenEnv):
             return
         mujoco()
         room: RoomKind | None = None if config.room == "any" else config.room
-        camera = Camera(config.resolution)
+        camera = Camera(config.resolution, config.cast_shadows)
         self._levels_of = HouseLevels(
             camera,
             config.eval_set,

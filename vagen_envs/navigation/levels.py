@@ -113,9 +113,7 @@ class HouseLevels:
                 yield Pose(pose.x, pose.z, round(bearing(pose, x, z) / 90) * 90 % 360)
 
     def close(self) -> None:
-        """Free the camera."""
-        if self.camera is not None:
-            self.camera.close()
+        """Nothing to free: the screens that cameras draw on are the process's."""
 
 
 def _pose_bytes(kind: str, target: Thing, start: Pose) -> bytes:

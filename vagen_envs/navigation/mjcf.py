@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import House, Rect, Thing
+from vagen_envs.navigation.house import FLOORS, House, Rect, Thing
 from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color, Part
 
@@ -22,14 +22,13 @@ AGENT_HEIGHT = 1.8
 _CORNERS = 16
 
 
-def scene(
-    house: House, step: float, field_of_view: float, largest: int, cast_shadows: bool = False
-) -> tuple[str, dict[str, bytes]]:
+def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = False) -> tuple[str, dict[str, bytes]]:
     """MJCF of a room with an agent that sweeps `step` metres, and the files it names.
 
     Shadows where things touch the floor are part of the scene; `cast_shadows` has lamps throw them as well.
-    Group 2 is the ceiling, group 5 the agent. Body `i + 1` is `house.things[i]`; the last body is the agent, with two
-    slides and a hinge.
+    Group 2 is the ceiling, which lets light through if there are shadows; group 5 is the agent. Body `i + 1` is
+    `house.things[i]`. Walls and floor follow, since what is drawn behind something else costs next to nothing; the
+    last body is the agent, with two slides and a hinge.
     """
     wide, deep = house.width / 100, house.depth / 100
     middle = f"{wide / 2} {deep / 2}"
@@ -37,37 +36,65 @@ def scene(
     text = f"""<mujoco model="{house.kind}">
 <compiler angle="degree" autolimits="true"/>
 <option gravity="0 0 0"/>
-<size memory="4M"/>
+<size memory="256K"/>
 <statistic center="{middle} 1" extent="4"/>
 <visual>
-  <global fovy="{field_of_view}" offwidth="{largest}" offheight="{largest}"/>
-  <quality shadowsize="1024" offsamples="4" numslices="18" numstacks="10"/>
+  <global fovy="{field_of_view}"/>
   <headlight ambient="0.52 0.52 0.52" diffuse="0.20 0.20 0.20" specular="0.1 0.1 0.1"/>
   <map znear="0.01" zfar="8" shadowclip="1"/>
 </visual>
 <asset>
-  <texture name="sky" type="skybox" builtin="flat" rgb1="0.95 0.95 0.94" rgb2="0.95 0.95 0.94" width="8" height="48"/>
-  <texture name="floor" type="2d" file="floor.png"/>
-  <material name="floor" texture="floor" texrepeat="{wide / 1.6} {deep / 1.6}" specular="0.05"/>
-  <material name="shiny" specular="0.9" shininess="0.7"/>
-  <material name="matt" specular="0.15" shininess="0.2"/>
-  <material name="lit" emission="0.8" specular="0"/>
+{_MATERIALS}
   <mesh name="sweep" vertex="{_sweep(step)}"/>
 </asset>
 <worldbody>
   <light directional="true" pos="{middle} 4" dir="-0.28 0.36 -1" diffuse="0.40 0.39 0.37"
     castshadow="{str(cast_shadows).lower()}"/>
   <light directional="true" pos="{middle} 4" dir="0.62 -0.55 -0.55" diffuse="0.24 0.24 0.25" castshadow="false"/>
-  <geom type="box" group="2" size="{middle} 0.02" pos="{middle} {WALL_HEIGHT + 0.02}" rgba="0.97 0.97 0.96 0.99"
-    material="lit" contype="0" conaffinity="0"/>
-  <geom type="box" size="{middle} 0.05" pos="{middle} -0.05" material="floor" contype="0" conaffinity="0"/>
-{_walls(house)}{_rug(house)}{_contact_shadows(house)}{bodies}<body name="agent">
+{bodies}<body name="building">
+  <geom type="box" group="2" size="{middle} 0.02" pos="{middle} {WALL_HEIGHT + 0.02}"
+    rgba="0.97 0.97 0.96 {0.99 if cast_shadows else 1}" material="lit" contype="0" conaffinity="0"/>
+  <geom type="box" size="{middle} 0.05" pos="{middle} -0.05" material="{house.floor}" contype="0" conaffinity="0"/>
+{_walls(house)}{_rug(house)}{_contact_shadows(house)}</body>
+<body name="agent">
   <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/><joint type="hinge" axis="0 0 1"/>
   <geom type="mesh" mesh="sweep" contype="1" conaffinity="0" group="5" mass="1"/>
 </body>
 </worldbody>
 </mujoco>"""
-    return text, {"floor.png": floor_png(house.floor)}
+    return text, floor_files()
+
+
+_MATERIALS = (
+    """  <texture name="sky" type="skybox" builtin="flat" rgb1="0.95 0.95 0.94" rgb2="0.95 0.95 0.94" width="8"
+    height="48"/>
+"""
+    + "\n".join(
+        f'  <texture name="{floor}" type="2d" file="{floor}.png"/>\n'
+        f'  <material name="{floor}" texture="{floor}" texuniform="true" texrepeat="0.625 0.625" specular="0.05"/>'
+        for floor in FLOORS
+    )
+    + """
+  <material name="shiny" specular="0.9" shininess="0.7"/>
+  <material name="matt" specular="0.15" shininess="0.2"/>
+  <material name="lit" emission="0.8" specular="0"/>"""
+)
+"""Of every room alike, so that what was made to draw one room draws any. A floor's pattern is 1.6 m wide."""
+
+
+def empty_scene(largest: int, cast_shadows: bool) -> tuple[str, dict[str, bytes]]:
+    """MJCF of nothing but the materials, for pictures of up to `largest` pixels, and the files it names."""
+    text = f"""<mujoco>
+<visual>
+  <global offwidth="{largest}" offheight="{largest}"/>
+  <quality shadowsize="{1024 if cast_shadows else 0}" offsamples="0" numslices="18" numstacks="10"/>
+</visual>
+<asset>
+{_MATERIALS}
+</asset>
+<worldbody/>
+</mujoco>"""
+    return text, floor_files()
 
 
 def _sweep(step: float) -> str:
@@ -168,6 +195,11 @@ def _rgb(color: Color) -> str:
 
 
 @functools.cache
+def floor_files() -> dict[str, bytes]:
+    """The pattern of each floor."""
+    return {f"{floor}.png": floor_png(floor) for floor in FLOORS}
+
+
 def floor_png(pattern: str) -> bytes:
     """A floor of 1.6 m by 1.6 m as PNG: `planks`, `tiles` or `carpet`."""
     row, column = np.mgrid[0:256, 0:256]

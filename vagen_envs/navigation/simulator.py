@@ -5,7 +5,9 @@ MuJoCo tests moves (collision of a swept hull), sees (rays) and renders.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,14 @@ _CEILING = 2
 """Its group of geoms in `mjcf.scene`."""
 _MAP_DISTANCE = 20.0
 """Metres from which the map is seen, so that walls hardly lean."""
-_PARTS = 4
-"""Largest parts of a thing that are looked for: each at its middle and near its ends."""
+_HIDDEN = 4
+"""A group of geoms that isn't drawn."""
+RASTER, SEEN = 51, 2
+"""A thing is visible if 2 or more of 51 by 51 rays through the picture meet it first: of a picture of 255 by 255
+pixels, about 50. A ray is cast through the middle of every fifth pixel of such a picture, whatever the resolution
+that is shown, and needs no OpenGL."""
+_COARSE = 3
+"""Every how many rays of the raster are cast before anything is known: they tell of most things."""
 
 
 class HouseSimulator:
@@ -66,15 +74,15 @@ class HouseSimulator:
         self._mj = mj = mujoco()
         self.house, self.pose, self.camera = house, start, camera
         self.step_length, self.field_of_view = step_length, field_of_view
-        resolution = camera.resolution if camera else 8
-        xml, files = scene(house, step_length, field_of_view, resolution, cast_shadows)
+        xml, files = scene(house, step_length, field_of_view, cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
         mj.mj_forward(self._model, self._data)
         self._agent = self._model.nbody - 1
         self._last = ("Initialize", True, "")
         self._scene: Any = None
-        self._points, self._owners = self._visibility_points()
+        self._groups = self._model.geom_group.copy()
+        self._corners = self._bounds()
         self._ids = [
             f"{each.kind}|{each.x / 100:+06.2f}|{each.z / 100:+06.2f}|{each.y / 100:+06.2f}" for each in house.things
         ]
@@ -125,47 +133,70 @@ class HouseSimulator:
         body = self._model.geom_bodyid[contact.geom1]
         if body == self._agent:
             body = self._model.geom_bodyid[contact.geom2]
-        return "Wall" if body == 0 else self.house.things[body - 1].kind
+        return "Wall" if body > len(self.house.things) else self.house.things[body - 1].kind
 
     # -- seeing ------------------------------------------------------------------------------------
 
-    def _visibility_points(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Points within each thing, and which thing each belongs to: a ray to one meets its thing, or what hides it."""
+    def _bounds(self) -> NDArray[np.float64]:
+        """The corners of a box around each thing: (things, 8, 3)."""
         model, data = self._model, self._data
-        points, owners = [], []
+        turned = np.abs(data.geom_xmat.reshape(-1, 3, 3))
+        axes = data.geom_xmat.reshape(-1, 3, 3)
+        middles = data.geom_xpos + np.einsum("gij,gj->gi", axes, model.geom_aabb[:, :3])
+        halves = np.einsum("gij,gj->gi", turned, model.geom_aabb[:, 3:])
+        corners = []
         for i in range(len(self.house.things)):
-            geoms = np.flatnonzero(model.geom_bodyid == i + 1)
-            for geom in geoms[np.argsort(-model.geom_rbound[geoms], kind="stable")][:_PARTS]:
-                reach = 0.9 * model.geom_aabb[geom, 3:]
-                axes = data.geom_xmat[geom].reshape(3, 3) * reach
-                middle = data.geom_xpos[geom]
-                points += [middle, *(middle + side * axes[:, axis] for axis in (0, 1, 2) for side in (-1, 1))]
-                owners += [i] * 7
-        return np.array(points), np.array(owners)
+            own = model.geom_bodyid == i + 1
+            low, high = (middles - halves)[own].min(0), (middles + halves)[own].max(0)
+            corners.append(np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), -1).reshape(8, 3))
+        return np.array(corners).reshape(-1, 8, 3)
+
+    def _axes(self) -> NDArray[np.float64]:
+        """The camera's axes as rows: to the right, ahead, up."""
+        dx, dz = heading(self.pose.rotation)
+        tilt = math.radians(self.pose.horizon)
+        flat, down = math.cos(tilt), math.sin(tilt)
+        return np.array(((dz, -dx, 0.0), (dx * flat, dz * flat, -down), (dx * down, dz * down, flat)))
 
     def visible(self) -> NDArray[np.bool_]:
-        """Which things have a point in the view that nothing hides, within `VISIBILITY_DISTANCE`."""
-        pose = self.pose
-        eye = np.array((pose.x, pose.z, EYE_Y))
-        rays = self._points - eye
-        dx, dz = heading(pose.rotation)
-        tilt = math.radians(pose.horizon)
-        level = rays[:, 0] * dx + rays[:, 1] * dz
-        right = rays[:, 0] * dz - rays[:, 1] * dx
-        deep = level * math.cos(tilt) - rays[:, 2] * math.sin(tilt)
-        up = level * math.sin(tilt) + rays[:, 2] * math.cos(tilt)
-        reach = deep * math.tan(math.radians(self.field_of_view / 2))
-        inside = (deep > 0) & (np.abs(right) <= reach) & (np.abs(up) <= reach)
-        inside &= np.einsum("ij,ij->i", rays, rays) <= VISIBILITY_DISTANCE**2
-        seen = np.zeros(len(self.house.things), np.bool_)
-        chosen = np.flatnonzero(inside)
-        if chosen.size:
-            hits, far = np.empty(chosen.size, np.int32), np.empty(chosen.size)
-            self._mj.mj_multiRay(self._model, self._data, eye, rays[chosen].ravel(), None, True, self._agent, hits, far,
-                                 None, chosen.size, VISIBILITY_DISTANCE)  # fmt: skip
-            owners = self._owners[chosen]
-            seen[owners[self._model.geom_bodyid[hits] == owners + 1]] = True
+        """Which things at least `SEEN` rays of the raster meet first, within `VISIBILITY_DISTANCE`.
+
+        All rays that could meet a thing not yet known to be seen are cast, and no others: it is the same as
+        casting all.
+        """
+        eye, axes = np.array((self.pose.x, self.pose.z, EYE_Y)), self._axes()
+        rays = _raster(self.field_of_view) @ axes
+        counts = np.zeros(self._model.nbody, np.intp)  # of each body, the world first
+        cast = np.zeros((RASTER, RASTER), np.bool_)
+        cast[1::_COARSE, 1::_COARSE] = True
+        self._count(eye, rays[cast.ravel()], counts)
+        wanted = np.zeros_like(cast)
+        for top, bottom, left, right in self._windows(eye, axes)[counts[1 : len(self.house.things) + 1] < SEEN]:
+            wanted[top:bottom, left:right] = True
+        self._count(eye, rays[(wanted & ~cast).ravel()], counts)
+        seen: NDArray[np.bool_] = counts[1 : len(self.house.things) + 1] >= SEEN
         return seen
+
+    def _count(self, eye: NDArray[np.float64], rays: NDArray[np.float64], counts: NDArray[np.intp]) -> None:
+        """Add to each body how many rays meet it first."""
+        if len(rays):
+            hits, far = np.empty(len(rays), np.int32), np.empty(len(rays))
+            self._mj.mj_multiRay(self._model, self._data, eye, np.ascontiguousarray(rays).ravel(), None, True,
+                                 self._agent, hits, far, None, len(rays), VISIBILITY_DISTANCE)  # fmt: skip
+            counts += np.bincount(self._model.geom_bodyid[hits[hits >= 0]], minlength=len(counts))
+
+    def _windows(self, eye: NDArray[np.float64], axes: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Which rows and columns of the raster each thing could be in: (things, 4), half-open."""
+        local = (self._corners - eye) @ axes.T
+        across, deep, up = local[..., 0], local[..., 1], local[..., 2]
+        scale = RASTER / 2 / math.tan(math.radians(self.field_of_view / 2))
+        behind = deep < 0.05
+        far = np.where(behind, 1e-9, deep)  # what is beside the camera is projected to the picture's edge and beyond
+        column, row = RASTER / 2 + scale * across / far, RASTER / 2 - scale * up / far
+        edges = np.stack((row.min(1) - 1, row.max(1) + 1, column.min(1) - 1, column.max(1) + 1), 1)
+        edges[behind.any(1), :2] = (0, RASTER)
+        edges[behind.all(1)] = 0
+        return np.clip(edges, 0, RASTER).astype(np.intp)
 
     def metadata(self) -> Metadata:
         """The scene as AI2-THOR describes it."""
@@ -196,13 +227,24 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
+        return self._of_camera().picture(*self._view())
+
+    def _view(self) -> tuple[Any, Callable[[], None]]:
+        """What the agent sees, as a scene and what fills it."""
         pose, mj = self.pose, self._mj
-        dx, dz = heading(pose.rotation)
+        ahead = self._axes()[1]
         view = mj.MjvCamera()
-        flat = math.cos(math.radians(pose.horizon))
-        view.lookat[:] = (pose.x + dx * flat, pose.z + dz * flat, EYE_Y - math.sin(math.radians(pose.horizon)))
+        view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
-        return self._render(view, mj.MjvOption())
+        return self._filled(view, mj.MjvOption(), np.where(self._in_view(), self._groups, _HIDDEN))
+
+    def _in_view(self) -> NDArray[np.bool_]:
+        """Which geoms could be in the picture: a third of a room's, so that the others needn't be drawn."""
+        local = (self._data.geom_xpos - (self.pose.x, self.pose.z, EYE_Y)) @ self._axes().T
+        half, radius = math.radians(self.field_of_view / 2), self._model.geom_rbound
+        beyond = np.abs(local[:, ::2]).max(1) * math.cos(half) - local[:, 1] * math.sin(half)
+        inside: NDArray[np.bool_] = (beyond <= radius) & (local[:, 1] >= -radius)
+        return inside
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
@@ -215,41 +257,59 @@ class HouseSimulator:
         reach = max(wide, deep) / 2 + 0.15
         shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
         try:
-            return self._render(view, option)
+            return self._of_camera().picture(*self._filled(view, option, self._groups))
         finally:
             shown.fovy = self.field_of_view
 
     def segmentation(self) -> NDArray[np.intp]:
         """For each pixel the index of the thing in `house.things`, or -1: an independent look at what is visible."""
-        mj = self._mj
-        flags = self._scene_of().flags
+        mj, drawn = self._mj, self._scene_of()
+        flags = drawn.flags
         flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 1
         try:
-            code = self.frame().astype(np.intp)
+            code = self._of_camera().exact(*self._view()).astype(np.intp)
         finally:
             flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 0
         segment = code[..., 0] + 256 * code[..., 1] + 65536 * code[..., 2]
-        bodies = np.full(self._scene.ngeom + 1, -1)
-        for geom in self._scene.geoms[: self._scene.ngeom]:
+        bodies = np.full(drawn.ngeom + 1, -1)
+        for geom in drawn.geoms[: drawn.ngeom]:
             if geom.objtype == mj.mjtObj.mjOBJ_GEOM:
                 bodies[geom.segid + 1] = self._model.geom_bodyid[geom.objid] - 1
+        bodies[bodies >= len(self.house.things)] = -1
         things: NDArray[np.intp] = bodies[segment]
         return things
 
     def _scene_of(self) -> Any:
         if self._scene is None:
             self._scene = self._mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
+            for flag in ("REFLECTION", "HAZE"):  # nothing here has them, and each takes its time
+                self._scene.flags[getattr(self._mj.mjtRndFlag, f"mjRND_{flag}")] = 0
         return self._scene
 
-    def _render(self, view: Any, option: Any) -> Pixels:
-        mj, drawn = self._mj, self._scene_of()
+    def _of_camera(self) -> Camera:
         if self.camera is None:
             raise SimulatorError(ENV_ID, "a picture was asked of a room without a camera")
+        return self.camera
 
-        def update() -> None:
+    def _filled(self, view: Any, option: Any, groups: NDArray[np.int32]) -> tuple[Any, Callable[[], None]]:
+        """A scene, and what fills it with the geoms of these groups as seen from `view`."""
+        mj, drawn = self._mj, self._scene_of()
+
+        def fill() -> None:
+            self._model.geom_group[:] = groups
             mj.mjv_updateScene(self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, drawn)
+            self._model.geom_group[:] = self._groups
 
-        return self.camera.picture(self._model, drawn, update)
+        return drawn, fill
+
+
+@functools.cache
+def _raster(field_of_view: float) -> NDArray[np.float64]:
+    """Rays through the raster's middles, row by row from the top: to the right, ahead (always 1), up."""
+    edge = math.tan(math.radians(field_of_view / 2))
+    middles = edge * ((np.arange(RASTER) + 0.5) * 2 / RASTER - 1)
+    across, up = np.meshgrid(middles, -middles)
+    return np.stack((across, np.ones_like(across), up), -1).reshape(-1, 3)
 
 
 def free_pose(simulator: HouseSimulator, pose: Pose) -> bool:
