@@ -84,7 +84,7 @@ class Calls:
         integers: refuse numbers with a fractional part.
     """
 
-    _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)")
+    _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)\s*\.?")  # a sentence may end with a call
     _NUMBER = re.compile(r"[+-]?(\d{1,12}(\.\d{0,12})?|\.\d{1,12})([eE][+-]?\d{1,3})?", re.ASCII)
 
     def __init__(self, arity: Mapping[str, int], *, integers: bool = True) -> None:

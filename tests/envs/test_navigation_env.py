@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -71,7 +72,7 @@ def test_levels_states_and_words_are_golden():
             digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
             env.step(env.oracle_reply())
             digest.update(json.dumps(env._state.to_json()).encode())
-    assert digest.hexdigest()[:16] == "01a1b2863c0ffabf"
+    assert digest.hexdigest()[:16] == "40d79c7f9c8f5cda"
 
 
 def _frames(count):
@@ -167,6 +168,89 @@ def test_rewards_feedback_and_metrics():
     assert "The last action was carried out." in observation["text"]
 
 
+def test_the_release_pays_no_step_and_executes_nothing_unless_the_format_is_right():
+    env = make(preset="released", observation="text")
+    assert "loss for each action" not in env.system_prompt
+    assert "loss for each action" in make(observation="text").system_prompt
+    env.reset(seed=3)
+    assert (env.config.step_length, env.config.success_threshold, env.config.max_turns) == (0.5, 1.5, 5)
+    for broken in ("Well. " + reply(env, "rotateright"), "<think>x</think><answer>rotateright</answer>"):
+        turn = env.step(broken)[4]["turn"]
+        assert turn.executed == ()
+        assert turn.reward == 0.0
+        assert not turn.metrics["action_is_valid"]
+    turn = env.step(reply(env, "rotateright", "lookdown"))[4]["turn"]
+    assert {term.name: term.value for term in turn.rewards} == {"format": 0.5}
+    over = False
+    while not over:
+        *_, terminated, over, info = env.step(env.oracle_reply())
+        over |= terminated
+    assert terminated
+    assert {term.name: term.value for term in info["turn"].rewards} == {"success": 10.0, "format": 0.5}
+
+
+def test_the_release_ends_after_thirty_actions():
+    env = make(preset="released", max_turns=99, observation="text")
+    env.reset(seed=3)
+    count = 0
+    for _ in range(6):
+        *_, truncated, info = env.step(reply(env, *["rotateright"] * 5))
+        count += len(info["turn"].executed)
+    assert truncated
+    assert count == 30
+
+
+WINDOW = """
+import gymnasium as gym, numpy as np, vagen_envs
+def frames(env):
+    first = env.reset(seed=1)[0]["image"]
+    return [first, env.step(env.unwrapped.oracle_reply())[0]["image"]]
+env = gym.make("vagen/Navigation-v0")
+before = frames(env)
+for _ in range(2):
+    shown = gym.make("vagen/Sokoban-v0", render_mode="human")
+    shown.reset(seed=0)
+    during = frames(env)
+    shown.close()
+    after = frames(env)
+    assert all(map(np.array_equal, before * 2, during + after))
+window = gym.make("vagen/Navigation-v0", render_mode="human")
+assert all(map(np.array_equal, before, frames(window)))
+window.close()
+another = gym.make("vagen/Navigation-v0")
+assert all(map(np.array_equal, before, frames(another)))
+for each in (env, another, env, window):
+    each.close()
+print("well")
+"""
+
+
+@pytest.mark.parametrize("driver", ["offscreen", "dummy"])
+def test_a_window_leaves_pictures_as_they_are(driver):
+    """SDL's driver `offscreen` ends EGL for the whole process when its window is closed, as its real ones may."""
+    pytest.importorskip("pygame")
+    environment = {**os.environ, "SDL_VIDEODRIVER": driver}
+    done = subprocess.run([sys.executable, "-c", WINDOW], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.endswith("well\n"), done.stderr
+
+
+def test_going_back_costs_no_new_room_and_another_room_is_drawn_again(monkeypatch):
+    env = make()
+    env.reset(seed=6)
+    env.step(reply(env, "rotateleft", "lookdown", "moveahead"))
+    moment, rooms = env.snapshot(), []
+    draw = env._levels_of.draw
+    monkeypatch.setattr(type(env._levels_of), "draw", lambda self, *a: rooms.append(1) or draw(*a))
+    ahead = [env.step(env.oracle_reply())[4]["turn"] for _ in range(2)]
+    env.restore(moment)
+    assert not rooms
+    assert [env.step(env.oracle_reply())[4]["turn"] for _ in range(2)] == ahead
+    env.reset(seed=7)
+    env.restore(moment)
+    assert len(rooms) == 2
+    assert [env.step(env.oracle_reply())[4]["turn"] for _ in range(2)] == ahead
+
+
 def test_success_is_the_horizontal_distance_after_each_action():
     env = make(success_threshold=2.0, max_solution_length=8, max_actions_per_turn=20)
     env.reset(seed=2)
@@ -216,7 +300,7 @@ def test_the_state_in_its_forms():
         ({"eval_set": "bass"}, "Did you mean 'base'"),
         ({"step_length": 9}, "step_length"),
         ({"success_threshold": 3}, "success_threshold"),
-        ({"step_length": 0.05}, "max_solution_length=16 .*at least 30"),
+        ({"step_length": 0.05}, "max_solution_length=16 .*from 30"),
         ({"room": "bathroom"}, "room"),
         ({"representation": "symbolic"}, "representation"),
     ],

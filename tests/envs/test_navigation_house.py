@@ -193,7 +193,9 @@ def test_only_rays_that_matter_are_cast_but_all_of_those(seed):
         met = np.zeros(len(house.things) + 2, int)
         for row in range(RASTER):
             for column in range(RASTER):
-                right, up = (math.tan(math.radians(40)) * (2 * (i + 0.5) / RASTER - 1) for i in (column, RASTER - 1 - row))
+                right, up = (
+                    math.tan(math.radians(40)) * (2 * (i + 0.5) / RASTER - 1) for i in (column, RASTER - 1 - row)
+                )
                 turn, tilt = math.radians(pose.rotation), math.radians(pose.horizon)
                 ahead, high = math.cos(tilt) + up * math.sin(tilt), up * math.cos(tilt) - math.sin(tilt)
                 ray = (

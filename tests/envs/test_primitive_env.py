@@ -235,11 +235,27 @@ def test_or_refused_and_that_is_a_problem():
     env.close()
 
 
-@pytest.mark.parametrize("answer", ["pick(1.5,0,20)", "pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"])
-def test_what_is_no_whole_number_is_a_problem(blind, answer):
+@pytest.mark.parametrize(
+    ("answer", "executed"),
+    [
+        ("pick(62.5, 0, 20)", "pick(62, 0, 20)"),
+        ("pick(-62.75, 1e1, 20.0).", "pick(-63, 10, 20)"),
+        ("pick(-99.6,0,19.51) .", "pick(-100, 0, 20)"),
+    ],
+)
+def test_fractions_are_rounded_and_a_full_stop_may_follow(blind, answer, executed):
+    turn = play(blind["place"], 0, answer)[0]
+    assert [each.text for each in turn.executed] == [executed]
+    assert turn.parsed.problems == ()
+
+
+@pytest.mark.parametrize(
+    "answer", ["pick(1,2,3)..", "pick(1,2,3). Done", "pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"]
+)
+def test_what_is_no_call_with_numbers_is_a_problem(blind, answer):
     turn = play(blind["place"], 0, answer)[0]
     assert turn.executed == ()
-    assert [problem.code for problem in turn.parsed.problems] == ["bad_argument"]
+    assert [problem.code for problem in turn.parsed.problems] in (["bad_argument"], ["unknown_action"])
 
 
 def test_positions_are_listed_without_names_and_with_limits(blind):
@@ -288,6 +304,49 @@ def test_a_solution_earns_every_stage_and_success(blind, task):
     stages = 6.0 if task == "drawer" else 12.0
     steps = -0.2 if task == "drawer" else -0.3
     assert sums == {"stage": stages, "success": 10.0, "step": steps, "format": 0.5 * len(turns)}
+
+
+def released_return(task, seed, moves):
+    """The sum of an episode's rewards but for the format, under the release's rules; and its last turn."""
+    env = gym.make(IDS[task], observation="text", workers=0, preset="released").unwrapped
+    env.reset(seed=seed)
+    over, total = False, 0.0
+    while not over:
+        actions = moves(env)
+        *_, terminated, truncated, info = env.step(
+            env.grammar.render(actions, observation="a", reasoning="b", prediction="c")
+        )
+        over = terminated or truncated
+        paid = {term.name: term.value for term in info["turn"].rewards if term.name != "format"}
+        assert over or not paid
+        total += sum(paid.values())
+    env.close()
+    return round(total, 6), info["turn"]
+
+
+def test_the_release_pays_success_in_place_of_stages_and_a_step_for_each_skill():
+    total, turn = released_return("place", 2, lambda env: list(env.plan())[:2])
+    assert turn.success
+    assert total == 10.0 - 0.1 * 4
+    assert "stage" not in {term.name for term in turn.rewards}
+
+
+def test_the_release_has_stages_in_align_alone_and_executes_ten_skills_at_most():
+    for task, stages in (("align", (2.0, 4.0)), ("stack", (0.0,))):
+        options = {"max_turns": 9} if task == "align" else {}
+        env = gym.make(IDS[task], observation="text", workers=0, preset="released", **options).unwrapped
+        env.reset(seed=2)
+        for i in range(9):
+            actions = list(env.plan())[:2] if i == 0 else ["place(0,0,20)"] * 2
+            reply = env.grammar.render(actions, observation="a", reasoning="b", prediction="c")
+            *_, terminated, truncated, info = env.step(reply)
+            if terminated or truncated:
+                break
+        paid = {term.name: round(term.value, 6) for term in info["turn"].rewards if term.name != "format"}
+        assert not terminated
+        assert paid.pop("stage", 0.0) in stages
+        assert paid == {"step": -1.0 if task == "align" else -0.6}
+        env.close()
 
 
 # -- options and what is missing -------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,9 @@ from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import NEAREST_START, HouseLevels
 from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
+from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
+from vagen_envs.parsed import ParsedTurn, Problem
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.seeding import HashStream, Split, content_hash
 
@@ -44,7 +47,15 @@ class NavigationConfig(EnvConfig):
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        "released": {"step_length": 0.5, "success_threshold": 1.5, "max_turns": 5, "max_steps": 30},
+        "released": {
+            "step_length": 0.5,
+            "success_threshold": 1.5,
+            "max_turns": 5,
+            "max_steps": 30,
+            "step_reward": 0.0,
+            "parsing": "released",
+            "reasoning": "required",
+        },
     }
 
     remote: ClassVar[Mapping[str, Bound]] = {
@@ -93,7 +104,7 @@ class NavigationConfig(EnvConfig):
     success_reward: float = 10.0
     """When the target is reached (table 18)."""
     step_reward: float = -0.1
-    """For each action after which it isn't (table 18)."""
+    """For each action after which it isn't (table 18). The released code has none."""
     cast_shadows: bool = False
     """Have lamps cast shadows in `house`: four times the time of a frame on a CPU, little on a GPU. Without,
     things still have a shadow where they touch the floor."""
@@ -172,6 +183,7 @@ class NavigationEnv(VagenEnv):
             "step": f"{self.config.step_length:g}",
             "threshold": f"{self.config.success_threshold:g}",
             "success": f"{self.config.success_reward:g}",
+            "loss": ", and a small loss for each action" if self.config.step_reward < 0 else "",
             "above": above if self.config.observation != "text" else "",
         }
 
@@ -203,7 +215,17 @@ class NavigationEnv(VagenEnv):
             config.cast_shadows,
         )
 
+    def _read(self, reply: str) -> tuple[str, ParsedTurn]:
+        """The released code of this environment, unlike its parser, executes nothing unless the format is right."""
+        reply, parsed = super()._read(reply)
+        if self.config.parsing != "released" or parsed.well_formed or not parsed.actions:
+            return reply, parsed
+        start, end = parsed.actions[0].start, parsed.actions[-1].end
+        withheld = Problem("withheld", "nothing was executed because the format is broken", start, end)
+        return reply, dataclasses.replace(parsed, actions=(), problems=(*parsed.problems, withheld))
+
     def _load(self, stream: HashStream, split: Split) -> None:
+        self._loaded = (split, stream.position())
         level = self._levels_of.draw(stream, split)
         self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
         self._last_success = True
@@ -245,6 +267,29 @@ class NavigationEnv(VagenEnv):
 
     def _metrics(self) -> dict[str, bool | float | str]:
         return {"last_action_success": self._last_success}
+
+    def _snapshot(self) -> Any:
+        """All that changes in a room is where the robot is. AI2-THOR's scenes are played again."""
+        if not isinstance(self.simulator, HouseSimulator):
+            return super()._snapshot()
+        return {**self.simulator.moment(), "success": self._last_success}
+
+    def _restore(self, world: Any) -> None:
+        """A room that is loaded already is kept; another one is drawn from its seed."""
+        if self.config.backend == "thor":
+            super()._restore(world)
+            return
+        split = self.level["split"]
+        stream = self._levels(split).child(self.level["seed"])
+        if getattr(self, "_loaded", None) != (split, stream.position()):
+            self._guarded(self._load, stream, split)
+        if self._content() != self.level["content"]:
+            raise ValueError("the level's content is another one; it was drawn by another version")
+        if type(world["success"]) is not bool:
+            raise ValueError("success is no truth value")
+        assert isinstance(self.simulator, HouseSimulator)  # noqa: S101 - the backend's
+        self.simulator.go_to(world)
+        self._last_success = world["success"]
 
     def plan(self) -> Sequence[str]:
         """A shortest way; the robot first turns to face the target where the actions left allow that."""

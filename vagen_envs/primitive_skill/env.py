@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
@@ -12,6 +12,7 @@ from vagen_envs.bounds import REWARD, Bound, OneOf, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
+from vagen_envs.parsed import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.batch import Batch
@@ -33,6 +34,7 @@ class PrimitiveSkillConfig(EnvConfig):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "plus_one": {"stage_rewards": (1.0, 1.0, 1.0)},
+        "released": {"payment": "released", "max_steps": 10, "parsing": "released", "reasoning": "required"},
     }
 
     remote: ClassVar[Mapping[str, Bound]] = {
@@ -41,6 +43,7 @@ class PrimitiveSkillConfig(EnvConfig):
         "success_reward": REWARD,
         "step_reward": REWARD,
         "stage_rewards": Several(REWARD, 3, 3),
+        "payment": OneOf(("each", "released")),
         "out_of_workspace": OneOf(("clip", "refuse")),
         "picture_size": Whole(64, 512),
     }
@@ -61,6 +64,10 @@ class PrimitiveSkillConfig(EnvConfig):
     stage_rewards: tuple[float, float, float] = (2.0, 4.0, 6.0)
     """For reaching stage 0, 1 and 2 (see `tasks`), once each: (stage + 1) × 2 of table 19. Section 2.3 says +1,
     which is the preset `plus_one`; the released code pays (stage + 1) × 2 in one of its four tasks only."""
+    payment: Literal["each", "released"] = "each"
+    """`each`: a stage when it is reached, success when the task is done, a step for each skill after which it isn't.
+    `released`: all at the episode's end, a step for every skill; success stands for the stages, not beside them;
+    and only `align` has stages, whichever cube came first: a red cube on the line 0, a green one 1."""
     out_of_workspace: Literal["clip", "refuse"] = "clip"
     """Coordinates outside the workspace are moved to its edge, as in the released code, and the agent is told; or
     the action is refused, which the turn records as a problem."""
@@ -166,6 +173,25 @@ class PrimitiveSkillEnv(VagenEnv):
         feedback = f"{clipped} {failed}".strip()
         return Executed(text, self._now != before, self._task_rewards(), feedback)
 
+    def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
+        terms = VagenEnv._reward_terms(self, parsed, executed)
+        if self.config.payment == "each" or self._running:
+            return terms
+        return (*terms, *self._released_rewards())
+
+    def _released_rewards(self) -> tuple[RewardTerm, ...]:
+        """What the released code pays for the whole episode, once it is over."""
+        config, at = self.config, self._now.positions
+        rewards = []
+        if tasks.solved(self._level, self._now):
+            rewards.append(RewardTerm("success", config.success_reward))
+        elif config.task == "align":
+            lined = [abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50 for name in ("red_cube", "green_cube")]
+            rewards += [RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0])] if any(lined) else []
+        if self._steps:
+            rewards.append(RewardTerm("step", config.step_reward * self._steps))
+        return tuple(rewards)
+
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
         config = self.config
         done = tasks.solved(self._level, self._now)
@@ -173,6 +199,8 @@ class PrimitiveSkillEnv(VagenEnv):
         stage = min(stage, 1) if config.task == "drawer" else stage
         reached = config.stage_rewards[self._stage + 1 : stage + 1]
         self._stage = max(self._stage, stage)
+        if config.payment == "released":
+            return ()
         rewards = [RewardTerm("stage", sum(reached))] if sum(reached) else []
         if done:
             rewards.append(RewardTerm("success", config.success_reward))
@@ -266,19 +294,24 @@ class PrimitiveSkillEnv(VagenEnv):
 
 
 class SkillCalls(Calls):
-    """The skills' calls.
+    """The skills' calls. Fractions of a millimetre are rounded, as the arm is told whole ones.
 
     Args:
         workspace: refuse coordinates outside it; `None` lets every number pass.
     """
 
     def __init__(self, workspace: Workspace | None) -> None:
-        super().__init__(ARITY)
+        super().__init__(ARITY, integers=False)
         self._workspace = workspace
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         action = super().read(piece, start, end)
-        if self._workspace is None or isinstance(action, Refused):
+        if isinstance(action, Refused):
+            return action
+        numbers = tuple(map(round, action.args))
+        if numbers != action.args:
+            action = replace(action, args=numbers, text=written(action.name, numbers))
+        if self._workspace is None:
             return action
         for i, value in enumerate(action.args):
             low, high = self._workspace.limits[i % 3]
