@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import json
 import time
@@ -77,9 +78,73 @@ def test_for_one_box_it_is_equation_3(truth, predicted, threshold):
     assert verdict.reward(sample("x")) == pytest.approx(0.9 * verdict.accuracy + 0.1)
 
 
-def test_several_boxes_are_divided_by_the_larger_number():
+def released(predicted, truth, threshold, completeness=0.0):
+    """The released reward by its description, in loops: label first, duplicates once, 0.6 for each box too many."""
+
+    def once(boxes):
+        kept = []
+        for box in boxes:
+            if box.x1 <= box.x2 and box.y1 <= box.y2 and all(box[:4] != other[:4] for other in kept):
+                kept.append(box)
+        return kept
+
+    predicted, truth = once(predicted), once(truth)
+    if not predicted or not truth:
+        return 0.0
+    free, total, hits = set(range(len(predicted))), 0.0, 0
+    for box in truth:
+        overlaps = [(painted(predicted[i]) & painted(box)).sum() / max(1, (painted(predicted[i]) | painted(box)).sum())
+                    if i in free and predicted[i].label == box.label else -1.0 for i in range(len(predicted))]  # fmt: skip
+        best = int(np.argmax(overlaps))
+        if overlaps[best] >= threshold:
+            free.remove(best)
+            total, hits = total + overlaps[best], hits + 1
+    missed, false_alarms = (len(truth) - hits) / len(truth), (len(predicted) - hits) / len(predicted)
+    mixed = total / len(truth) * (1 - completeness) + (1 - (missed + false_alarms) / 2) * completeness
+    return mixed * 0.6 ** abs(len(predicted) - len(truth))
+
+
+@given(
+    st.lists(boxes, max_size=5),
+    st.lists(boxes.filter(lambda box: box.area), min_size=1, max_size=4),
+    st.sampled_from([0.3, 0.5, 0.85]),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_several_boxes_earn_what_the_released_code_pays(predicted, truth, threshold, completeness):
+    parm = {"det_reward_ratio": {"iou_max_label_first": 1.0, "iou_completeness": completeness, "map": 0}}
+    verdict = score(sample(written(truth), parm), reply(predicted), threshold)
+    assert verdict.accuracy == pytest.approx(released(predicted, truth, threshold, completeness))
+
+
+def test_pairing_by_iou_first_takes_the_best_pair_whatever_its_label():
+    truth = [Box(0, 0, 10, 10, "a"), Box(0, 0, 10, 8, "b")]
+    parm = {"det_reward_ratio": {"iou_max_iou_first": 1}}
+    assert score(sample(written(truth), parm), reply(truth), 0.5).accuracy == pytest.approx(1)
+    swapped = [truth[0]._replace(label="b"), truth[1]._replace(label="a")]
+    assert score(sample(written(truth), parm), reply(swapped), 0.5).accuracy == 0
+
+
+class Picture:
+    """Of a size, and nothing else is asked of it."""
+
+    size = (640, 480)
+
+
+def test_answers_in_pixels_are_held_against_released_truths_in_thousandths():
+    asked = sample(written([Box(100, 200, 500, 700, "dog")]), {"det_verifier_normalized": True})
+    asked = dataclasses.replace(asked, images=(Picture(),))
+    assert score(asked, reply([Box(64, 96, 320, 336, "dog")]), 0.99).accuracy == 1
+    assert score(asked, reply([Box(100, 200, 500, 700, "dog")]), 0.5).accuracy == 0
+
+
+def test_thousandths_may_be_the_unit_of_both():
+    truth = [Box(100, 200, 500, 700, "dog")]
+    assert score(sample(written(truth), {"coordinates": "thousandths"}), reply(truth), 0.99).accuracy == 1
+
+
+def test_several_boxes_may_be_divided_by_the_larger_number():
     truth = [Box(0, 0, 10, 10, "a"), Box(20, 20, 30, 30, "a")]
-    asked = sample(written(truth))
+    asked = sample(written(truth), {"matching": "assignment"})
     assert score(asked, reply(truth[::-1]), 0.99).accuracy == 1
     assert score(asked, reply(truth[:1]), 0.99).accuracy == 0.5
     assert score(asked, reply([*truth, Box(0, 0, 1, 1, "a"), Box(0, 0, 1, 1, "zebra")]), 0.99).accuracy == 0.5
@@ -103,9 +168,11 @@ def test_a_samples_own_threshold_goes_before_the_schedules():
 
 
 @pytest.mark.parametrize("parm", [{"iou_threshold": 0}, {"iou_threshold": "0.5"}, {"iou_threshold": True},
-                                  {"iou_treshold": 0.5}])  # fmt: skip
+                                  {"iou_treshold": 0.5}, {"matching": "hungarian"}, {"coordinates": 1000},
+                                  {"det_reward_ratio": {"map": 1}}, {"det_reward_ratio": {"iou": 1}},
+                                  {"det_reward_ratio": [1]}])  # fmt: skip
 def test_wrong_parameters_are_said(parm):
-    with pytest.raises(VerifierError, match=r"verifier_parm\['iou_t"):
+    with pytest.raises(VerifierError, match=rf"verifier_parm\['{next(iter(parm))}"):
         score(sample(written([Box(0, 0, 1, 1, "a")]), parm), reply([]))
 
 

@@ -87,7 +87,7 @@ def _sample(source: str, made: _Made, name: str) -> Sample:
             accuracy_ratio=0.9 if boxes else 1.0,
             format_ratio=0.1 if boxes else 0.0,
             verifier="detection" if boxes else "mathverify",
-            verifier_parm={"det_verifier_normalized": True} if boxes else {},
+            verifier_parm={"coordinates": "thousandths"} if boxes else {},
         ),
         {"id": name, "facts": list(made.facts)},
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,13 @@ from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers.base import Verifier, answer_text, tag_format
+
+SIZE_PENALTY = 0.6
+"""The released reward falls to this share for each box too many or too few."""
+RATIOS = ("iou_max_label_first", "iou_max_iou_first", "iou_completeness", "map", "map50", "map75")
+"""The names that `det_reward_ratio` has in the released data; this verifier pays for the first three."""
+
+Pairs = list[tuple[Box, Box, float]]
 
 REPORTED = (0.50, 0.75, 0.95, 0.99)
 """The thresholds at which section 3.3 reports IoU."""
@@ -82,26 +90,109 @@ def _assignment(table: NDArray[np.float64]) -> tuple[list[int], list[int]]:
     return rows.tolist(), columns.tolist()
 
 
+def released_reward(
+    predicted: Sequence[Box], truth: Sequence[Box], threshold: float, ratios: dict[str, float] | None = None
+) -> float:
+    """R_acc for several boxes as the released code computes it (`DetectionVerifier.verify_accuracy`); 0 to 1.
+
+    Boxes are paired greedily, those below the threshold not at all. The sum of IoU is divided by the number of true
+    boxes, mixed with completeness (1 - half of the share missed and half of the share made up), and multiplied by
+    0.6 for each box too many or too few. Boxes at the same place count once, and those turned inside out not at all.
+
+    Args:
+        predicted: the answer's boxes.
+        truth: the true ones, in the same unit.
+        threshold: ε of equation 3.
+        ratios: `det_reward_ratio` of a sample: the weights of pairing by label first and by IoU first, and the share
+            of completeness. Pairing by label first alone where there are none.
+    """
+    ratios = ratios or {"iou_max_label_first": 1.0}
+    own, true = _once(predicted), _once(truth)
+    if not own or not true:
+        return 0.0
+    complete = ratios.get("iou_completeness", 0.0)
+    rewards = {}
+    for name, pair in _PAIRINGS.items():
+        pairs = pair(own, true, threshold)
+        missed, made_up = 1 - len(pairs) / len(true), 1 - len(pairs) / len(own)
+        mean = sum(each for _, _, each in pairs) / len(true)
+        rewards[name] = mean * (1 - complete) + (1 - (missed + made_up) / 2) * complete
+    weights = {name: ratios.get(name, 0.0) for name in rewards}
+    total = sum(weights.values())
+    if not total:
+        return 0.0
+    penalty = SIZE_PENALTY ** abs(len(own) - len(true))
+    return float(penalty * sum(weights[name] * reward for name, reward in rewards.items()) / total)
+
+
+def _once(boxes: Sequence[Box]) -> list[Box]:
+    first: dict[tuple[float, ...], Box] = {}
+    for box in boxes:
+        if box.x1 <= box.x2 and box.y1 <= box.y2:
+            first.setdefault(box[:4], box)
+    return list(first.values())
+
+
+def _by_label_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: float) -> Pairs:
+    """Each true box in turn takes the best that is left of its label."""
+    left, pairs = list(range(len(predicted))), []
+    for true in truth:
+        same = [i for i in left if predicted[i].label == true.label]
+        best = max(same, key=lambda i: iou(predicted[i], true), default=None)
+        if best is not None and iou(predicted[best], true) >= threshold:
+            left.remove(best)
+            pairs.append((predicted[best], true, iou(predicted[best], true)))
+    return pairs
+
+
+def _by_iou_first(predicted: Sequence[Box], truth: Sequence[Box], threshold: float) -> Pairs:
+    """The best pair of all is taken, then the best that is left; one of two labels counts as a pair of IoU 0.
+
+    The released loop means this, but takes the indices of the last pair that it looked at, not the best one's.
+    """
+    table = [(iou(own, true), i, j) for i, own in enumerate(predicted) for j, true in enumerate(truth)]
+    taken: tuple[set[int], set[int]] = (set(), set())
+    pairs: Pairs = []
+    for overlap, i, j in sorted(table, key=lambda each: (-each[0], *each[1:])):
+        if overlap < threshold:
+            break
+        if i not in taken[0] and j not in taken[1]:
+            taken[0].add(i)
+            taken[1].add(j)
+            pairs.append((predicted[i], truth[j], overlap if predicted[i].label == truth[j].label else 0.0))
+    return pairs
+
+
+_PAIRINGS: dict[str, Callable[[Sequence[Box], Sequence[Box], float], Pairs]] = {
+    "iou_max_label_first": _by_label_first,
+    "iou_max_iou_first": _by_iou_first,
+}
+
+
 class DetectionVerifier(Verifier):
     """For detection and grounding: R_format of equation 2, R_acc of equation 3.
 
     The answer is the list of boxes in `<answer>`. Labels must be equal but for case. The paper defines
-    equation 3 for one box; for several, the boxes are paired one to one by the best assignment, and the sum of
-    what each pair earns is divided by the larger number of boxes, so that neither missing nor superfluous
-    boxes pay. (The released code pairs greedily and weighs completeness by `det_reward_ratio`.)
+    equation 3 for one box; for several the released code's reward is paid, see `released_reward`.
 
     Parameters:
         iou_threshold: ε of this sample, above 0 and at most 1, instead of the schedule's.
-        det_verifier_normalized: whether coordinates are thousandths of the picture's sides, as in the released
-            data; only the pseudo-confidence of mAP needs to know.
-        det_reward_ratio: stands in the released data; accepted and not used, since the paper has no such weights.
+        det_verifier_normalized: as in the released data: the truth is in thousandths of the picture's sides and
+            the answer in pixels, which are converted, rounded down. The released code takes the size that the model's
+            processor made of the picture; here it is the picture's own.
+        coordinates: `"thousandths"` if truth and answer are in thousandths; `"pixels"` (default) if in pixels.
+        matching: `"released"` (default), or `"assignment"`: boxes are paired one to one as well as can be, and
+            the sum of what each pair earns is divided by the larger number of boxes, so that order doesn't matter.
+        det_reward_ratio: weights of the released reward; those of `map`, `map50` and `map75` must be 0.
 
-    Metrics: `iou`, the mean over pairs, and `iou@50`, `iou@75`, `iou@95`, `iou@99`.
+    Metrics: `iou`, the mean over pairs of the best assignment, and `iou@50`, `iou@75`, `iou@95`, `iou@99`.
     """
 
     name = "detection"
     modules = ("scipy",)
-    parameters: ClassVar[frozenset[str]] = frozenset({"iou_threshold", "det_verifier_normalized", "det_reward_ratio"})
+    parameters: ClassVar[frozenset[str]] = frozenset(
+        {"iou_threshold", "det_verifier_normalized", "det_reward_ratio", "coordinates", "matching"}
+    )
 
     def check(self, sample: Sample) -> None:
         super().check(sample)
@@ -109,22 +200,56 @@ class DetectionVerifier(Verifier):
         number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
         if threshold is not None and not (number and 0 < threshold <= 1):
             raise VerifierError(f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; mend it")
+        given = sample.reward_model.verifier_parm
+        for name, words in (("coordinates", ("pixels", "thousandths")), ("matching", ("released", "assignment"))):
+            if given.get(name, words[0]) not in words:
+                raise VerifierError(f"verifier_parm[{name!r}]={given[name]!r} must be {' or '.join(map(repr, words))}")
+        ratios = given.get("det_reward_ratio") or {}
+        good = isinstance(ratios, Mapping) and all(_is_share(each) for each in ratios.values())
+        if not good or not set(ratios) <= set(RATIOS) or any(ratios.get(name) for name in RATIOS[3:]):
+            raise VerifierError(
+                f"verifier_parm['det_reward_ratio']={ratios!r} must have weights from 0 to 1 for "
+                f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid for here"
+            )
 
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> Verdict:
+        given = sample.reward_model.verifier_parm
         truth = true_boxes(sample.reward_model.truth)
-        threshold = float(sample.reward_model.verifier_parm.get("iou_threshold", iou_threshold))
+        threshold = float(given.get("iou_threshold", iou_threshold))
         format_score = tag_format(response)
         answer = answer_text(response)
         zeros = {"iou": 0.0, **dict.fromkeys(map(metric_name, REPORTED), 0.0)}
         if answer is None:
             return Verdict(0.0, format_score, None, "there is no <answer>…</answer>", zeros)
         try:
-            found = match(read_boxes(answer), truth)
+            boxes = answered_boxes(sample, answer)
         except NotBoxesError as error:
             return Verdict(0.0, format_score, answer, f"the answer is not a list of boxes: {error}", zeros)
+        found = match(boxes, truth)
+        if given.get("matching") == "assignment":
+            accuracy = found.reward(threshold)
+        else:
+            accuracy = released_reward(boxes, truth, threshold, given.get("det_reward_ratio"))
         metrics = {"iou": found.mean, **{metric_name(each): found.at(each) for each in REPORTED}}
         reason = f"mean IoU {found.mean:.3f}, {found.at(threshold):.0%} of the boxes at least {threshold:g}"
-        return Verdict(found.reward(threshold), format_score, answer, reason, metrics)
+        return Verdict(accuracy, format_score, answer, reason, metrics)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def answered_boxes(sample: Sample, answer: str) -> list[Box]:
+    """The boxes of an answer in the unit of the sample's truth. Raises NotBoxesError if it has none to read."""
+    boxes = read_boxes(answer)
+    if not sample.reward_model.verifier_parm.get("det_verifier_normalized") or not sample.images:
+        return boxes
+    width, height = sample.images[0].size
+    sides = (width, height, width, height)
+    return [
+        Box(*(math.floor(edge / side * 1000) for edge, side in zip(box[:4], sides, strict=True)), box.label)
+        for box in boxes
+    ]
 
 
 def metric_name(threshold: float) -> str:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vagen_envs.sample.boxes import Box, NotBoxesError, read_boxes
+from vagen_envs.sample.boxes import Box, NotBoxesError
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.verifiers.average_precision import mean_average_precision
-from vagen_rewards.verifiers.detection import REPORTED, metric_name, true_boxes
+from vagen_rewards.verifiers.detection import REPORTED, answered_boxes, metric_name, true_boxes
 
 REFLECTIVE_WORDS = (
     "re-check", "re-evaluate", "re-examine", "re-think", "recheck", "reevaluate", "reexamine", "rethink",
@@ -104,13 +104,14 @@ def _accuracy(each: Scored) -> float:
 
 def _predicted(each: Scored) -> list[Box]:
     try:
-        return read_boxes(each.verdict.answer or "")
+        return answered_boxes(each.sample, each.verdict.answer or "")
     except NotBoxesError:
         return []
 
 
 def _area(sample: Sample) -> float:
     """Of the picture, in the square of the boxes' unit; 1 where it isn't known."""
-    if sample.reward_model.verifier_parm.get("det_verifier_normalized"):
+    given = sample.reward_model.verifier_parm
+    if given.get("det_verifier_normalized") or given.get("coordinates") == "thousandths":
         return _THOUSAND_SQUARED
     return float(sample.images[0].size[0] * sample.images[0].size[1]) if sample.images else 1.0
