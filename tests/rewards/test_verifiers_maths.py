@@ -49,6 +49,10 @@ def right(verifier, truth, response):
         ("B", "B", 1), ("B", "C", 0), ("B", "\\text{B}", 1),
         ("cat", "cat", 1), ("cat", "Cat", 1), ("cat", "\\text{cat}", 1), ("cat", "tac", 0), ("cat", "act", 0),
         ("stop sign", "Stop sign", 1), ("stop sign", "sign stop", 0), ("red", "der", 0),
+        ("2021", "2024-01-02", 0), ("2024-01-02", "2021", 0), ("2024-01-02", "2024-01-02", 1), ("3/4/2020", "3/4/2021", 0),
+        ("10:30", "1/3", 0), ("10:30", "10:30", 1), ("O2H", "H2O", 0), ("H2O", "H2O", 1), ("H2O", "\\text{H2O}", 1),
+        ("A12", "12A", 0), ("B", "b", 1), ("AB", "BA", 0), ("3-1", "2", 1), ("3.5", "7/2", 1), ("2x", "x+x", 1),
+        ("7", "9^{9^{9^9}}", 0), ("7", "99999!", 0), ("2^{10000}", "2^{10000}", 1), ("2^{10}", "1024", 1), ("5!", "120", 1),
         ("cat", "\\text{}tac", 0), ("\\text{cat}", "cat", 1), ("\\text{cat}", "tac", 0), ("cat", "\\text{tac}", 0),
     ],
 )  # fmt: skip
@@ -146,7 +150,17 @@ def test_any_answer_is_right_or_wrong(verifier, text):
 # -- limits and faults ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", ["9^{9^{9^9}}", "(" * 40 + "1" + ")" * 40])
+@pytest.mark.parametrize(
+    "answer", ["9^{9^{9^9}}", "(" * 40 + "1" + ")" * 40, "\\sqrt{" * 60 + "1" + "}" * 60, "(99999!)!"]
+)
+def test_what_nobody_could_calculate_is_not_tried(verifier, answer):
+    pids = verifier.pids
+    verdict = verifier.verify(sample("7"), f"\\boxed{{{answer}}}", 0.85)
+    assert (verdict.accuracy, verdict.reason) == (0, "not equal to the truth")
+    assert verifier.pids == pids  # no process was lost to it
+
+
+@pytest.mark.parametrize("answer", ["\\binom{9999999}{499999}", "(x+y+z+w)^{400}"])
 def test_what_takes_forever_is_wrong_after_its_time(verifier, answer):
     verdict = verifier.verify(sample("7"), f"\\boxed{{{answer}}}", 0.85)
     assert verdict.accuracy == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -24,8 +25,8 @@ from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers.base import Verifier, tag_format
 from vagen_rewards.verifiers.math_worker import HAS_LIMITS
 
-SECONDS = 3.0
-"""CPU time for one comparison."""
+SECONDS = 1.0
+"""CPU time for one comparison. Of 900 pairs of 30 usual answers the slowest took 0.14 s, half of them 0.013 s."""
 MEMORY = 2 << 30
 """Address space of a worker process, in bytes."""
 LONGEST = 500
@@ -34,8 +35,16 @@ LONGEST = 500
 _START_SECONDS = 120.0
 _PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then is broken
 _TRIES = 3
+_DEEPEST = 8  # brackets within brackets; math-verify's time grows exponentially with them
 _TEXT = re.compile(r"\s*\\text\s*\{([^{}\\]*)\}\s*\Z")
 _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
+# What isn't calculated though it looks so: 2024-01-02 would be 2021, and H2O the same as O2H.
+_NAMES = (
+    re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),  # dates, times
+    re.compile(r"(?:[A-Z][a-z]?\d*){2,}|[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*"),  # formulas of molecules, codes
+)
+# Numbers that can't be written down: what stands for them is compared as text, and costs no time.
+_HUGE = re.compile(r"\^[^,;=]*\^|\^\s*\{?\s*-?\d{4}|\d{4,}[)}\s]*!|!\s*!|\\underbrace")
 
 
 class MathVerifyVerifier(Verifier):
@@ -44,7 +53,10 @@ class MathVerifyVerifier(Verifier):
     The answer is what stands in the last `\boxed{…}` of the response; without one it is 0. R_format is
     equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
 
-    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`.
+    A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`. So is one
+    that is a date, a time, a molecule or a code, and an answer that is one while the truth is a number.
+    An answer with a number that nobody could write out (`9^{9^9}`, `99999!`), or with more than eight brackets in
+    each other, is right only if the truth is the same text.
     Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
     wrong (an answer near the limit may be so on a slow machine only). A truth that math-verify can't read
     raises VerifierError: it is the data's mistake, not the model's.
@@ -57,7 +69,7 @@ class MathVerifyVerifier(Verifier):
     name = "mathverify"
     modules = ("math_verify",)
 
-    def __init__(self, workers: int = 1, seconds: float = SECONDS) -> None:
+    def __init__(self, workers: int = 2, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self._most = workers
         self._all: weakref.WeakSet[_Worker] = weakref.WeakSet()
@@ -100,9 +112,13 @@ class MathVerifyVerifier(Verifier):
 
     def _compare(self, gold: str, answer: str) -> bool | str | None:
         """Whether they are equal; why the gold answer can't be read; `None` if it took too much."""
-        words = _plain(gold)
+        words, said = _plain(gold), _plain(answer)
+        if _HUGE.search(said) or _depth(said) > _DEEPEST:
+            return "".join(said.split()) == "".join(words.split())
+        if any(name.fullmatch(each) for each in (words, said) for name in _NAMES):
+            return " ".join(words.split()).casefold() == " ".join(said.split()).casefold()
         if _WORDS.fullmatch(words):
-            gold, answer = f"\\text{{{words}}}", f"\\text{{{_plain(answer)}}}"
+            gold, answer = f"\\text{{{words}}}", f"\\text{{{said}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         with self._slots:
             for _ in range(_TRIES):
@@ -155,6 +171,11 @@ class MathVerifyVerifier(Verifier):
             workers, self._idle = self._idle, []
         for worker in workers:
             worker.end()
+
+
+def _depth(text: str) -> int:
+    depths = itertools.accumulate((char in "([{") - (char in ")]}") for char in text)
+    return max(depths, default=0)
 
 
 def _plain(text: str) -> str:
