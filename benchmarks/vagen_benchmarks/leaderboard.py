@@ -114,12 +114,12 @@ def _figures(
     for agent in agents:
         by_task = {row["task"]: row for row in rows if row["agent"] == agent and row["played"]}
         tasks = [by_task.get(task.label) for task in run.protocol.tasks]
-        known = [row and Estimate(*(row[name] for name in ESTIMATE)) for row in tasks]
+        known = [None if row is None else Estimate(*(row[name] for name in ESTIMATE)) for row in tasks]
         flags = [bool(row and row["flagged"]) for row in tasks]
         all_there = [each for each in known if each is not None]
         overall = combined(all_there) if len(all_there) == len(known) else None
-        figures = [each and _figure(each, flag) for each, flag in zip(known, flags, strict=True)]
-        found[agent] = [("", (*figures, overall and _figure(overall, any(flags))))]
+        pairs = zip([*known, overall], [*flags, any(flags)], strict=True)
+        found[agent] = [("", tuple(None if each is None else _figure(each, flag) for each, flag in pairs))]
     return (*(("", task.label.removeprefix("vagen/")) for task in run.protocol.tasks), ("", "overall")), found
 
 

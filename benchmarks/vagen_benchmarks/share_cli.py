@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from vagen_benchmarks.hub import push as push_run
 from vagen_benchmarks.leaderboard import write_leaderboard
 from vagen_benchmarks.output import err, out
 from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.trackers import track as track_run
 from vagen_benchmarks.verify import SHOWN
 from vagen_benchmarks.verify import verify as verify_run
 
@@ -47,3 +49,21 @@ def leaderboard(
     Runs of different protocols, and runs with findings, are refused.
     """
     out.print(f"leaderboard: {write_leaderboard(runs, page).resolve()}", soft_wrap=True)
+
+
+def push(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    repo: Annotated[str, typer.Option(help="OWNER/NAME of a data set on the hub; made if it isn't there.")],
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+) -> None:
+    """Upload a run folder with a card to the Hugging Face Hub, as `HF_TOKEN` and `HF_ENDPOINT` say."""
+    out.print(f"pushed: {push_run(RunFolder(run_folder), repo, private=private)}", soft_wrap=True)
+
+
+def track(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    to: Annotated[str, typer.Option(help="`trackio`, `wandb` or `mlflow`.")],
+) -> None:
+    """Write a run to an experiment tracker, as `--track` of `vagen bench` does: a tracker's run for each agent."""
+    track_run(to, RunFolder(run_folder))
+    out.print(f"written to {to}, project vagen")

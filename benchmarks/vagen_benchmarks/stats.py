@@ -79,58 +79,92 @@ def t95(freedom: float) -> float:
 def rate(levels: Sequence[Cluster]) -> Estimate:
     """The mean of values within [0, 1], such as successes, whose plays of one level belong together.
 
-    Wilson's interval at the effective sample size: `p (1 - p)` over the variance of `p` between levels. How sure that
-    size is itself depends on how unevenly the levels behave; Student's t takes the degrees of freedom that the
-    jackknife finds for its logarithm, at most one less than there are levels. Without any variance, the levels count.
+    Wilson's interval at the effective sample size: `p (1 - p)` over the variance of `p` between levels. Student's t
+    takes the degrees of freedom that the jackknife finds for that size. Without any variance, the levels count.
     """
     count = len(levels)
-    sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True)) if levels else (np.zeros(0),) * 2
-    total = float(sizes.sum())
     if count == 0:
         return Estimate(math.nan, 0.0, 1.0, 0, 0.0)
-    value = min(1.0, math.fsum(sums) / total)
+    moments = _Moments.of(levels)
+    value = min(1.0, float(moments.mean))
     if count == 1:
         return Estimate(value, 0.0, 1.0, 1, 1.0)
-    effective = float(
-        _effective(sums.sum(), sizes.sum(), (sums**2).sum(), (sums * sizes).sum(), (sizes**2).sum(), count)
-    )
-    freedom = count - 1.0
-    if count > 2:
-        without = _effective(
-            sums.sum() - sums, sizes.sum() - sizes, (sums**2).sum() - sums**2, (sums * sizes).sum() - sums * sizes,
-            (sizes**2).sum() - sizes**2, count - 1,
-        )  # fmt: skip
-        logs = np.log(without)
-        spread = (count - 1) / count * float(((logs - logs.mean()) ** 2).sum())
-        freedom = min(count - 1.0, max(2.0, 2 / spread)) if spread > 0 else freedom
-    return Estimate(value, *wilson(value * effective, effective, t95(freedom)), count, effective, freedom)
 
+    def effective(of: _Moments) -> Any:
+        inner, variance = np.clip(of.mean * (1 - of.mean), 0.0, None), of.variance
+        known = (variance > 1e-12) & (inner > 1e-12)
+        return np.where(known, inner / np.where(known, variance, 1.0), float(of.count))
 
-def _effective(sums: Any, sizes: Any, squares: Any, products: Any, sizes_squared: Any, count: int) -> Any:
-    """`p (1 - p)` over the variance of the ratio `p = sums / sizes` between `count` levels, or `count` without any.
-
-    Takes numbers or arrays: sums of the levels' totals, their sizes, and the sums of their squares and products.
-    """
-    p = sums / sizes
-    between = squares - 2 * p * products + p * p * sizes_squared
-    variance = np.maximum(between, 0.0) * count / (count - 1) / sizes**2
-    inner = np.clip(p * (1 - p), 0.0, None)
-    known = (variance > 1e-12) & (inner > 1e-12)
-    return np.where(known, inner / np.where(known, variance, 1.0), float(count))
+    size = float(effective(moments))
+    freedom = _freedom(effective(moments.without(levels)))
+    return Estimate(value, *wilson(value * size, size, t95(freedom)), count, size, freedom)
 
 
 def average(levels: Sequence[Cluster]) -> Estimate:
-    """The mean of any values, such as returns: Student's t on the ratio's variance between levels. NaNs of nothing."""
+    """The mean of any values, such as returns: Student's t on its variance between levels. NaNs of nothing.
+
+    Where few levels stand out, as those that are solved at all, that variance is itself unsure; the jackknife says how
+    much, in degrees of freedom.
+    """
     count = len(levels)
     if count == 0:
         return Estimate(math.nan, math.nan, math.nan, 0, 0.0)
-    total = sum(size for _, size in levels)
-    value = math.fsum(each for each, _ in levels) / total
+    moments = _Moments.of(levels)
+    value, variance = float(moments.mean), float(moments.variance) if count > 1 else 0.0
     if count == 1:
         return Estimate(value, -math.inf, math.inf, 1, 1.0)
-    between = math.fsum((each - value * size) ** 2 for each, size in levels)
-    half = t95(count - 1) * math.sqrt(between * count / (count - 1)) / total
-    return Estimate(value, value - half, value + half, count, float(count), count - 1.0)
+    freedom = _freedom(np.maximum(moments.without(levels).variance, 1e-12 * variance)) if variance > 0 else count - 1.0
+    half = t95(freedom) * math.sqrt(variance)
+    return Estimate(value, value - half, value + half, count, float(count), freedom)
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Sums over levels, of which each may be an array: all levels, or all but one."""
+
+    sums: Any
+    sizes: Any
+    squares: Any
+    products: Any
+    sizes_squared: Any
+    count: int
+
+    @classmethod
+    def of(cls, levels: Sequence[Cluster]) -> _Moments:
+        sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
+        each = (sums, sizes, sums**2, sums * sizes, sizes**2)
+        return cls(*(math.fsum(values) for values in each), len(levels))
+
+    def without(self, levels: Sequence[Cluster]) -> _Moments:
+        """Those of all levels but the first, all but the second, and so on."""
+        sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
+        return _Moments(
+            self.sums - sums, self.sizes - sizes, self.squares - sums**2, self.products - sums * sizes,
+            self.sizes_squared - sizes**2, self.count - 1,
+        )  # fmt: skip
+
+    @property
+    def mean(self) -> Any:
+        return self.sums / self.sizes
+
+    @property
+    def variance(self) -> Any:
+        """Of the mean, a ratio of sums, by what the levels differ. NaN or 0 of a single one."""
+        between = self.squares - 2 * self.mean * self.products + self.mean**2 * self.sizes_squared
+        return np.maximum(between, 0.0) * self.count / max(self.count - 1, 1) / self.sizes**2
+
+
+def _freedom(without: Any) -> float:
+    """Degrees of freedom of a positive quantity from its values without each level: a scaled chi-square's.
+
+    At most one less than there are levels, at least 2. The logarithm of a chi-square of f degrees has variance 2 / f.
+    """
+    count = len(without)
+    if count < 3 or not np.all(without > 0):
+        return max(1.0, count - 1.0) if count < 3 else 2.0
+    logs = np.log(without)
+    spread = (count - 1) / count * float(((logs - logs.mean()) ** 2).sum())
+    return min(count - 1.0, max(2.0, 2 / spread)) if spread > 0 else count - 1.0
 
 
 def combined(parts: Sequence[Estimate]) -> Estimate:

@@ -186,7 +186,9 @@ def _replay(
             for env in seat.values():
                 env.close()
             seat.clear()
-            seat[name] = task.make(options) if options else task.make()
+            seat[name] = gym.make(
+                task.env_id, disable_env_checker=True, split=task.split, **{**options, **task.options}
+            )
         env = seat[name]
         _, info = env.reset(seed=episode.seed)
     except (VagenError, ImportError, OSError) as error:

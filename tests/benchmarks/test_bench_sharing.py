@@ -1,0 +1,94 @@
+"""Runs on a hub and in trackers, by their own clients."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import runs
+from hub_server import Hub
+
+from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.trackers import library
+
+VAGEN = [sys.executable, "-m", "vagen_benchmarks"]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sharing") / "my-run"
+    runs.play(path, [Oracle(), Random()], ["frozenlake"], episodes=3)
+    return path
+
+
+@pytest.fixture
+def hub():
+    made = Hub()
+    yield made
+    made.close()
+
+
+def push(path, hub, **env):
+    """In a process of its own: the client reads its settings when it is imported."""
+    settings = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_standin", "HF_HUB_DISABLE_TELEMETRY": "1", **env}
+    return subprocess.run(
+        [*VAGEN, "push", str(path), "--repo", "me/run"],
+        env=settings,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_push_uploads_the_run_as_it_is(played, hub, tmp_path):
+    pytest.importorskip("huggingface_hub")
+    done = push(played, hub)
+    assert done.returncode == 0, done.stderr
+    assert f"{hub.url}/datasets/me/run" in done.stdout
+    assert hub.repos[0]["type"] == "dataset"
+    assert hub.tokens == {"Bearer hf_standin"}
+    kept = {
+        str(file.relative_to(played)): file.read_bytes()
+        for file in played.rglob("*")
+        if file.is_file() and file.name != ".lock"
+    }
+    assert hub.files == kept
+    assert "vagen verify" in hub.files["README.md"].decode()
+    for name, data in hub.files.items():  # what comes down is a run that can be checked
+        file = tmp_path / "down" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    down = subprocess.run(
+        [*VAGEN, "verify", str(tmp_path / "down")], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert (down.returncode, "6 episodes" in down.stdout) == (0, True)
+
+
+def test_push_that_is_refused_is_one_error(played, hub):
+    pytest.importorskip("huggingface_hub")
+    hub.refuse = 403
+    done = push(played, hub)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "vagen: me/run couldn't be pushed to" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_push_refuses_a_run_that_holds_a_key(played, hub):
+    pytest.importorskip("huggingface_hub")
+    said = next(RunFolder(played).episodes()).turns[0]["reply"][10:30]
+    done = push(played, hub, MY_API_KEY=said)
+    assert (done.returncode, hub.files) == (2, {})
+    assert "holds the value of MY_API_KEY" in " ".join(done.stderr.split())
+
+
+def test_tracker_that_is_unknown_or_missing_is_one_error(monkeypatch):
+    with pytest.raises(ProtocolError, match="Did you mean 'wandb'"):
+        library("wanbd")
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(ProtocolError, match=r"vagen-envs\[mlflow\]"):
+        library("mlflow")
