@@ -13,7 +13,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -226,7 +226,7 @@ class _Gate:
             return
         app: ASGIApp = self._app
         if failure is not None:
-            app = _failed(failure, self._metrics)
+            app = _failed(failure, self._metrics, {"connection": "close"})  # one question each, for who has no key
         elif scope["path"] == "/healthz" and scope["method"] in ("GET", "HEAD"):
             app = self._health()
 
@@ -263,7 +263,7 @@ def _admit(door: Door, connection: HTTPConnection) -> None:
 def _health(app: FastAPI) -> Response:
     """Whether a session could be played now."""
     status = "ending" if app.state.sessions.draining else "ok" if app.state.pool.lives else "no worker lives"
-    return _json(json.dumps({"status": status}).encode(), 200 if status == "ok" else 503)
+    return _json(json.dumps({"status": status}).encode(), 200 if status == "ok" else 503, {"connection": "close"})
 
 
 async def _reap(sessions: Sessions, seconds: float) -> None:
@@ -305,9 +305,9 @@ def _error(failure: Failure) -> bytes:
     return written({"error": {"code": failure.code, "message": failure.message}})
 
 
-def _failed(failure: Failure, metrics: Metrics) -> Response:
+def _failed(failure: Failure, metrics: Metrics, headers: Mapping[str, str] | None = None) -> Response:
     metrics.failures.labels(failure.code).inc()
-    headers = {"retry-after": "1"} if failure.code in TRY_AGAIN else {}
+    headers = {**(headers or {}), **({"retry-after": "1"} if failure.code in TRY_AGAIN else {})}
     if failure.code == "too_large":
         headers["connection"] = "close"
     return _json(_error(failure), STATUS[failure.code], headers)

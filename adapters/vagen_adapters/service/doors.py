@@ -9,6 +9,9 @@ stranger; idle guests make room for others. `/healthz` is answered to strangers.
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +25,17 @@ SILENT_SECONDS = 5.0
 STRANGERS = 256
 """At once. Enough for probes and handshakes: a stranger needs milliseconds; few enough that all of them together can't
 hold up a turn for longer than some tens of milliseconds."""
-ACCEPTED_AT_ONCE = 64
-"""New connections between two looks at the others. asyncio takes as many as may queue, which takes a second."""
+ACCEPTED_AT_ONCE = 32
+"""New connections between two looks at the others. asyncio takes as many as may queue, which takes a second; uvloop
+one, so that each has to wait for as many looks as others wait before it."""
+QUEUE = 4096
+"""Connections that the kernel holds until they are taken in. One that finds it full is delayed by a second or more."""
+WITHOUT_SOCKETS = 0.5
+"""Seconds until the next try where the machine has no sockets left."""
 
 Client = tuple[str, int]
+
+log = logging.getLogger(__name__)
 
 
 class Door:
@@ -46,6 +56,36 @@ class Door:
         self._guests: OrderedDict[Any, None] = OrderedDict()
         self._since: dict[Any, float] = {}  # since when there has been no request, or the same one
         self._by_client: dict[Client, Any] = {}
+        self._connecting: set[asyncio.Task[None]] = set()
+
+    def open(self, listening: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
+        """Take connections in, in the running loop, until it is told to watch the socket no more."""
+        listening.setblocking(False)
+        asyncio.get_running_loop().add_reader(listening, self._accept, listening, protocol)
+
+    def _accept(self, listening: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                made, _ = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:  # it is gone already
+                continue
+            except OSError:
+                log.exception("no connection can be taken in; it is tried again")
+                loop.remove_reader(listening)
+                loop.call_later(WITHOUT_SOCKETS, self._again, listening, protocol)
+                return
+            made.setblocking(False)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            task = loop.create_task(_connect(loop, protocol, made))
+            self._connecting.add(task)
+            task.add_done_callback(self._connecting.discard)
+
+    def _again(self, listening: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> None:
+        if listening.fileno() >= 0:
+            self.open(listening, protocol)
 
     def arrived(self, connection: Any) -> None:
         """Somebody is at the door."""
@@ -100,6 +140,15 @@ class Door:
         self._cut_off()
         self.gone(connection)
         connection.transport.abort()
+
+
+async def _connect(
+    loop: asyncio.AbstractEventLoop, protocol: Callable[[], asyncio.Protocol], made: socket.socket
+) -> None:
+    try:
+        await loop.connect_accepted_socket(protocol, made)
+    except OSError:  # it is gone already
+        made.close()
 
 
 def _is_idle(connection: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -19,12 +20,9 @@ except ImportError as error:
 
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.client import KEY_VARIABLE
-from vagen_adapters.service.doors import ACCEPTED_AT_ONCE, DoorConfig
+from vagen_adapters.service.doors import QUEUE, DoorConfig
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.sessions import ServiceConfig
-
-QUEUE = 4096
-"""Connections that the kernel holds until they are taken in. One that finds it full is delayed by a second or more."""
 
 
 class Server(uvicorn.Server):
@@ -34,29 +32,41 @@ class Server(uvicorn.Server):
         super().__init__(
             DoorConfig(
                 app, app.state.door, host=host, port=port, log_level="error", access_log=False,
-                backlog=ACCEPTED_AT_ONCE, ws_max_size=config.max_request, ws_per_message_deflate=False,
+                ws_max_size=config.max_request, ws_per_message_deflate=False,
                 ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
             )
         )  # fmt: skip
         self._app = app
         self._ticks = 0
+        self._sockets: list[socket.socket] = []
 
     @property
     def port(self) -> int:
         """The port it listens on, once it has started."""
-        port: int = self.servers[0].sockets[0].getsockname()[1]
+        port: int = self._sockets[0].getsockname()[1]
         return port
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        await super().startup(sockets)
-        for each in self.servers:
-            for listening in each.sockets:
-                with listening.dup() as same:
-                    same.listen(QUEUE)
+        """Begin to listen. The door takes connections in: neither asyncio nor uvloop has a good pace for it."""
+        self._sockets = sockets or _listening(self.config.host, self.config.port)
+        await super().startup([])
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = self.config.http_protocol_class(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
+                _loop=asyncio.get_running_loop(),
+            )  # fmt: skip
+            return made
+
+        for each in self._sockets:
+            self._app.state.door.open(each, protocol)
 
     async def shutdown(self, sockets: list[Any] | None = None) -> None:
         await self._app.state.sessions.drain()
-        await super().shutdown(sockets)
+        for each in self._sockets:
+            asyncio.get_running_loop().remove_reader(each)
+            each.close()
+        await super().shutdown()
 
     async def on_tick(self, counter: int) -> bool:
         self._ticks += 1
@@ -80,7 +90,7 @@ def serve(
         started: told the port.
 
     Raises:
-        ServiceError: it would be open to other machines without a key.
+        ServiceError: it would be open to other machines without a key, or the port is taken.
     """
     if not key and not _is_loopback(host):
         pool.close()
@@ -99,6 +109,20 @@ def serve(
     # uvicorn's choice of an event loop: uvloop where it is installed
     with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         runner.run(run())
+
+
+def _listening(host: str, port: int) -> list[socket.socket]:
+    """A socket for each address that the name stands for. Raises ServiceError."""
+    try:
+        found = {each[4][0]: each[0] for each in socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM,
+                                                                   flags=socket.AI_PASSIVE)}  # fmt: skip
+        made: list[socket.socket] = []
+        for address, family in found.items():
+            made.append(socket.create_server((address, port), family=family, backlog=QUEUE))
+            port = made[0].getsockname()[1]
+    except OSError as error:
+        raise ServiceError("no_port", f"{host}:{port} can't be listened on ({error}); choose another --port") from error
+    return made
 
 
 def _is_loopback(host: str) -> bool:
