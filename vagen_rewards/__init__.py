@@ -1,6 +1,9 @@
 """Scores of a turn: what the agent says it sees and predicts, held against the truth."""
 
+from vagen_rewards.composed import FallbackJudge, MajorityJudge
 from vagen_rewards.hacking import RepetitionPenalty, RuleFilter
+from vagen_rewards.judges import make_judge
+from vagen_rewards.reward import ReasoningReward
 from vagen_rewards.rules import RuleJudge
 from vagen_rewards.scores import (
     Judge,
@@ -16,7 +19,10 @@ from vagen_rewards.scores import (
 from vagen_rewards.wrapper import VisualReasoningReward
 
 __all__ = [
+    "FallbackJudge",
     "Judge",
+    "MajorityJudge",
+    "ReasoningReward",
     "RepetitionPenalty",
     "RuleFilter",
     "RuleJudge",
@@ -25,6 +31,7 @@ __all__ = [
     "Tally",
     "TurnScores",
     "VisualReasoningReward",
+    "make_judge",
     "score_turn",
     "score_turns",
     "score_turns_sync",

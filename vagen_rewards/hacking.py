@@ -6,11 +6,13 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from vagen_envs.core import Turn
+from vagen_envs.core import State, Turn
 from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules import Reading
 from vagen_rewards.scores import Judge, Score, Statement, TurnScores
 
 _SENTENCE_END = re.compile(r"[.;!?\n]+")
@@ -63,40 +65,108 @@ class FrequentSentences:
         return heapq.nsmallest(n, self.counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-class RepetitionPenalty:
-    """Fines a wrong statement that repeats a frequent sentence (VAGEN, appendix D.1.2).
+_NUMBER = re.compile(
+    r"[^\s,.;:!?()\[\]{}\"']*\d[^\s,;:!?()\[\]{}\"']*|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven"
+    r"|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand"
+    r"|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|[ivxlcdm]{2,}|[b-hj-z])\b",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"\"[^\"]{1,60}\"|“[^”]{1,60}”|`[^`]{1,60}`")
+_CAPITAL = re.compile(r"(?<=[a-z,] )[A-Z][a-z][\w-]*|\b[a-z]+[A-Z]\w*|\b\w+_\w+")
 
-    Both must hold: one of its sentences is among the `top` most frequent so far, and its score is below
-    `threshold`. Right statements may repeat as they like.
+
+def masked(text: str, names: Iterable[str] = ()) -> list[str]:
+    """The sentences of a text as wordings: numbers and names are a mark, so that a running number makes no new one.
+
+    Args:
+        text: what was said.
+        names: of things that the environment knows, masked beside quoted and capitalized words.
+    """
+    known = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
+    text = _CAPITAL.sub("#", _QUOTED.sub("#", text))
+    if known:
+        text = re.sub(rf"\b(?:{known})\b", "#", text, flags=re.IGNORECASE)
+    return sentences(_NUMBER.sub("#", text))
+
+
+def names_in(state: State) -> frozenset[str]:
+    """The names of things in a state: its words, as they are written and as they are said."""
+    found: set[str] = set()
+
+    def look(value: Any) -> None:
+        if isinstance(value, str) and 2 < len(value) <= 40 and value.lower() not in _NO_NAMES:
+            parts = _PART.findall(value)
+            found.update((value, " ".join(parts).lower()) if len(parts) > 1 else (value.lower(),))
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                look(key)
+                look(each)
+        elif isinstance(value, list | tuple):
+            for each in value:
+                look(each)
+
+    for field_value in state.to_json().values():
+        look(field_value if not isinstance(field_value, str) or field_value != state.kind else "")
+    return frozenset(found)
+
+
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NO_NAMES = frozenset({"ahead", "left", "right", "back"})
+
+
+class RepetitionPenalty:
+    """Fines a wrong or empty statement that repeats a frequent wording (VAGEN, appendix D.1.2).
+
+    Wordings are sentences with numbers and names masked. A statement that is right and tells something is never
+    fined, however often it is said and however little of the whole it is.
 
     Args:
         amount: the reward term, -0.1 in the paper.
-        threshold: 0.7 in the paper (Sokoban).
-        top: how many sentences count as frequent. The paper doesn't say; 10.
-        at_least: a sentence said fewer times isn't frequent. The paper doesn't say; 8, so that the first
+        threshold: 0.7 in the paper (Sokoban). A statement with this score isn't fined.
+        top: how many wordings count as frequent. The paper doesn't say; 10.
+        at_least: a wording used fewer times isn't frequent. The paper doesn't say; 8, so that the first
             turns of a training run go free.
-        capacity: sentences kept in memory.
+        capacity: wordings kept in memory.
+        form: `"masked"`, as above, or `"paper"`: sentences as they stand, and any score below the threshold is fined,
+            also that of a true statement which doesn't say everything.
     """
 
     def __init__(
-        self, amount: float = -0.1, threshold: float = 0.7, top: int = 10, at_least: int = 8, capacity: int = 1024
+        self,
+        amount: float = -0.1,
+        threshold: float = 0.7,
+        top: int = 10,
+        at_least: int = 8,
+        capacity: int = 1024,
+        form: Literal["masked", "paper"] = "masked",
     ) -> None:
         if amount > 0 or not 0 <= threshold <= 1 or top < 1:
             raise JudgeConfigError(
                 f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top {top} at least 1"
             )
+        if form not in ("masked", "paper"):
+            raise JudgeConfigError(f"form {form!r} is not known; use 'masked' or 'paper'")
         self.amount, self.threshold, self.top, self.at_least = amount, threshold, top, at_least
+        self.form = form
         self.frequent = FrequentSentences(capacity)
         self._bar = at_least
         self._age = 0
 
-    def fine(self, text: str, value: float) -> float:
-        """The penalty for a statement with this score: `amount` or 0. Counts its sentences afterwards."""
-        said = sentences(text)
+    def fine(self, text: str, value: float, *, earned: bool = False, names: Iterable[str] = ()) -> float:
+        """The penalty for a statement: `amount` or 0. Counts its wordings afterwards.
+
+        Args:
+            text: what was said.
+            value: its score.
+            earned: it is right, and it tells something.
+            names: of things, see `masked`.
+        """
+        said = sentences(text) if self.form == "paper" else masked(text, names)
         repeated = any(self._is_frequent(each) for each in said)
         for each in said:
             self.frequent.add(each)
-        return self.amount if repeated and value < self.threshold else 0.0
+        spared = value >= self.threshold or (earned and self.form == "masked")
+        return self.amount if repeated and not spared else 0.0
 
     def _is_frequent(self, sentence: str) -> bool:
         count = self.frequent.counts.get(sentence, 0)
@@ -136,6 +206,7 @@ class RuleFilter(Judge):
         self.checks = (self._says_something, *checks)
         self.name = f"filter({judge.name})"
         self.needs_pictures = judge.needs_pictures
+        self.reads = judge.reads
 
     def _says_something(self, statement: Statement) -> str | None:
         text = statement.text
@@ -157,10 +228,18 @@ class RuleFilter(Judge):
         return Score(0.0, f"filtered: {fault}") if fault else self.judge.score(statement)
 
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        return await self._passed(statements, self.judge.score_many)
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        return await self._passed(statements, self.judge.read_many)
+
+    async def _passed(
+        self, statements: Sequence[Statement], ask: Callable[[Sequence[Statement]], Awaitable[list[Any]]]
+    ) -> list[Any]:
         faults = [self._fault(statement) for statement in statements]
         passed = [statement for statement, fault in zip(statements, faults, strict=True) if not fault]
-        scores = iter(await self.judge.score_many(passed)) if passed else iter(())
-        return [Score(0.0, f"filtered: {fault}") if fault else next(scores) for fault in faults]
+        found = iter(await ask(passed)) if passed else iter(())
+        return [Score(0.0, f"filtered: {fault}") if fault else next(found) for fault in faults]
 
 
 # -- how varied the answers are -------------------------------------------------------------------

@@ -7,13 +7,19 @@ after them. A judge that failed gives an unscored `Score`, which is neither righ
 from __future__ import annotations
 
 import asyncio
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from vagen_envs.core import State, Turn
-from vagen_rewards.errors import TooManyUnscoredError
+from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
+
+if TYPE_CHECKING:
+    from vagen_rewards.rules.readings import Reading
+
+T = TypeVar("T")
 
 Part = Literal["grounding", "world_modeling"]
 PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
@@ -27,7 +33,8 @@ class Score:
     """A verdict on one statement.
 
     Attributes:
-        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored.
+        value: 0 (wrong, or says nothing) to 1 (right and complete); `None` when unscored. Weighed by information,
+            from -1 (as much is wrong).
         reason: why, in words for a person.
         unread: the pieces of the text that weren't understood; the rest is what was judged.
     """
@@ -80,10 +87,14 @@ class TurnScores:
 
 
 class Judge(ABC):
-    """Scores statements. `name` stands in reports; it tells judges and their settings apart."""
+    """Scores statements. `name` stands in reports; it tells judges and their settings apart.
+
+    A judge that also `reads` gives the claims of a text, which can be weighed by what they tell.
+    """
 
     name: str
     needs_pictures = False
+    reads = False
 
     @abstractmethod
     def score(self, statement: Statement) -> Score:
@@ -92,6 +103,17 @@ class Judge(ABC):
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
         """Score a batch, in order. Judges that wait for something override this."""
         return [self.score(statement) for statement in statements]
+
+    def read(self, statement: Statement) -> Reading | Score:
+        """What a statement claims, or an unscored score if that couldn't be found out. Blocks."""
+        return wait_for(self.read_many([statement]))[0]
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        """What statements claim, in order. Raises JudgeConfigError for a judge that doesn't read."""
+        raise JudgeConfigError(
+            f"the judge {self.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
+            "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
+        )
 
 
 def statements_of(turn: Turn, pictures: bool = False) -> list[Statement]:
@@ -136,6 +158,19 @@ async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: floa
 def score_turns_sync(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
     """`score_turns` for callers without an event loop."""
     return asyncio.run(score_turns(turns, judge, max_unscored=max_unscored))
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, for callers that may or may not stand in an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    found: list[T] = []
+    thread = threading.Thread(target=lambda: found.append(asyncio.run(work)))
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 class Tally:

@@ -85,6 +85,11 @@ def bench(
     judge: Annotated[
         str | None, typer.Option(help="Judge what agents say: `rule`, `llm:MODEL` …, as `vagen judge` does.")
     ] = None,
+    gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
+    weighting: Annotated[
+        str, typer.Option(help="`plain`: the judge's own score. `information`: what is said is worth what it tells.")
+    ] = "plain",
+    penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
@@ -120,7 +125,8 @@ def bench(
         for task in tasks:
             player.check(task.env_id, task.config)
     named = {"name": plan.name, **plan.data} if plan else None
-    said = plan.data.get("scoring") if plan else {"judge": judge} if judge else None
+    own_scoring = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
+    said = plan.data.get("scoring") if plan else own_scoring
     path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
     scoring = make_scoring(said)
@@ -136,7 +142,7 @@ def bench(
 
 
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
-                    "history", "history_reasoning", "judge")  # fmt: skip
+                    "history", "history_reasoning", "judge", "gate", "weighting", "penalty")  # fmt: skip
 
 
 def _refuse_beside_protocol(context: typer.Context) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -14,15 +17,15 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.output import out
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.scoring import make_judge
+from vagen_benchmarks.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
-from vagen_rewards import RuleJudge, TurnScores, score_turns_sync
+from vagen_rewards import RuleJudge, TurnScores
 from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_set
 from vagen_rewards.calibration.report import Counts
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
+from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part
-from vagen_rewards.wrapper import with_scores
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
 
@@ -33,8 +36,30 @@ JudgeName = Annotated[
 Cache = Annotated[Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")]
 MaxDollars = Annotated[float | None, typer.Option(help="An LLM judge stops asking at this cost.")]
 Prices = Annotated[
-    tuple[float, float], typer.Option("--price", help="Dollars per million prompt and completion tokens.")
+    tuple[float, float] | None, typer.Option("--price", help="Dollars per million prompt and completion tokens.")
 ]
+BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-compatible endpoint.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
+
+
+def _llm(
+    cache: Path | None,
+    max_dollars: float | None,
+    price: tuple[float, float] | None,
+    base_url: str | None,
+    concurrency: int,
+) -> dict[str, Any]:
+    """Options of LLMJudge."""
+    from vagen_rewards.llm.spending import Price
+
+    cost = Price(*price) if price else None
+    return {
+        "cache": cache,
+        "max_dollars": max_dollars,
+        "price": cost,
+        "base_url": base_url,
+        "concurrency": concurrency,
+    }
 
 
 @app.command("calibrate")
@@ -47,12 +72,14 @@ def calibrate_command(
     misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
-    price: Prices = (0.0, 0.0),
+    price: Prices = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = 32,
 ) -> None:
     """Ask a judge about statements whose truth is known; print agreement, precision, recall and cost."""
     if templates not in ("held_out", "development"):
         raise BenchError(f"unknown set {templates!r}; use held_out or development")
-    made = make_judge(judge, cache, max_dollars, price)
+    made = judge_by_name(judge, **_llm(cache, max_dollars, price, base_url, concurrency))
     with out.status("making statements about real levels of each environment"):
         items, skipped = labelled_set(
             statements,
@@ -98,59 +125,96 @@ def rescore_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     into: Annotated[Path | None, typer.Option(help="A new run folder; RUN-JUDGE by default.")] = None,
     judge: JudgeName = "rule",
+    gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
+    weighting: Annotated[
+        str, typer.Option(help="`plain`: the judge's own score. `information`: what is said is worth what it tells.")
+    ] = "plain",
+    penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,
     beta_world_modeling: Annotated[float, typer.Option(help="The same of the other part.")] = 0.5,
     sentences: Annotated[int, typer.Option(help="Show so many of the most rewarded sentences.")] = 5,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
-    price: Prices = (0.0, 0.0),
+    price: Prices = None,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = 32,
 ) -> None:
     """Score the stored turns of a run with a judge, without playing again, into a run folder of their own.
 
     Terms and metrics of an earlier judge are replaced; everything else stays as it was played.
     """
-    made = make_judge(judge, cache, max_dollars, price)
-    source = RunFolder(run)
-    into = into or run.with_name(f"{run.name}-{made.name.replace(':', '-').replace('/', '-')}")
+    said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
+    llm = _llm(cache, max_dollars, price, base_url, concurrency)
+    scoring = make_scoring({**said, "betas": betas}, **llm)
+    assert scoring is not None
+    source = RunFolder(run)
+    into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
     with RunWriter(into, source.protocol) as writer:
-        writer.note("rescore", source=str(run.name), judge=made.name, betas=betas)
-        for episode in source.episodes():
-            pictures = {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
-            turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
-            scores = score_turns_sync(turns, made)
-            rescored = [with_scores(turn, each, betas).to_json() for turn, each in zip(turns, scores, strict=True)]
-            writer.add(Episode.from_json({**episode.to_json(), "turns": rescored}), pictures.values())
-            names = (episode.agent, episode.task.removeprefix("vagen/"))
-            judged += [(*names, Turn.from_json(turn), each) for turn, each in zip(episode.turns, scores, strict=True)]
+        how = {**said, "judge": scoring.judge.name, "betas": betas}
+        writer.note("rescore", source=str(run.name), **how)
+        episodes = iter(source.episodes())
+        while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
+            judged += _rescore(source, batch, scoring, writer)
     _print_scores(judged)
     if sentences > 0:
         _print_sentences(judged, sentences)
     out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True)
 
 
+EPISODES_AT_ONCE = 64
+"""So many are judged together: one alone has too few statements to keep a server busy."""
+
+
+def _rescore(
+    source: RunFolder, episodes: Sequence[Episode], scoring: Scoring, writer: RunWriter
+) -> list[tuple[str, str, Turn, TurnScores]]:
+    options = {task.label: task.options for task in source.protocol.tasks}
+    pictures = [
+        {name: Picture.from_png(source.picture(name)) for name in sorted(episode.picture_names())}
+        for episode in episodes
+    ]
+    played = [
+        [Turn.from_json(turn, own) for turn in episode.turns] for episode, own in zip(episodes, pictures, strict=True)
+    ]
+    found: dict[int, list[tuple[Turn, TurnScores]]] = {}
+    for task in {episode.task for episode in episodes}:
+        of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
+        scored = iter(scoring.scored([turn for i in of_task for turn in played[i]], options.get(task, {})))
+        found |= {i: [next(scored) for _ in played[i]] for i in of_task}
+    judged = []
+    for i, episode in enumerate(episodes):
+        turns = [turn.to_json() for turn, _ in found[i]]
+        writer.add(Episode.from_json({**episode.to_json(), "turns": turns}), pictures[i].values())
+        names = (episode.agent, episode.task.removeprefix("vagen/"))
+        judged += [(*names, Turn.from_json(turn), scores) for turn, (_, scores) in zip(turns, found[i], strict=True)]
+    return judged
+
+
 def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
     """The mean score of each agent, task and part, what is unscored, and how varied the words are."""
     values: dict[tuple[str, str, Part], list[float | None]] = {}
     texts: dict[tuple[str, str, Part], list[str]] = {}
+    unread: dict[tuple[str, str, Part], list[float]] = {}
     unscored = ""
     for agent, task, turn, scores in judged:
         for part, score in scores.by_part():
             key = (agent, task, part)
             values.setdefault(key, []).append(score.value)
-            texts.setdefault(key, []).append(
-                (turn.parsed.observation if part == PARTS[0] else turn.parsed.prediction) or ""
-            )
+            text = (turn.parsed.observation if part == PARTS[0] else turn.parsed.prediction) or ""
+            texts.setdefault(key, []).append(text)
+            unread.setdefault(key, []).append(share_unread(text, score))
             unscored = unscored if score.scored else score.reason
     table = Table(box=None, header_style="bold")
-    for name in ("agent", "task", "part", "statements", "unscored", "mean score", "entropy", "distinct"):
+    for name in ("agent", "task", "part", "statements", "unscored", "unread", "mean score", "entropy", "distinct"):
         table.add_column(name, justify="left" if name in ("agent", "task", "part") else "right")
     for key, all_of_them in sorted(values.items()):
         known = [value for value in all_of_them if value is not None]
         mean = f"{math.fsum(known) / len(known):.3f}" if known else "–"
+        left = f"{math.fsum(unread[key]) / len(unread[key]):.0%}"
         varied = (f"{entropy(texts[key]):.1f} bit", f"{distinct_responses(texts[key]):.0%}")
-        table.add_row(*key, str(len(all_of_them)), str(len(all_of_them) - len(known)), mean, *varied)
+        table.add_row(*key, str(len(all_of_them)), str(len(all_of_them) - len(known)), left, mean, *varied)
     out.print(table)
     if not values:
         out.print("no reply of this run has an <observation> or a <prediction>: there is nothing to judge")

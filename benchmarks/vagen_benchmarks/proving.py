@@ -4,7 +4,7 @@ A proof file (TOML; those of this package are in `proofs/`):
 
     about, env                  what it is, and the environment
     recipes, seeds              each recipe is trained with each seed, from one start
-    reasoning_reward            false leaves out the reward for reasoning that a recipe has
+    reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
     [options]                   of the environment
     [start]                     of the imitation: see `Start`
     [settings]                  of the trainer, over those of every tiny recipe
@@ -17,6 +17,7 @@ several processes may share the work.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -106,7 +107,7 @@ class Proof:
     recipes: Sequence[str]
     seeds: Sequence[int]
     about: str = ""
-    reasoning_reward: bool = True
+    reasoning_reward: bool | Mapping[str, Any] = True
     options: Mapping[str, Any] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -317,7 +318,7 @@ def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
 
 
 def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
-    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.recipes import TINY, load_recipe
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
@@ -327,9 +328,11 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
         **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
-    weights = recipe.reasoning_reward if proof.reasoning_reward else {}
-    check_fields(gym.make(proof.env, **proof.options), weights)
-    score = reasoning_score(weights) if weights else None
+    score, asked = None, proof.reasoning_reward
+    options = recipe.reward_options(proof.env) if asked else {}
+    if options:
+        with contextlib.closing(gym.make(proof.env, **proof.options)) as env:
+            score = reasoning_score(make_reward({**options, **(asked if isinstance(asked, Mapping) else {})}, env))
     begun = time.perf_counter()
     trainer = MultiTurnPPOTrainer(str(start), config, score=score)
     trainer.train()

@@ -108,12 +108,13 @@ class RunFolder:
         return entries
 
     def judged_by(self) -> dict[str, Any] | None:
-        """Judge and weights of the verdicts in the turns, if there are any: of the run, or of a later scoring."""
+        """Who judged the turns, if anybody did, and how: with the run, or in a later scoring."""
+        how = ("betas", "gate", "weighting", "penalty")
         again = [entry for entry in self.journal() if entry["event"] == "rescore"]
         if again:
-            return {"judge": again[-1]["judge"], "betas": again[-1]["betas"]}
+            return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in how}}
         said = self.protocol.scoring
-        return None if said is None else {"judge": said["version"], "betas": said["betas"]}
+        return None if said is None else {"judge": said["version"], **{name: said.get(name) for name in how}}
 
     def _picture_path(self, sha256: str) -> Path:
         return self.pictures / sha256[:2] / f"{sha256}.png"

@@ -237,7 +237,9 @@ def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Epi
             if attempt < progress.policy.env_attempts:
                 continue
             ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
-        turns = progress.scoring.scored(played.turns) if progress.scoring else played.turns
+        turns = played.turns
+        if progress.scoring is not None:
+            turns = [turn for turn, _ in progress.scoring.scored(turns, task.options)]
         pictures = [picture for turn in turns for picture in turn.pictures]
         names = (key, agent.name, task.label, task.split, seed, repeat)
         return Episode.played(names, turns, played.calls, ended, played.content), pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 from collections.abc import Mapping
@@ -72,6 +73,17 @@ def train(
         bool,
         typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has."),
     ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Who reads the reasoning: `rule`, `rule,llm-structured:MODEL` …, as `vagen judge`."),
+    ] = None,
+    gate: Annotated[
+        bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
+    ] = None,
+    weighting: Annotated[
+        str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
+    ] = None,
+    penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:
     """Train a vision-language model on an environment, by multi-turn PPO."""
     _require_extra("vagen train")
@@ -81,8 +93,15 @@ def train(
         raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
     options, settings = parse_options(option or []), parse_options(setting or [])
     _check_names(settings)
-    weights = {} if without_reasoning_reward else chosen.reasoning_reward
-    _train(chosen.config(resolve_id(env), str(out), env_options=options, **settings), start, resume, weights)
+    env_id = resolve_id(env)
+    said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
+    given = {name: value for name, value in said.items() if value is not None}
+    if without_reasoning_reward and given:
+        raise TrainingConfigError(
+            f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
+        )
+    reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
+    _train(chosen.config(env_id, str(out), env_options=options, **settings), start, resume, reward)
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
@@ -95,12 +114,14 @@ def _check_names(settings: Mapping[str, Any]) -> None:
             raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
 
 
-def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, float]) -> None:
-    from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
+def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
-    check_fields(gym.make(config.env_id, **config.env_options), reasoning_reward)
-    score = reasoning_score(reasoning_reward) if reasoning_reward else None
+    score = None
+    if reasoning_reward:
+        with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
+            score = reasoning_score(make_reward(reasoning_reward, env))
     trainer = MultiTurnPPOTrainer(model, config, score=score)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)

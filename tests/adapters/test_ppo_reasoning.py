@@ -1,4 +1,4 @@
-"""The reward for reasoning in training: what is true is paid, what is not is not, and a judge that fails is no verdict."""
+"""The reward for reasoning in training: what tells the truth is paid, in turns that act, and a judge that fails is no verdict."""
 
 import gymnasium as gym
 import pytest
@@ -7,15 +7,18 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.reasoning import check_fields, reasoning_score
+from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.scores import Judge, Score
 
 WEIGHTS = {"grounding": 0.5, "world_modeling": 0.25}
 
 
-def played(env, reply):
+def paid(env, reply, **options):
     env.reset(seed=3)
-    return env.step(reply)[4]["turn"]
+    turn = env.step(reply)[4]["turn"]
+    scored = reasoning_score(make_reward({**WEIGHTS, **options}, env))(turn)
+    return {term.name: term.value for term in scored.rewards if term.name not in ("step", "format", "success", "hole")}
 
 
 @pytest.fixture
@@ -23,40 +26,51 @@ def env():
     return gym.make("vagen/FrozenLake-v0", prompt_pack="terse")
 
 
-def test_what_the_oracle_says_is_paid_in_full(env):
+@pytest.mark.parametrize("weighting", ["information", "plain"])
+def test_what_the_oracle_says_is_paid_in_full(env, weighting):
     env.reset(seed=3)
-    turn = env.step(env.unwrapped.oracle_reply())[4]["turn"]
-    terms = {term.name: term.value for term in reasoning_score(WEIGHTS)(turn)}
-    assert terms == WEIGHTS
+    assert paid(env, env.unwrapped.oracle_reply(), weighting=weighting) == WEIGHTS
 
 
 def test_nonsense_is_paid_nothing(env):
     said = env.unwrapped.grammar.render(["Up"], observation="It is cold.", reasoning="-", prediction="It is cold.")
-    assert [term.value for term in reasoning_score(WEIGHTS)(played(env, said))] == [0.0, 0.0]
+    assert not any(paid(env, said).values())
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_only_turns_that_act_in_the_right_format_are_paid(env, gate):
+    env.reset(seed=3)
+    true = env.unwrapped.oracle_reply()
+    without_answer = true[: true.index("<answer>")]
+    assert bool(paid(env, without_answer, gate=gate)) is not gate
+    assert paid(env, true, gate=gate) == WEIGHTS
 
 
 class Silent(Judge):
     name = "silent"
+    reads = True
+
+    async def read_many(self, statements):
+        return [Score.unscored("the judge is down") for _ in statements]
 
     def score(self, statement):
         return Score.unscored("the judge is down")
 
 
-def test_a_judge_that_is_down_costs_the_episode_and_pays_nothing(env):
+@pytest.mark.parametrize("weighting", ["information", "plain"])
+def test_a_judge_that_is_down_costs_the_episode_and_pays_nothing(env, weighting):
     env.reset(seed=3)
-    turn = env.step(env.unwrapped.oracle_reply())[4]["turn"]
     with pytest.raises(TrainingDataError, match="the judge is down"):
-        reasoning_score(WEIGHTS, Silent())(turn)
+        paid(env, env.unwrapped.oracle_reply(), judge=Silent(), weighting=weighting)
 
 
 def test_a_strategy_without_the_words_is_refused(env):
-    check_fields(env, WEIGHTS)
     bare = gym.make("vagen/FrozenLake-v0", strategy="grounding")
-    check_fields(bare, {"grounding": 1.0})
+    assert make_reward({"grounding": 1.0}, bare).betas == {"grounding": 1.0, "world_modeling": 0.0}
     with pytest.raises(TrainingConfigError, match="<prediction>"):
-        check_fields(bare, WEIGHTS)
+        make_reward(WEIGHTS, bare)
 
 
-def test_an_unknown_part_is_refused():
-    with pytest.raises(TrainingConfigError, match="world_modeling"):
-        reasoning_score({"world_modelling": 0.5})
+def test_an_unknown_option_is_refused(env):
+    with pytest.raises(JudgeConfigError, match="world_modeling"):
+        make_reward({"world_modelling": 0.5}, env)

@@ -6,6 +6,7 @@ import pytest
 import vagen_envs  # noqa: F401 - registers the environments
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe, recipe_names
+from vagen_rewards import ReasoningReward
 
 ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVGReconstruction-v0"]
 
@@ -50,11 +51,16 @@ def test_settings_of_environments_name_registered_ones():
     assert named <= set(gym.registry)
 
 
-def test_only_vagen_full_has_a_reasoning_reward():
-    with_one = {
-        name: load_recipe(name).reasoning_reward for name in recipe_names() if load_recipe(name).reasoning_reward
-    }
-    assert with_one == {"vagen-full": {"grounding": 0.5, "world_modeling": 0.5}}
+def test_only_vagen_full_pays_reasoning_and_not_in_svg():
+    paying = [name for name in recipe_names() if load_recipe(name).reward_options("vagen/Sokoban-v0")]
+    assert paying == ["vagen-full"]
+    full = load_recipe("vagen-full")
+    reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))
+    assert reward.betas == {"grounding": 0.5, "world_modeling": 0.5}
+    assert reward.gate
+    assert reward.weighting == "information"
+    assert full.reward_options("vagen/SVGReconstruction-v0") == {}
+    assert load_recipe("tiny-vagen-full").reward_options("vagen/SVGReconstruction-v0") == {}
 
 
 def test_an_unknown_recipe_is_answered_with_the_nearest():

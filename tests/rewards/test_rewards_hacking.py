@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.navigation.state import NavigationState, words
 from vagen_rewards import RepetitionPenalty, RuleFilter, RuleJudge, Score, Statement, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
-from vagen_rewards.hacking import FrequentSentences, distinct, distinct_responses, entropy, rewarded_sentences
+from vagen_rewards.hacking import (
+    FrequentSentences,
+    distinct,
+    distinct_responses,
+    entropy,
+    masked,
+    names_in,
+    rewarded_sentences,
+)
 from vagen_rewards.scores import Judge, score_turn, score_turns_sync
 
 GIFT = "The player will be at the position of the gift."
@@ -34,13 +43,46 @@ def test_a_frequent_sentence_is_fined_only_where_it_is_wrong():
 def test_only_the_top_sentences_are_frequent():
     penalty = RepetitionPenalty(top=2, at_least=2)
     for _ in range(50):
-        penalty.fine("a. b.", 1.0)
+        penalty.fine("up. down.", 1.0)
     for _ in range(3):
-        penalty.fine("c.", 1.0)
+        penalty.fine("left.", 1.0)
     for _ in range(64):
-        penalty.fine("a. b.", 1.0)
-    assert penalty.fine("c", 0.0) == 0.0
-    assert penalty.fine("b", 0.0) == -0.1
+        penalty.fine("up. down.", 1.0)
+    assert penalty.fine("left", 0.0) == 0.0
+    assert penalty.fine("down", 0.0) == -0.1
+
+
+def test_a_running_number_or_a_name_makes_no_new_wording():
+    for form, fined in (("masked", 40 - 8), ("paper", 0)):
+        penalty = RepetitionPenalty(form=form)
+        said = [f"Turn {i}: box{i} and the red_cube_{i} of Robot{i} are fine." for i in range(40)]
+        assert sum(penalty.fine(text, 0.0) < 0 for text in said) == fined
+    penalty = RepetitionPenalty()
+    lamps = NavigationState("DeskLamp", 1.7, "right", ()), NavigationState("TeddyBear", 1.7, "left", ())
+    said = [f"The {words(lamps[i % 2].target_type)} glows." for i in range(20)]
+    fines = [penalty.fine(text, 0.0, names=names_in(lamps[i % 2])) for i, text in enumerate(said)]
+    assert sum(fine < 0 for fine in fines) == 12
+    assert masked("The goal is left. The goal is right.") == ["the goal is left", "the goal is right"]
+
+
+def test_what_is_right_and_tells_something_is_never_fined():
+    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), penalty=True, beta_world_modeling=0.0)
+    plain = VisualReasoningReward(
+        gym.make("vagen/FrozenLake-v0"), penalty="paper", weighting="plain", beta_world_modeling=0.0
+    )
+    fines = dict.fromkeys((env, plain), 0)
+    for each in fines:
+        for seed in range(60):
+            each.reset(seed=seed)
+            truth = each.unwrapped._state
+            if len(truth.holes) < 2 or truth.target[0] <= truth.player[0]:
+                continue
+            said = each.unwrapped.grammar.render(
+                ["Left"], observation="The goal is below the player.", reasoning="-", prediction="-"
+            )
+            fines[each] += "repetition" in {term.name for term in each.step(said)[4]["turn"].rewards}
+    assert fines[env] == 0
+    assert fines[plain] > 5
 
 
 @given(st.lists(st.integers(0, 60), max_size=400), st.integers(1, 20))
@@ -159,7 +201,7 @@ class Flaky(Judge):
 
 
 def test_unscored_adds_nothing_and_is_counted():
-    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=1.0)
+    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=1.0, weighting="plain")
     env.reset(seed=0)
     info = env.step(env.unwrapped.oracle_reply())[4]
     assert not {"grounding", "world_modeling"} & {term.name for term in info["turn"].rewards}
@@ -174,7 +216,7 @@ def test_too_many_unscored_stop_a_batch():
     with pytest.raises(TooManyUnscoredError, match="down"):
         score_turns_sync([turn] * 50, Flaky(0.9), max_unscored=0.5)
     assert len(score_turns_sync([turn] * 50, Flaky(0.1), max_unscored=0.5)) == 50
-    wrapped = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=0.2)
+    wrapped = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), Flaky(1.0), max_unscored=0.2, weighting="plain")
 
     def play():
         for seed in range(100):

@@ -11,6 +11,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_rewards import (
     Judge,
+    ReasoningReward,
     RepetitionPenalty,
     Score,
     Statement,
@@ -23,7 +24,6 @@ from vagen_rewards import (
     statements_of,
 )
 from vagen_rewards.errors import TooManyUnscoredError
-from vagen_rewards.wrapper import with_scores
 
 
 class Lengths(Judge):
@@ -144,37 +144,46 @@ def test_a_tally_without_a_limit_never_complains_and_an_empty_one_neither():
 def test_scores_become_terms_and_metrics_and_take_the_place_of_earlier_ones():
     turn = a_turn(reply())
     task = list(turn.rewards)
-    first = with_scores(
-        turn, TurnScores(Score(0.5, "half"), Score.unscored("down")), {"grounding": 2.0, "world_modeling": 3.0}
-    )
+    reward = ReasoningReward(beta_grounding=2.0, beta_world_modeling=3.0)
+    first = reward.with_scores(turn, TurnScores(Score(0.5, "half"), Score.unscored("down", ((0, 1),))))
     assert [(term.name, term.value) for term in first.rewards[len(task) :]] == [("grounding", 1.0)]
     assert {**first.metrics} == {
         **turn.metrics,
+        "reasoning_gated": False,
         "grounding_reason": "half",
+        "grounding_unread": 0.0,
         "grounding": 0.5,
         "world_modeling_reason": "down",
+        "world_modeling_unread": 0.25,
         "world_modeling_unscored": True,
     }
-    second = with_scores(first, TurnScores(None, Score(0.25, "poor")), {"grounding": 2.0, "world_modeling": 3.0})
+    second = reward.with_scores(first, TurnScores(None, Score(0.25, "poor")))
     assert [(term.name, term.value) for term in second.rewards[len(task) :]] == [("world_modeling", 0.75)]
-    assert {**second.metrics} == {**turn.metrics, "world_modeling_reason": "poor", "world_modeling": 0.25}
+    assert {name: value for name, value in second.metrics.items() if name.startswith(("grounding", "world"))} == {
+        "world_modeling_reason": "poor",
+        "world_modeling_unread": 0.0,
+        "world_modeling": 0.25,
+    }
     assert list(second.rewards[: len(task)]) == task
 
 
 def test_the_penalty_is_of_what_each_field_says():
-    penalty = RepetitionPenalty(amount=-0.125, at_least=1)
-    betas = {"grounding": 1.0, "world_modeling": 1.0}
+    reward = ReasoningReward(penalty=RepetitionPenalty(amount=-0.125, at_least=1))
     turn = a_turn(reply("same words", "other words"))
     wrong = TurnScores(Score(0.0, ""), Score(0.0, ""))
-    assert "repetition" not in {term.name for term in with_scores(turn, wrong, betas, penalty).rewards}
-    assert with_scores(turn, wrong, betas, penalty).rewards[-1].value == -0.25
+    assert "repetition" not in {term.name for term in reward.with_scores(turn, wrong).rewards}
+    assert reward.with_scores(turn, wrong).rewards[-1].value == -0.25
     right = TurnScores(Score(0.0, ""), Score(1.0, ""))
-    assert with_scores(turn, right, betas, penalty).rewards[-1].value == -0.125
+    assert reward.with_scores(turn, right).rewards[-1].value == -0.125
 
 
 def test_the_wrapper_counts_what_is_unscored_and_gives_up_after_twenty_statements():
     env = VisualReasoningReward(
-        gym.make("vagen/FrozenLake-v0", max_turns=30, max_steps=100), Lengths(), max_unscored=0.5
+        gym.make("vagen/FrozenLake-v0", max_turns=30, max_steps=100),
+        Lengths(),
+        max_unscored=0.5,
+        weighting="plain",
+        gate=False,
     )
     env.reset(seed=3)
     stay = reply("?", "?", answer="Sideways")

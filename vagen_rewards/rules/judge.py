@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules.marks import Marks, comparison_for
-from vagen_rewards.rules.readings import MAX_TEXT
+from vagen_rewards.rules.readings import MAX_TEXT, Reading, read
 from vagen_rewards.scores import Judge, Score, Statement
 
 
@@ -23,6 +24,8 @@ class RuleJudge(Judge):
             D.1.1 for states that are already solved is not given: it rewards any sentence. `"claims"`: 1
             when something is said and all of it is true, whether or not it matters; for reports.
     """
+
+    reads = True
 
     def __init__(self, grading: Literal["f1", "direct", "claims"] = "f1") -> None:
         if grading not in ("f1", "direct", "claims"):
@@ -60,3 +63,10 @@ class RuleJudge(Judge):
         if self.grading == "direct":
             return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)
         return Score(marks.f1, reason, marks.unread)
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        return [self.read(statement) for statement in statements]
+
+    def read(self, statement: Statement) -> Reading | Score:
+        """What a statement claims, whatever the state."""
+        return read(statement.state.kind, statement.text, statement.part)

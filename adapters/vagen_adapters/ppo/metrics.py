@@ -15,6 +15,8 @@ from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_envs import Turn
+from vagen_rewards.scores import PARTS
 from vagen_rewards.verifiers.metrics import is_reflective
 
 
@@ -35,9 +37,31 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
         "rollout/cut_replies": mean([float(turn.cut) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
         **_reward_terms(sound),
+        **_of_reasoning([turn.turn for turn in turns]),
         **_of_turns(sound),
         **_of_sources(sound),
     }
+
+
+def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
+    """`reasoning/…` of a reward for reasoning.
+
+    The share of turns that its gate left unpaid and, of each part that was judged, the mean score, the share of
+    statements without one, and the share of the words that weren't understood.
+    """
+    found: dict[str, float] = {}
+    gated = [float(turn.metrics["reasoning_gated"]) for turn in turns if "reasoning_gated" in turn.metrics]
+    if gated:
+        found["reasoning/gated"] = mean(gated)
+    for part in PARTS:
+        judged = [turn.metrics for turn in turns if f"{part}_reason" in turn.metrics]
+        if judged:
+            scores = [float(each[part]) for each in judged if part in each]
+            if scores:
+                found[f"reasoning/{part}"] = mean(scores)
+            found[f"reasoning/{part}_unscored"] = 1 - len(scores) / len(judged)
+            found[f"reasoning/{part}_unread"] = mean([float(each[f"{part}_unread"]) for each in judged])
+    return found
 
 
 def _of_turns(episodes: Sequence[Episode]) -> dict[str, float]:

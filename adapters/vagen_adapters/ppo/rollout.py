@@ -20,8 +20,9 @@ from vagen_envs import RewardTerm, Turn
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
 
-Score = Callable[[Turn], Sequence[RewardTerm]]
-"""Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`."""
+Score = Callable[[Turn], Sequence[RewardTerm] | Turn]
+"""Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
+with metrics that are logged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +142,8 @@ class Rollout:
             observation, _, terminated, truncated, info = env.step(text)
             stepped = time.perf_counter()
             turn: Turn = info["turn"]
-            rewards = (*turn.rewards, *(self.score(turn) if self.score else ()))
+            said = self.score(turn) if self.score else ()
+            turn, rewards = (said, said.rewards) if isinstance(said, Turn) else (turn, (*turn.rewards, *said))
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()

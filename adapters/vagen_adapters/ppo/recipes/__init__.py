@@ -30,15 +30,20 @@ class Recipe:
         model: the policy that the paper starts from; None for a tiny recipe, which trains a folder of yours.
         settings: of `MultiTurnPPOConfig`.
         environments: further settings for environments, by id.
-        reasoning_reward: weights of the grounding and the world-modeling score of a turn. Where it isn't empty,
-            the recipe is what it says only with a `score` that gives these.
+        reasoning_reward: options of `ReasoningReward`, and `not_for`, the environments without. Where it isn't empty,
+            the recipe is what it says only with a `score` that gives this.
     """
 
     name: str
     model: str | None
     settings: Mapping[str, Any]
     environments: Mapping[str, Mapping[str, Any]]
-    reasoning_reward: Mapping[str, float]
+    reasoning_reward: Mapping[str, Any]
+
+    def reward_options(self, env_id: str) -> dict[str, Any]:
+        """Options of the reward for reasoning in an environment; none where the recipe has none."""
+        options = dict(self.reasoning_reward)
+        return {} if env_id in options.pop("not_for", ()) else options
 
     def config(self, env_id: str, output_dir: str, **changes: Any) -> MultiTurnPPOConfig:
         """The trainer's settings for an environment, with `changes` over them."""

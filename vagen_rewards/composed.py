@@ -1,0 +1,135 @@
+"""Several judges as one: the next reads what the one before left, or the many outvote the few."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules import Reading
+from vagen_rewards.scores import Judge, Score, Statement, wait_for
+
+
+class FallbackJudge(Judge):
+    """Asks the next judge only about what the one before left unscored or unread.
+
+    What a judge read stays as it is; the next one reads the rest of the text alone. Of scores, which can't be put
+    together, the next one's counts where it has one.
+
+    Args:
+        judges: the first one first, such as `RuleJudge(), LLMJudge(…)`.
+    """
+
+    def __init__(self, *judges: Judge) -> None:
+        self.judges = _several(judges)
+        self.name = f"fallback({','.join(judge.name for judge in judges)})"
+        self.needs_pictures = any(judge.needs_pictures for judge in judges)
+        self.reads = all(judge.reads for judge in judges)
+
+    def score(self, statement: Statement) -> Score:
+        return wait_for(self.score_many([statement]))[0]
+
+    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        scores = await self.judges[0].score_many(statements)
+        for judge in self.judges[1:]:
+            left = [i for i, score in enumerate(scores) if _left(score)]
+            if not left:
+                break
+            for i, later in zip(left, await judge.score_many([statements[i] for i in left]), strict=True):
+                scores[i] = _later(scores[i], later)
+        return scores
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        found = await self.judges[0].read_many(statements)
+        for judge in self.judges[1:]:
+            left = [i for i, reading in enumerate(found) if isinstance(reading, Score) or reading.unread]
+            if not left:
+                break
+            asked = [_rest(statements[i], found[i]) for i in left]
+            for i, later in zip(left, await judge.read_many(asked), strict=True):
+                found[i] = _joined(found[i], later)
+        return found
+
+
+class MajorityJudge(Judge):
+    """What more than half of several judges say.
+
+    A score is the median of theirs, the lower of the two in the middle; a claim counts if more than half read it.
+    Unscored where half of them or more gave no verdict.
+
+    Args:
+        judges: at least two; an odd number has no ties.
+    """
+
+    def __init__(self, *judges: Judge) -> None:
+        self.judges = _several(judges)
+        self.name = f"majority({','.join(judge.name for judge in judges)})"
+        self.needs_pictures = any(judge.needs_pictures for judge in judges)
+        self.reads = all(judge.reads for judge in judges)
+
+    def score(self, statement: Statement) -> Score:
+        return wait_for(self.score_many([statement]))[0]
+
+    async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
+        each = [await judge.score_many(statements) for judge in self.judges]
+        return [self._median(scores) for scores in zip(*each, strict=True)]
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        each = [await judge.read_many(statements) for judge in self.judges]
+        return [self._shared(readings) for readings in zip(*each, strict=True)]
+
+    def _median(self, scores: Sequence[Score]) -> Score:
+        given = sorted([score for score in scores if score.value is not None], key=lambda score: score.value or 0.0)
+        if 2 * len(given) <= len(self.judges):
+            failed = next(score for score in scores if score.value is None)
+            return Score.unscored(
+                f"{len(scores) - len(given)} of {len(scores)} judges gave no verdict: {failed.reason}", failed.unread
+            )
+        value = statistics.median_low([score.value for score in given if score.value is not None])
+        return next(score for score in given if score.value == value)
+
+    def _shared(self, readings: Sequence[Reading | Score]) -> Reading | Score:
+        given = [reading for reading in readings if isinstance(reading, Reading)]
+        if 2 * len(given) <= len(self.judges):
+            return next(score for score in readings if isinstance(score, Score))
+        read_by = Counter(key for reading in given for key in {claim.key for claim in reading.claims})
+        most = math.floor(len(self.judges) / 2)
+        claims = {claim.key: claim for reading in given for claim in reading.claims if read_by[claim.key] > most}
+        unread = min((reading.unread for reading in given), key=lambda spans: sum(b - a for a, b in spans))
+        return Reading(tuple(claims.values()), unread)
+
+
+def _several(judges: Sequence[Judge]) -> tuple[Judge, ...]:
+    if len(judges) < 2:
+        raise JudgeConfigError(f"{len(judges)} judges can't be put together; give at least two")
+    return tuple(judges)
+
+
+def _left(score: Score) -> bool:
+    return score.value is None or (bool(score.unread) and score.value < 1.0)
+
+
+def _later(first: Score, later: Score) -> Score:
+    return first if later.value is None and first.value is not None else later
+
+
+def _rest(statement: Statement, reading: Reading | Score) -> Statement:
+    """What of a statement is still to be read."""
+    if isinstance(reading, Score):
+        return statement
+    rest = "\n".join(statement.text[start:end] for start, end in reading.unread)
+    return Statement(statement.part, rest, statement.state, statement.env_id, statement.picture)
+
+
+def _joined(first: Reading | Score, later: Reading | Score) -> Reading | Score:
+    if isinstance(later, Score):
+        return first
+    if isinstance(first, Score):
+        return later
+    if not later.claims:  # the next one could make nothing of it either
+        return first
+    where = (first.unread[0][0], first.unread[-1][1])
+    claims = [claim._replace(span=where) for claim in later.claims]  # the model doesn't say where it read them
+    return Reading((*first.claims, *claims), first.unread if later.unread else ())

@@ -1,0 +1,290 @@
+"""The visual reasoning reward (VAGEN, sections 5.1 and 5.3) as a function from a turn to reward terms.
+
+    reward = ReasoningReward()
+    terms = reward(info["turn"])
+
+The wrapper, the trainer, every adapter and the command line use this one object.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import gymnasium as gym
+
+from vagen_envs.core import RewardTerm, Turn, VagenEnv
+from vagen_envs.errors import did_you_mean
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.hacking import RepetitionPenalty, names_in
+from vagen_rewards.judges import make_judge
+from vagen_rewards.rules import Reading, RuleJudge
+from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
+from vagen_rewards.worth import Worth, reference_of
+from vagen_rewards.worth.reference import SIZE, Stage, configuration_of, reference_for
+from vagen_rewards.worth.weighing import Weighed
+
+Weighting = Literal["information", "plain"]
+
+REPETITION = "repetition"
+"""The term of `RepetitionPenalty`."""
+
+_OURS = frozenset({REPETITION, *PARTS})
+
+
+class ReasoningReward:
+    """Pays a turn for what its reply says it sees and foresees: β_g · score(observation) + β_w · score(prediction).
+
+    Args:
+        judge: reads the words; `RuleJudge()` by default, or a judge's name (`make_judge`).
+        beta_grounding, beta_world_modeling: β_g and β_w; 0.5 each in section 5.3. A part of weight 0 isn't judged.
+        gate: pay only in turns of correct format in which an action was executed, as the released code does. Other
+            turns are not judged at all.
+        weighting: `"information"`: claims are worth what they tell in this environment (`vagen_rewards.worth`), from -1
+            to 1, and a prediction what it tells beyond the observation. Needs a judge that reads claims.
+            `"plain"`: the judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1.
+        penalty: of repeated wrong wordings, adds the term `repetition`: a `RepetitionPenalty`, `True` for one,
+            `"paper"` for the paper's form, `None` for none.
+        env_options: options of the environment whose turns are paid, as for `gym.make`. Its states are what information
+            is measured on. `of(env)` takes them from an environment.
+        reference_size: how many of its turns are played for that, at most, of each stage.
+
+    Raises:
+        JudgeConfigError: an option isn't known, or the judge can't do what `weighting` needs.
+    """
+
+    def __init__(
+        self,
+        judge: Judge | str | None = None,
+        beta_grounding: float = 0.5,
+        beta_world_modeling: float = 0.5,
+        *,
+        gate: bool = True,
+        weighting: Weighting = "information",
+        penalty: RepetitionPenalty | bool | Literal["paper"] | None = None,
+        env_options: Mapping[str, Any] | None = None,
+        reference_size: int = SIZE,
+    ) -> None:
+        self.judge = RuleJudge() if judge is None else make_judge(judge) if isinstance(judge, str) else judge
+        if weighting not in ("information", "plain"):
+            raise JudgeConfigError(f"weighting {weighting!r} is not known; use 'information' or 'plain'")
+        if weighting == "information" and not self.judge.reads:
+            raise JudgeConfigError(
+                f"the judge {self.judge.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
+                "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
+            )
+        self.betas: dict[Part, float] = {
+            "grounding": float(beta_grounding),
+            "world_modeling": float(beta_world_modeling),
+        }
+        self.gate, self.weighting = gate, weighting
+        self.penalty = _penalty(penalty)
+        self.env_options = dict(env_options or {})
+        self.reference_size = reference_size
+        self._configuration: tuple[str, str] | None = None
+        self._worths: dict[str, Worth] = {}
+        self._making = threading.Lock()
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any], env: VagenEnv | None = None) -> Self:
+        """From options as files and command lines give them.
+
+        Args:
+            options: those of the class; `grounding` and `world_modeling` are the weights, `llm` a table of options
+                of `LLMJudge`.
+            env: the environment whose turns are paid.
+        """
+        said = dict(options)
+        known = ("judge", "llm", "gate", "weighting", "penalty", "reference_size", *PARTS)
+        for name in said:
+            if name not in known:
+                raise JudgeConfigError(f"unknown option {name!r} of the reasoning reward.{did_you_mean(name, known)}")
+        betas = {f"beta_{part}": said.pop(part) for part in PARTS if part in said}
+        if betas and len(betas) < len(PARTS):  # one part alone is named: the other isn't paid
+            betas = {f"beta_{part}": betas.get(f"beta_{part}", 0.0) for part in PARTS}
+        judge, llm = said.pop("judge", None), said.pop("llm", {})
+        made = make_judge(judge, **llm) if isinstance(judge, str) else judge
+        reward = cls(made, **betas, **said)
+        return reward if env is None else reward.of(env)
+
+    def of(self, env: gym.Env[Any, Any] | Mapping[str, Any]) -> Self:
+        """The same reward, judge and memory for the turns of this environment, or of one with these options."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        if isinstance(env, Mapping):
+            twin.env_options, twin._configuration = dict(env), None
+        else:
+            core: Any = env.unwrapped
+            twin.env_options, twin._configuration = dataclasses.asdict(core.config), configuration_of(env)
+        twin._worths, twin._making = {}, threading.Lock()
+        return twin
+
+    def describe(self) -> dict[str, Any]:
+        """What belongs to a protocol."""
+        return {
+            "judge": self.judge.name,
+            "betas": dict(self.betas),
+            "gate": self.gate,
+            "weighting": self.weighting,
+            "penalty": self.penalty.form if self.penalty else None,
+        }
+
+    def prepare(self, env_id: str) -> None:
+        """Have ready what turns of this environment are weighed by. It may have to be played first: minutes, once."""
+        if self.weighting == "information":
+            self._worth(env_id)
+
+    # -- paying ------------------------------------------------------------------------------------
+
+    def __call__(self, turn: Turn) -> tuple[RewardTerm, ...]:
+        """The reward terms of a turn. What is unscored adds nothing."""
+        return tuple([term for term in self.paid(turn)[0].rewards if term.name in _OURS])
+
+    def paid(self, turn: Turn) -> tuple[Turn, TurnScores]:
+        """The turn with the reward's terms and metrics, and its scores. Blocks."""
+        if not isinstance(self.judge, RuleJudge):
+            return wait_for(self.paid_all([turn]))[0]
+        said = self._statements(turn)  # a judge that answers at once needs no event loop to be waited for
+        if self.weighting == "plain":
+            scores = TurnScores(**{each.part: self.judge.score(each) for each in said})
+        else:
+            scores = self._weighed(turn, [(each, self.judge.read(each)) for each in said])
+        return self.with_scores(turn, scores), scores
+
+    async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:
+        """The same of many turns; the judge is given all statements at once."""
+        asked = [self._statements(turn) for turn in turns]
+        flat = [statement for each in asked for statement in each]
+        if self.weighting == "plain":
+            found = iter(await self.judge.score_many(flat) if flat else [])
+            scored = [TurnScores(**{each.part: next(found) for each in said}) for said in asked]
+        else:
+            read = iter(await self.judge.read_many(flat) if flat else [])
+            scored = [
+                self._weighed(turn, [(each, next(read)) for each in said])
+                for turn, said in zip(turns, asked, strict=True)
+            ]
+        return [(self.with_scores(turn, scores), scores) for turn, scores in zip(turns, scored, strict=True)]
+
+    def _statements(self, turn: Turn) -> list[Statement]:
+        if self.gate and not passes(turn):
+            return []
+        return [each for each in statements_of(turn, self.judge.needs_pictures) if self.betas[each.part]]
+
+    def _weighed(self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]]) -> TurnScores:
+        scores: dict[Part, Score] = {}
+        seen: list[Any] = []
+        stage: Stage = "play" if turn.index else "reset"
+        for statement, reading in read:
+            if isinstance(reading, Score):
+                scores[statement.part] = reading
+                continue
+            claims = [claim.key for claim in reading.claims]
+            if not claims:
+                scores[statement.part] = _nothing(reading)
+                continue
+            worth = self._worth(turn.env_id)
+            if statement.part == "grounding":
+                weighed, seen = worth.observation(claims, turn.before, stage), claims
+            else:
+                weighed = worth.prediction(claims, seen, turn.before, turn.after, stage)
+            scores[statement.part] = Score(weighed.value, _why(weighed), reading.unread)
+        return TurnScores(**scores)
+
+    def _worth(self, env_id: str) -> Worth:
+        if env_id not in self._worths:
+            with self._making:
+                if env_id not in self._worths:
+                    known = self._configuration
+                    reference = (
+                        reference_for(known, self.reference_size)
+                        if known is not None and known[0] == env_id
+                        else reference_of(env_id, self.env_options, self.reference_size)
+                    )
+                    form = self.env_options.get("representation", "natural_language")
+                    self._worths[env_id] = Worth(reference, form)
+        return self._worths[env_id]
+
+    # -- what stands in the turn -------------------------------------------------------------------
+
+    def with_scores(self, turn: Turn, scores: TurnScores) -> Turn:
+        """The turn with the scores' reward terms and metrics; earlier ones of these names are replaced."""
+        said = {"grounding": turn.parsed.observation, "world_modeling": turn.parsed.prediction}
+        terms: list[RewardTerm] = []
+        metrics: dict[str, bool | float | str] = {"reasoning_gated": self.gate and not passes(turn)}
+        fine = 0.0
+        for part, score in scores.by_part():
+            text = said[part] or ""
+            metrics[f"{part}_reason"] = score.reason
+            metrics[f"{part}_unread"] = share_unread(text, score)
+            if score.value is None:
+                metrics[f"{part}_unscored"] = True
+                continue
+            metrics[part] = score.value
+            terms.append(RewardTerm(part, self.betas[part] * score.value))
+            if self.penalty is not None:
+                state = turn.before if part == "grounding" else turn.after
+                earned = score.value > 0 and self._is_right(Statement(part, text, state, turn.env_id))
+                fine += self.penalty.fine(text, score.value, earned=earned, names=names_in(state))
+        if fine:
+            terms.append(RewardTerm(REPETITION, fine))
+        kept = {name: value for name, value in turn.metrics.items() if name not in _OWN}
+        rewards = (*(term for term in turn.rewards if term.name not in _OURS), *terms)
+        return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
+
+    def _is_right(self, statement: Statement) -> bool:
+        """Whether nothing that is said is false, as far as it can be read here."""
+        try:
+            claims = RuleJudge().read(statement)
+        except JudgeConfigError:
+            return False
+        return isinstance(claims, Reading) and all(claim.holds(statement.state) is not False for claim in claims.claims)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For vector environments and workers: what was measured is read again from its file there."""
+        return {**self.__dict__, "_worths": {}, "_making": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_making": threading.Lock()})
+
+
+_OWN = frozenset(
+    {"reasoning_gated", *(f"{part}{end}" for part in PARTS for end in ("", "_reason", "_unscored", "_unread"))}
+)
+
+
+def passes(turn: Turn) -> bool:
+    """The gate: whether the reply's format is correct, and an action of it was executed."""
+    return turn.parsed.format_correct and bool(turn.executed)
+
+
+def share_unread(text: str, score: Score) -> float:
+    """The share of a text's characters that its judge didn't understand."""
+    return min(1.0, sum(end - start for start, end in score.unread) / len(text)) if text else 0.0
+
+
+def _penalty(said: RepetitionPenalty | bool | str | None) -> RepetitionPenalty | None:
+    if isinstance(said, RepetitionPenalty):
+        return said
+    if said in (None, False, ""):
+        return None
+    if said is True or said == "masked":
+        return RepetitionPenalty()
+    if said == "paper":
+        return RepetitionPenalty(form="paper")
+    raise JudgeConfigError(f"penalty {said!r} is not known; use True, 'paper', or a RepetitionPenalty")
+
+
+def _nothing(reading: Reading) -> Score:
+    if reading.unread:
+        return Score.unscored("nothing of it was understood", reading.unread)
+    return Score(0.0, "nothing that could be checked is said")
+
+
+def _why(weighed: Weighed) -> str:
+    said = weighed.right + weighed.wrong + weighed.unknown
+    told = weighed.gained - weighed.lost
+    reason = f"{weighed.right} of {said} claims are right; they tell {told:.1f} of {weighed.whole:.1f} nats"
+    return reason if weighed.whole > 0 else f"{reason}: there is nothing to tell"

@@ -1,0 +1,6 @@
+"""What a claim tells: shares of an environment's own states, and statements weighed by them."""
+
+from vagen_rewards.worth.reference import Reference, Transition, reference_of, register_told
+from vagen_rewards.worth.weighing import Weighed, Worth
+
+__all__ = ["Reference", "Transition", "Weighed", "Worth", "reference_of", "register_told"]

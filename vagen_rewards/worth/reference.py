@@ -1,0 +1,258 @@
+"""States that an environment is in: what a claim's worth is measured on.
+
+A reference is drawn from levels of the train split, played by the oracle, at random, and by a mixture of both, a third
+of the episodes each. It is a pure function of the environment's configuration, and is kept in a file named by the
+configuration's hash: `$VAGEN_CACHE`, by default `~/.cache/vagen-envs`. Those of the simulators' default configurations
+come with the package.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import gymnasium as gym
+
+from vagen_envs.config import EnvConfig
+from vagen_envs.core import State, VagenEnv
+from vagen_envs.errors import LevelError
+from vagen_envs.seeding import HashStream, content_hash
+from vagen_rewards.errors import JudgeConfigError
+
+Stage = Literal["reset", "play"]
+STAGES: tuple[Stage, ...] = ("reset", "play")
+"""The first turn of an episode, and those after it: what is common differs between them."""
+
+SIZE = 512
+"""Transitions of each stage. The rarest share that can be told is one in twice as many, 6.9 nats."""
+
+VERSION = 1
+"""Of the way that references are drawn."""
+
+_SHIPPED = Path(__file__).parent / "references"
+_NEUTRAL = {"observation": "text", "strategy": "no_think"}
+"""No picture is drawn, and nothing is said."""
+
+_COUNTS = ("max_actions_per_turn", "max_turns", "max_steps")
+"""Of the options that all environments share, those on which states depend."""
+
+
+class Transition(NamedTuple):
+    """The state before a turn's actions and after them."""
+
+    before: State
+    after: State
+
+
+class Told(NamedTuple):
+    """What an agent is told without looking, of a kind of state.
+
+    Attributes:
+        key: what of it a state was told; equal keys are told the same.
+        fit: another state as it would be if the same had been told there; `None` if it couldn't have been.
+    """
+
+    key: Callable[[Any], Hashable]
+    fit: Callable[[Any, Any], State | None]
+
+
+_TOLD: dict[str, Told] = {}
+
+
+def register_told(kind: str, key: Callable[[Any], Hashable], fit: Callable[[Any, Any], State | None]) -> None:
+    """Say what the prompts of your environment give away of a state, so that to repeat it is worth nothing.
+
+    Args:
+        kind: the state's `kind`.
+        key: of a state, what is told of it (hashable).
+        fit: of a reference state and the state at hand, the reference as it would be under the same prompt; `None`
+            leaves it out.
+    """
+    _TOLD[kind] = Told(key, fit)
+
+
+def _sought(state: Any) -> str:
+    return str(state.target_type)
+
+
+def _seek(state: Any, here: Any) -> State:
+    """The instruction names the target, so "the lamp is ahead" says no more than "the target is ahead"."""
+    if state.target_type == here.target_type:
+        return cast(State, state)
+    names = {state.target_type: here.target_type, here.target_type: state.target_type}
+    seen = tuple([(names.get(kind, kind), where, far) for kind, where, far in state.visible_objects])
+    return dataclasses.replace(state, target_type=here.target_type, visible_objects=seen)
+
+
+def _task(state: Any) -> Hashable:
+    return (state.task, tuple(sorted(state.positions)))
+
+
+def _same_task(state: Any, here: Any) -> State | None:
+    return state if _task(state) == _task(here) else None
+
+
+register_told("navigation", _sought, _seek)
+register_told("primitive_skill", _task, _same_task)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """What an environment's states are like.
+
+    Attributes:
+        env_id: as the environment is made.
+        options: all of its configuration.
+        reset, play: transitions of first turns, and of later ones.
+    """
+
+    env_id: str
+    options: Mapping[str, Any]
+    reset: tuple[Transition, ...]
+    play: tuple[Transition, ...]
+
+    def told(self, stage: Stage, here: State) -> tuple[Hashable, Callable[[], tuple[Transition, ...]]]:
+        """What was told of a state as a key, and the stage's transitions as they are where the same was told."""
+        told = _TOLD.get(here.kind)
+        every: tuple[Transition, ...] = getattr(self, stage)
+        if told is None:
+            return None, lambda: every
+        fit = told.fit
+
+        def fitted() -> tuple[Transition, ...]:
+            pairs = [(fit(each.before, here), fit(each.after, here)) for each in every]
+            return tuple([Transition(before, after) for before, after in pairs if before and after])
+
+        return told.key(here), fitted
+
+    def to_json(self) -> dict[str, Any]:
+        """Each state once; transitions by their numbers."""
+        numbers: dict[str, int] = {}
+
+        def number(state: State) -> int:
+            return numbers.setdefault(json.dumps(state.to_json(), sort_keys=True), len(numbers))
+
+        stages = {stage: [[number(each) for each in pair] for pair in getattr(self, stage)] for stage in STAGES}
+        states = [json.loads(text) for text in numbers]
+        return {"version": VERSION, "env_id": self.env_id, "options": dict(self.options), "states": states, **stages}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Reference:
+        """Read back what `to_json` gave."""
+        states = [State.from_json(each) for each in data["states"]]
+        stages = [tuple([Transition(states[a], states[b]) for a, b in data[stage]]) for stage in STAGES]
+        return cls(data["env_id"], data["options"], *stages)
+
+
+def reference_of(env_id: str, options: Mapping[str, Any] | None = None, size: int = SIZE) -> Reference:
+    """The reference of an environment's configuration, from its file if there is one.
+
+    Args:
+        env_id: of the environment.
+        options: for `gym.make`.
+        size: transitions of each stage at most.
+
+    Raises:
+        JudgeConfigError: no episode could be played.
+    """
+    made = gym.make(env_id, **{**(options or {}), **_NEUTRAL})
+    try:
+        return reference_for(configuration_of(made), size)
+    finally:
+        made.close()
+
+
+def configuration_of(env: gym.Env[Any, Any]) -> tuple[str, str]:
+    """The id of an environment and, as JSON, the options on which its states depend."""
+    core = cast(VagenEnv, env.unwrapped)
+    shared = {field.name for field in dataclasses.fields(EnvConfig)} - {*_COUNTS}
+    options = {name: value for name, value in dataclasses.asdict(core.config).items() if name not in shared}
+    counts = {name: getattr(core.config, name) for name in _COUNTS}
+    text = json.dumps({**options, **counts, **_NEUTRAL}, sort_keys=True)
+    return env.spec.id if env.spec is not None else core.id, text
+
+
+def name_of(env_id: str, options: str, size: int) -> str:
+    """The name of a reference's file: a hash of the configuration."""
+    return content_hash(json.dumps([VERSION, env_id, options, size]).encode())
+
+
+def reference_for(configuration: tuple[str, str], size: int = SIZE) -> Reference:
+    """The reference of what `configuration_of` gave."""
+    return _reference(*configuration, size)
+
+
+@functools.lru_cache(maxsize=16)
+def _reference(env_id: str, options: str, size: int) -> Reference:
+    file = f"{name_of(env_id, options, size)}.json.gz"
+    folder = Path(os.environ.get("VAGEN_CACHE") or Path.home() / ".cache" / "vagen-envs")
+    for path in (_SHIPPED / file, folder / file):
+        try:
+            return Reference.from_json(json.loads(gzip.decompress(path.read_bytes())))
+        except (OSError, ValueError, KeyError, EOFError):
+            continue  # not there, or cut short: drawn anew
+    reference = draw(env_id, json.loads(options), size)
+    write(reference, folder / file)
+    return reference
+
+
+def write(reference: Reference, path: Path) -> None:
+    """Write a reference in one go. A folder that can't be written to costs the file, not the reference."""
+    data = gzip.compress(json.dumps(reference.to_json(), separators=(",", ":")).encode(), mtime=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as half:
+            half.write(data)
+        Path(half.name).replace(path)
+    except OSError:
+        return
+
+
+def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0) -> Reference:
+    """Play until both stages have `size` transitions; where episodes have one turn only, until the first has.
+
+    Raises:
+        JudgeConfigError: no episode could be played.
+    """
+    made = gym.make(env_id, **options)
+    env = cast(VagenEnv, made.unwrapped)
+    found: dict[Stage, list[Transition]] = {"reset": [], "play": []}
+    try:
+        for seed in range(first_seed, first_seed + 4 * size):
+            if len(found["reset"]) >= size and (len(found["play"]) >= size or env.config.max_turns == 1):
+                break
+            for number, transition in enumerate(_episode(env, seed)):
+                found[STAGES[min(number, 1)]].append(transition)
+    finally:
+        made.close()
+    if not found["reset"]:
+        raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
+    return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]))
+
+
+def _episode(env: VagenEnv, seed: int) -> Iterator[Transition]:
+    stream = HashStream("reference", seed)
+    env.reset(seed=seed, options={"split": "train"})
+    over = False
+    while not over:
+        actions = _actions(env, stream, by_oracle=seed % 3 == 0 or (seed % 3 == 1 and stream.below(2) == 0))
+        *_, terminated, truncated, info = env.step(env.grammar.render(actions))
+        yield Transition(info["turn"].before, info["turn"].after)
+        over = terminated or truncated
+
+
+def _actions(env: VagenEnv, stream: HashStream, by_oracle: bool) -> Sequence[str]:
+    most = env.config.max_actions_per_turn
+    if by_oracle:
+        try:
+            return list(env.plan())[:most]
+        except LevelError:  # random play has made the level unsolvable
+            pass
+    return env.random_actions(stream, 1 + stream.below(most))
