@@ -234,7 +234,17 @@ def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
     assert errors_of(episode) == errors
 
 
-@pytest.mark.parametrize(("agent", "wrong"), [(Oracle(), set()), (Random(), {"grounding wrong", "prediction wrong"})])
+class Liar(Agent):
+    """Says that it is at the goal, wherever it is."""
+
+    name = "liar"
+
+    def reply(self, game):
+        lie = "The target is at the same position as the player."
+        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
+
+
+@pytest.mark.parametrize(("agent", "wrong"), [(Oracle(), set()), (Liar(), {"grounding wrong", "prediction wrong"})])
 def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     scoring = make_scoring({"judge": "rule", "betas": {"grounding": 0.25}})
     runs.play(tmp_path / "run", [agent], ["frozenlake"], scoring=scoring, episodes=3)
