@@ -15,7 +15,7 @@ from typing import Any, Literal
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.summary import OWN_METRICS
+from vagen_benchmarks.summary import OWN_METRICS, summarise
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
 from vagen_envs.pictures import Picture
@@ -29,7 +29,7 @@ tags: [vagen-envs]
 Written by `vagen export --form {form}` from a run of protocol {sha256}:
 
 {tasks}
-"""
+{marks}"""
 BATCH = 200
 """Rows written at a time, so that memory doesn't grow with the run."""
 
@@ -74,7 +74,8 @@ def export(
         ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
     """
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
-    rows = _turns(episodes) if form == "turns" else _samples(run, episodes, history or History())
+    made = _turns(episodes) if form == "turns" else _samples(run, episodes, history or History())
+    rows = map(_encodable, made)
     if path.suffix == ".jsonl":
         return _write_lines(rows, path)
     if path.suffix == ".parquet":
@@ -82,6 +83,15 @@ def export(
     if not path.suffix:
         return _write_folder(rows, run, path, form)
     raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet, .jsonl, or none for a folder")
+
+
+def _encodable(value: Any) -> Any:
+    """The same with U+FFFD for halves of characters, which a model may write and no file may hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {name: _encodable(each) for name, each in value.items()}
+    return [_encodable(each) for each in value] if isinstance(value, list) else value
 
 
 def _facts(episode: Episode) -> dict[str, Any]:
@@ -105,6 +115,7 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
                 "metrics": json.dumps({k: v for k, v in turn["metrics"].items() if k not in OWN_METRICS}),
                 "terminated": turn["terminated"],
                 "truncated": turn["truncated"],
+                "ended": episode.ended.kind,
                 "before": json.dumps(turn["before"]),
                 "after": json.dumps(turn["after"]),
                 "ending": call["ending"] if call else None,
@@ -116,6 +127,8 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
 def _samples(run: RunFolder, episodes: Iterable[Episode], history: History) -> Iterator[dict[str, Any]]:
     prompts = {task.label: task.system_prompt for task in run.protocol.tasks}
     for episode in episodes:
+        if not episode.turns:  # it ended before its first
+            continue
         pictures = {name: Picture.from_png(run.picture(name)) for name in episode.picture_names()}
         turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
         ends = [len(turns)] if history.turns is None and history.reasoning else range(1, len(turns) + 1)
@@ -152,9 +165,20 @@ def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, fo
     split = {"val": "validation"}.get(*splits, *splits) if len(splits) == 1 else "train"
     count = _write_parquet(rows, path / "data" / f"{split}.parquet", form)
     tasks = "\n".join(f"- {task.label}, split {task.split}" for task in run.protocol.tasks)
-    card = CARD.format(name=path.name, form=form, tasks=tasks, sha256=run.protocol.to_json()["sha256"])
+    marks = "".join(f"\n‡ {each}\n" for each in marked(run))
+    card = CARD.format(name=path.name, form=form, tasks=tasks, marks=marks, sha256=run.protocol.to_json()["sha256"])
     (path / "README.md").write_text(card, encoding="utf-8")
     return count
+
+
+def marked(run: RunFolder) -> list[str]:
+    """The cells of a run of which more failed or is missing than a score may stand on, a line each."""
+    return [
+        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} were never played, of "
+        f"{row['played'] + row['failed'] + row['missing']}"
+        for row in summarise(run).rows()
+        if row["flagged"]
+    ]
 
 
 def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
@@ -193,7 +217,7 @@ def _turns_schema(pa: Any) -> Any:
         "agent": text, "task": text, "split": text, "seed": number, "repeat": number, "turn": number, "reply": text,
         "reward": pa.float64(), "rewards": text, "executed": texts, "problems": texts, "well_formed": flag,
         "action_is_valid": flag, "action_is_effective": flag, "success": flag, "metrics": text, "terminated": flag,
-        "truncated": flag, "before": text, "after": text, "ending": text, "prompt_tokens": number,
+        "truncated": flag, "ended": text, "before": text, "after": text, "ending": text, "prompt_tokens": number,
         "completion_tokens": number,
     }  # fmt: skip
     return pa.schema(list(kinds.items()))

@@ -16,7 +16,7 @@ import vagen_envs
 from vagen_benchmarks.bench_cli import OptionPairs, parse_options
 from vagen_benchmarks.doctor import examine
 from vagen_benchmarks.models import Registry
-from vagen_benchmarks.output import out
+from vagen_benchmarks.output import out, visible
 from vagen_benchmarks.play import play as play_episode
 from vagen_benchmarks.protocol import resolve_id
 from vagen_envs.core import VagenEnv
@@ -32,7 +32,7 @@ def envs() -> None:
         try:
             env = gym.make(env_id, disable_env_checker=True)
         except (VagenError, ImportError) as error:
-            table.add_row(env_id, "", "", "", Text(" ".join(str(error).splitlines()), "yellow"))
+            table.add_row(env_id, "", "", "", Text(visible(" ".join(str(error).splitlines())), "yellow"))
             continue
         inner = env.unwrapped
         assert isinstance(inner, VagenEnv)

@@ -10,16 +10,36 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.plan_table import Figure, plan_table
 from vagen_benchmarks.plans import Plan
 from vagen_benchmarks.summary import EARLY, Summary
 
-# What others wrote (an error with [/INST], the agent openai:llama:7b) is neither markup nor emoji.
-_plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
-out = Console(width=None if sys.stdout.isatty() else 180, **_plain)  # a file has no width; 80 would break the tables
-err = Console(stderr=True, **_plain)
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """What others wrote, without what would steer a terminal: escape codes, turned writing, halves of characters."""
+    return _UNSEEN.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+
+
+class _Plain(Console):
+    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them.
+
+    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width; 80 would break the tables
+err = _Plain(stderr=True)
 
 
 class Bar:
@@ -46,7 +66,10 @@ class Bar:
         self._failed += episode.failure is not None
         failed = f", [red]{self._failed} failed[/]" if self._failed else ""
         self._bar.update(
-            self._task, advance=1, description=episode.agent, note=f"{self._solved} of {self._played} solved{failed}"
+            self._task,
+            advance=1,
+            description=visible(episode.agent),
+            note=f"{self._solved} of {self._played} solved{failed}",
         )
 
 

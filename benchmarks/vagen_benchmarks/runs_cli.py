@@ -15,6 +15,7 @@ from vagen_benchmarks.compare import read_side, sampling_differences
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.export import export as export_run
+from vagen_benchmarks.export import marked
 from vagen_benchmarks.output import FLAG, err, out
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder
@@ -90,6 +91,8 @@ def export(
 
     count = export_run(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
     out.print(f"{count} rows in {path}")
+    for line in marked(RunFolder(run_folder)):
+        err.print(f"{FLAG} {line}", style="yellow")
     splits = sorted({task.split for task in RunFolder(run_folder).protocol.tasks} - {"train"})
     if form == "chat" and splits:
         err.print(f"these are levels of {' and '.join(splits)}:", style="yellow", end=" ")

@@ -12,12 +12,14 @@ from runs import play
 from typer.testing import CliRunner
 
 import vagen_envs
-from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
 from vagen_benchmarks.animation import find_episode
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.export import export
+from vagen_benchmarks.output import out, print_table
 from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.summary import summarise
 from vagen_envs.chat import History
 from vagen_envs.pictures import Picture
 
@@ -140,3 +142,43 @@ def test_gif_shows_each_turn_and_the_end(folder, tmp_path):
         assert image.n_frames == len(episode.turns) + 1
     with pytest.raises(ProtocolError, match="Did you mean 'oracle'"):
         find_episode(folder, "orcle", None, 3)
+
+
+class Odd(Agent):
+    """Writes what no file and no terminal should get as it is."""
+
+    name = "odd\x1b[2J"
+
+    def reply(self, game):
+        if game.seed == 1:
+            raise EndpointError("server_error", "gone \x1b]0;owned\x07 \ud800", retry=False)
+        return Reply("half \ud83d, whole \ud83d\ude00 <answer>Up</answer>")
+
+
+@pytest.mark.parametrize("form", ["chat", "turns"])
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_halves_of_characters_are_exported(tmp_path, form, ending):
+    pytest.importorskip("pyarrow")
+    play(tmp_path / "run", [Odd()], ["frozenlake"], episodes=1)
+    path = tmp_path / f"out.{ending}"
+    assert export(RunFolder(tmp_path / "run"), path, form) > 0
+    data = path.read_bytes()
+    if ending == "jsonl":
+        said = json.dumps(json.loads(data.splitlines()[0]), ensure_ascii=False)
+        assert "half \ufffd, whole 😀" in said
+    else:
+        assert "half \ufffd, whole 😀".encode() in data or b"PAR1" in data
+
+
+def test_no_escape_code_reaches_the_terminal(tmp_path):
+    play(tmp_path / "run", [Odd()], ["frozenlake"], episodes=2)
+    for words in (["view", "--no-browser"], ["verify"], ["export", str(tmp_path / "a.jsonl")]):
+        shown = CliRunner().invoke(app, [words[0], str(tmp_path / "run"), *words[1:]], color=True)
+        assert "\x1b]" not in shown.output
+        assert "\x1b[2J" not in shown.output
+        if words[0] == "export":
+            assert "‡" in shown.output
+            assert "odd␛[2J: 1 episodes failed" in " ".join(shown.output.split())
+    with out.capture() as printed:
+        print_table(summarise(RunFolder(tmp_path / "run")))
+    assert "odd␛[2J" in printed.get()
