@@ -9,6 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from vagen_benchmarks.agents import Agent, Game, Reply
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.terminal import HalfBlocks
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
@@ -19,6 +22,38 @@ HELP = (
     "[bold]?[/] for the oracle's reply, [bold]![/] to let the oracle play this turn, [bold]s[/] for the system prompt, "
     "[bold]q[/] to stop."
 )
+
+
+RECORDED = (
+    "Write actions such as [bold]{actions}[/], a whole reply that begins with [bold]<[/], [bold]s[/] for the system "
+    "prompt, [bold]q[/] to give this episode up. Ctrl-C stops the run, which may be gone on with."
+)
+
+
+class Human(Agent):
+    """A person, whose episodes are stored as a model's are. The oracle doesn't help."""
+
+    def __init__(self, name: str, console: Console) -> None:
+        self.name = f"human:{name}"
+        self._console = console
+
+    def reply(self, game: Game) -> Reply:
+        console, env = self._console, game.env
+        if game.turns:
+            _tell(game.turns[-1], console)
+        else:
+            console.rule(f"{env.id} · {game.split} {game.seed}")
+            console.print(RECORDED.format(actions=escape(env.grammar.actions.summary())))
+        env.render_mode = env.render_mode or "ansi"  # it was made without, as for a model
+        pixels = {} if game.now.picture is None else {"image": game.now.picture.pixels}
+        _show({**pixels, "text": game.now.text}, env, console)
+        try:
+            reply = _read(env, console, helped=False)
+        except EOFError as error:
+            raise Stopped("there is no more input") from error
+        if reply is None:
+            raise EndpointError(Stop.GIVEN_UP, "the player left", retry=False)
+        return Reply(reply)
 
 
 def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) -> float:
@@ -62,16 +97,18 @@ def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
     console.print(text.strip(), style="dim", markup=False, highlight=False)
 
 
-def _read(env: VagenEnv, console: Console) -> str | None:
+def _read(env: VagenEnv, console: Console, *, helped: bool = True) -> str | None:
     """The next reply: what was typed, dressed as a well-formed reply unless it is one already."""
     while True:
         try:
             line = console.input("[bold cyan]> [/]").strip()
         except EOFError:
+            if not helped:
+                raise
             return None
         if line == "q":
             return None
-        if line in ("?", "!"):
+        if line in ("?", "!") and helped:
             try:
                 reply = env.oracle_reply()
             except VagenError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -92,3 +93,41 @@ def test_tracker_that_is_unknown_or_missing_is_one_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ProtocolError, match=r"vagen-envs\[mlflow\]"):
         library("mlflow")
+
+
+@pytest.mark.parametrize("kind", ["trackio", "wandb", "mlflow"])
+def test_run_is_written_to_a_tracker_by_its_own_library(played, tmp_path, kind):
+    """Without a network. Not in the environment of `make test`: trackers bring servers of their own."""
+    if importlib.util.find_spec(kind) is None:
+        pytest.skip(f"{kind} isn't installed")
+    settings = {
+        **os.environ, "TRACKIO_DIR": str(tmp_path), "WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path),
+        "MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/mlflow.db", "HF_HUB_OFFLINE": "1",
+    }  # fmt: skip
+    words = [*VAGEN, "track", str(played), "--to", kind]
+    done = subprocess.run(words, env=settings, check=False, capture_output=True, text=True, timeout=250, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    if kind == "mlflow":
+        import mlflow
+
+        client = mlflow.MlflowClient(settings["MLFLOW_TRACKING_URI"])
+        found = {
+            each.info.run_name: each
+            for each in client.search_runs([client.get_experiment_by_name("vagen").experiment_id])
+        }
+        assert set(found) == {"my-run oracle", "my-run random"}
+        oracle = found["my-run oracle"]
+        assert oracle.data.metrics["FrozenLake-v0/success"] == 1.0
+        assert oracle.data.metrics["FrozenLake-v0/played"] == 3
+        steps = client.get_metric_history(oracle.info.run_id, "FrozenLake-v0/episode_success")
+        assert [(each.step, each.value) for each in steps] == [(0, 1.0), (1, 1.0), (2, 1.0)]
+    else:
+        stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+        for said in (
+            b"my-run oracle",
+            b"my-run random",
+            b"FrozenLake-v0/success",
+            b"FrozenLake-v0/episode_return",
+            b"protocol_sha256",
+        ):
+            assert said in stored

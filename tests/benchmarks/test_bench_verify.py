@@ -263,3 +263,18 @@ def test_leaderboard_refuses_mixed_protocols(tmp_path):
 def test_pictures_are_known_by_what_they_show(honest):
     for file in (honest / "pictures").glob("*/*.png"):
         assert Picture.from_png(file.read_bytes()).sha256 == file.stem
+
+
+def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):
+    """Gives up the second episode; the input ends in the third, which the same command goes on with."""
+    words = ["play", "frozenlake", "--out", str(tmp_path / "mine"), "-n", "3", "--name", "ada"]
+    shown = CliRunner().invoke(app, words, input="?\nRight,Down,Down\nDown\nLeft\nq\n")
+    assert shown.exit_code == 0, shown.output
+    assert [episode.ended.kind for episode in runs.episodes(tmp_path / "mine")] == ["budget", "given up"]
+    shown = CliRunner().invoke(app, words, input="Up\nUp\nUp\n")
+    assert "human:ada" in shown.output
+    assert [episode.seed for episode in runs.episodes(tmp_path / "mine")] == [0, 1, 2]
+    assert verify(RunFolder(tmp_path / "mine")).wrong == []
+    runs.play(tmp_path / "other", [Random()], ["frozenlake"], episodes=3)
+    page = write_leaderboard([tmp_path / "mine", tmp_path / "other"], tmp_path / "page.html").read_text()
+    assert "human:ada" in page
