@@ -52,6 +52,7 @@ def chat_messages(
     *,
     history: History | None = None,
     pictures: PictureForm = "data_url",
+    answer_tag: str = "answer",
 ) -> list[Message]:
     """An episode, or its latest part, as chat messages.
 
@@ -63,6 +64,7 @@ def chat_messages(
         history: how much of the past is shown; all of it by default.
         pictures: `"data_url"` writes pictures as OpenAI's `image_url` parts (PNG), `"pil"` as
             `{"type": "image", "image": PIL.Image}` parts, as transformers' chat templates take them.
+        answer_tag: what the environment's `tags` call the answer, for a history without reasoning.
 
     Returns:
         `{"role": …, "content": …}` messages: one `system`, then `user` (a list of parts) and
@@ -75,7 +77,9 @@ def chat_messages(
     messages: list[Message] = [{"role": "system", "content": system_prompt}]
     for turn in earlier:
         messages.append({"role": "user", "content": observation_parts(turn.observed, pictures)})
-        messages.append({"role": "assistant", "content": turn.reply if history.reasoning else answer_only(turn)})
+        messages.append(
+            {"role": "assistant", "content": turn.reply if history.reasoning else answer_only(turn, answer_tag)}
+        )
     if now is not None:
         messages.append({"role": "user", "content": observation_parts(now, pictures)})
     elif turns:
@@ -100,9 +104,9 @@ def observation_parts(observation: Observation, pictures: PictureForm = "data_ur
     return [part for part in parts if part is not None]
 
 
-def answer_only(turn: Turn) -> str:
+def answer_only(turn: Turn, tag: str = "answer") -> str:
     """The turn's reply without its reasoning."""
-    return f"<answer>{turn.parsed.answer or ''}</answer>"
+    return f"<{tag}>{turn.parsed.answer or ''}</{tag}>"
 
 
 def _text(text: str) -> dict[str, Any] | None:

@@ -77,6 +77,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     """The environment's folder in a prompt pack."""
     field_names: ClassVar[tuple[str, ...]] = ()
     """The placeholders that `_fields` fills in at each observation."""
+    quick: ClassVar[bool] = False
+    """Whether a turn takes less than a millisecond or so, in any thread, so that an event loop may play it itself."""
     changes_by_itself: ClassVar[bool] = False
     """Whether the world can change in a turn without an action, as where another player moves."""
     test_episodes: ClassVar[int] = 128

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_benchmarks.clients.base import Ending
+from vagen_benchmarks.models import Price
+from vagen_benchmarks.spending import Purse
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
 
@@ -21,6 +26,7 @@ class Game:
         task, split, seed, repeat: which episode it is.
         now: the observation to answer.
         turns: the turns played, in order.
+        memory: for the agent, who finds here what it has put here in the same episode.
     """
 
     env: VagenEnv
@@ -30,16 +36,22 @@ class Game:
     repeat: int
     now: Observation
     turns: list[Turn] = field(default_factory=list)
+    memory: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a reply of a model cost. Tokens are `None` where the endpoint doesn't say.
+    """What a reply of a model cost.
 
     Attributes:
         seconds: from the question to the reply, waiting and failed attempts included.
         attempts: requests made, 1 if the first was answered.
+        prompt_tokens, completion_tokens: asked and written in all.
         reasoning: what a thinking model gave as its hidden reasoning beside the reply, if the endpoint shows it.
+        cached_tokens, cache_write_tokens: of the prompt, read from and written to a cache, if the endpoint says.
+        reasoning_tokens: of what was written, if the endpoint says.
+        dollars: `None` if no price is known.
+        estimated: whether the tokens were counted by us, because the endpoint doesn't say.
     """
 
     ending: Ending
@@ -48,6 +60,11 @@ class Call:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning: str | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    dollars: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +76,18 @@ class Reply:
 
 
 class Agent(ABC):
-    """Answers observations. Agents keep nothing from one episode to the next and may be called from threads."""
+    """Answers observations, of many episodes at once, in threads; what belongs to one is in its `game.memory`."""
 
     name: str
     calls_a_model: bool = False
     """Whether replies are mostly waited for, so that many episodes in flight are quicker than one."""
-    price: tuple[float, float] | None = None
-    """US dollars per million tokens of input and of output, if known."""
+    price: Price | None = None
+    """What its tokens cost, if known."""
+    env_options: Mapping[str, Any] = {}
+    """Options of the environment that fit how it writes; what a run asks for itself goes before them."""
 
     @abstractmethod
-    def reply(self, game: Game) -> Reply:
+    def reply(self, game: Game) -> Reply | str:
         """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:  # noqa: B027  (most play anything)
@@ -80,6 +99,42 @@ class Agent(ABC):
 
     def stop(self) -> None:  # noqa: B027  (most have nothing under way)
         """Give up whatever is under way, from another thread."""
+
+
+class AsyncAgent(Agent):
+    """An agent whose replies are waited for, many at once, in one event loop."""
+
+    calls_a_model = True
+
+    @abstractmethod
+    async def areply(self, game: Game) -> Reply:
+        """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
+
+    def reply(self, game: Game) -> Reply:
+        """The same, waited for here."""
+        return asyncio.run_coroutine_threadsafe(self.areply(game), _own_loop()).result()
+
+    def join(self, purse: Purse, say: Callable[[str], None]) -> None:
+        """Spend from this purse from now on, and say this way what people should know."""
+
+    def over(self, game: Game) -> None:
+        """An episode has ended, however it did."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether requests are held because the endpoint is down."""
+        return False
+
+    async def aclose(self) -> None:
+        """Cut what is under way."""
+
+
+@functools.cache
+def _own_loop() -> asyncio.AbstractEventLoop:
+    """A loop in a thread of its own, for those who have none."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="replies", daemon=True).start()
+    return loop
 
 
 class Oracle(Agent):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import typer
 
+from vagen_benchmarks.advice import advise
 from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.chat_agent import ChatAgent
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.output import Bar, err, out, print_plan, print_table
+from vagen_benchmarks.output import Bar, err, out, print_bills, print_plan, print_table, say
 from vagen_benchmarks.plans import load_plan
 from vagen_benchmarks.protocol import Protocol, Skipped, Task, make_task, make_tasks
 from vagen_benchmarks.report import write_report
@@ -76,10 +80,25 @@ def bench(
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="How the model writes: `tagged`, `thinking`, `untagged`, `native`.")
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Of a reply; 400 unless the registry says.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="Of sampling; 0.7 unless the registry says.")] = None,
-    max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
-    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
+    reasoning_tokens: Annotated[
+        int | None, typer.Option(min=0, help="What it may think beyond its reply; the registry says.")
+    ] = None,
+    temperature: Annotated[
+        str | None, typer.Option(help="Of sampling; `none` leaves it to the endpoint. The registry says.")
+    ] = None,
+    top_p: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="Of sampling.")] = None,
+    effort: Annotated[str | None, typer.Option(help="How hard it thinks, as its provider says it: `low` …")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the endpoint's sampling, not of the levels.")] = None,
+    extra: Annotated[Names, typer.Option(help="A further field of each request, NAME=JSON; may be repeated.")] = None,
+    header: Annotated[
+        Names, typer.Option(help="A further header, NAME=VALUE; `$VARIABLE` is filled in when it is sent.")
+    ] = None,
+    max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no request that could cost more.")] = None,
+    max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no request that could take more.")] = None,
     history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a prompt; all by default.")] = None,
     history_reasoning: Annotated[bool, typer.Option(help="Whether earlier replies keep their reasoning.")] = True,
     judge: Annotated[
@@ -91,8 +110,9 @@ def bench(
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
+    patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
     give_up_after: Annotated[int, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")] = 20,
 ) -> None:
     """Play agents on environments and write a report.
@@ -114,10 +134,19 @@ def bench(
         err.print(f"{each.env_id}: {each.reason}")
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
+    sampling = {
+        "max_tokens": max_tokens, "temperature": read_temperature(temperature), "top_p": top_p, "effort": effort,
+        "reasoning_tokens": reasoning_tokens, "seed": seed, "extra": parse_options(extra or []) or None,
+    }  # fmt: skip
+    if plan:
+        sampling = {
+            **plan.data.get("sampling", {}),
+            **{name: value for name, value in sampling.items() if value is not None},
+        }
     asked = Asked(
-        base_url=base_url, timeout=timeout, attempts=attempts,
+        base_url=base_url, timeout=timeout, attempts=attempts, patience=patience, profile=profile,
+        headers=parse_headers(header or []), sampling=sampling,
         history=plan.history if plan else History(history, history_reasoning),
-        **(plan.data.get("sampling", {}) if plan else {"max_tokens": max_tokens, "temperature": temperature}),
     )  # fmt: skip
     own = _baselines(tasks)
     agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
@@ -134,21 +163,48 @@ def bench(
         tuple(tasks), tuple(each.describe() for each in agents), repeats, named, scoring.describe() if scoring else None
     )
     how = {
-        "base_url": base_url, "models": models, "timeout": timeout,
+        "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
         "max_tokens": max_total_tokens,
     }  # fmt: skip
     raise typer.Exit(_play(_Job(path, made, agents, scoring, skipped, policy, how)))
 
 
+def read_temperature(said: str | None) -> float | str | None:
+    """A number, or `none` for leaving it to the endpoint. Raises ProtocolError for anything else."""
+    if said is None or said.lower() == "none":
+        return said and "none"
+    try:
+        heat = float(said)
+    except ValueError:
+        heat = -1.0
+    if not 0.0 <= heat < math.inf:
+        raise ProtocolError(f"temperature {said!r} is not valid: give a number of at least 0, or none")
+    return heat
+
+
+def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
+    """`["api-version=1"]` to headers. Raises ProtocolError if one is none."""
+    headers = {}
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
+            raise ProtocolError(f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY")
+        headers[name] = value
+    return headers
+
+
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
-                    "history", "history_reasoning", "judge", "gate", "weighting", "penalty")  # fmt: skip
+                    "top_p", "history", "history_reasoning", "judge", "gate", "weighting", "penalty")  # fmt: skip
 
 
 def _refuse_beside_protocol(context: typer.Context) -> None:
-    """Raise ProtocolError if an option is given that the protocol file says."""
+    """Raise ProtocolError if an option is given that the protocol file says; not who takes no temperature."""
     for name in SAID_BY_PROTOCOL:
         source = context.get_parameter_source(name)
+        if name == "temperature" and context.params[name] == "none":
+            continue
         if source is not None and source.name != "DEFAULT":
             option = "--" + name.replace("_", "-")
             raise ProtocolError(f"{option} is said by the protocol; leave it out, or copy the file and change it there")
@@ -174,6 +230,8 @@ def resume(
     concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight of a model.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request.")] = None,
     attempts: Annotated[int | None, typer.Option(min=1, help="Requests for one reply.")] = None,
+    patience: Annotated[float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = None,
+    header: Annotated[Names, typer.Option(help="A further header, NAME=VALUE; may be repeated.")] = None,
     give_up_after: Annotated[int | None, typer.Option(min=1, help="Stop when so many in a row have failed.")] = None,
     max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
     max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
@@ -189,7 +247,7 @@ def resume(
     changed = {
         "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "max_tokens": max_total_tokens,
+        "max_tokens": max_total_tokens, "patience": patience, "headers": header or None,
     }  # fmt: skip
     how = {name: begun.get(name) if value is None else value for name, value in changed.items()}
     raise typer.Exit(_play(_again(run_read, {name: value for name, value in how.items() if value is not None})))
@@ -204,12 +262,16 @@ def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
         )
         for task in protocol.tasks
     ]
-    asked = {name: how[name] for name in ("base_url", "timeout", "attempts") if name in how}
+    asked = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if name in how}
+    asked["headers"] = parse_headers(how.get("headers") or [])
     agents: list[Agent] = []
     for each in protocol.agents:
-        sampling = {name: each.get("sampling", {}).get(name) for name in ("max_tokens", "temperature", "top_p")}
+        sampling = dict(each.get("sampling", {}))
+        if sampling and sampling["temperature"] is None:
+            sampling["temperature"] = "none"
         history = History(**each["history"]) if "history" in each else History()
-        one = Asked(**asked, **sampling, history=history)
+        profile = each.get("profile", {}).get("name")
+        one = Asked(**asked, sampling=sampling, profile=profile, history=history)
         models = Path(how["models"]) if "models" in how else None
         agents += make_agents([each["name"]], one, models, _baselines(tasks))
     scoring = make_scoring(protocol.scoring)
@@ -238,7 +300,7 @@ def _play(job: _Job) -> int:
         with Bar(total, done) as told:
             try:
                 outcome = run(
-                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told
+                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
                 )
             except KeyboardInterrupt:
                 interrupted = True
@@ -247,9 +309,8 @@ def _play(job: _Job) -> int:
     print_table(summary)
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
-    if outcome.failed:
-        err.print(f"{outcome.failed} episode(s) failed and have no score", style="red", end="; ")
-        err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
+    print_bills(outcome.bills)
+    print_failures(outcome, job)
     if interrupted or outcome.reason:
         why = outcome.reason or "interrupted"
         err.print("stopped:", style="red", end=" ")
@@ -260,10 +321,30 @@ def _play(job: _Job) -> int:
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
+def print_failures(outcome: Outcome, job: _Job) -> None:
+    """Say what went wrong, how often, what mends it, and whether to resume."""
+    if not outcome.failed:
+        return
+    err.print(f"{outcome.failed} episode(s) failed and have no score:", style="red")
+    keys = {each.model.provider.key for each in job.agents if isinstance(each, ChatAgent)}
+    advice = advise(outcome.failures, " or ".join(sorted(filter(None, keys))) or "the key")
+    for each in advice:
+        err.print(f"  {each.count} × {each.what}", soft_wrap=True)
+        err.print(f"    {each.mend}", style="yellow", soft_wrap=True)
+    if outcome.reason:  # which says how to go on
+        return
+    if all(each.resume_helps for each in advice):
+        err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
+    else:
+        err.print(f"that mended, vagen resume {job.path} plays them again", soft_wrap=True)
+
+
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:
     """What the journal keeps: a URL without its password, and a file by a path that holds elsewhere, too."""
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)
-        url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return {**how, "base_url": url, "models": models and str(Path(models).resolve())}
+        query = urlencode([each for each in parse_qsl(parts.query) if "version" in each[0]])  # others may hold a key
+        url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+    headers = [pair for pair in how.get("headers") or () if "$" in pair]  # others may hold a key
+    return {**how, "base_url": url, "models": models and str(Path(models).resolve()), "headers": headers or None}

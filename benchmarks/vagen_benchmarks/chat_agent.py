@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-import re
-import threading
+import asyncio
+import random
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
-import tenacity
-
-from vagen_benchmarks.agents import Agent, Call, Game, Reply
+from vagen_benchmarks.agents import AsyncAgent, Call, Game, Reply
 from vagen_benchmarks.clients.base import Answer, Sampling
-from vagen_benchmarks.errors import EndpointError, Stopped
-from vagen_benchmarks.models import Model
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.models import Model, Profile
+from vagen_benchmarks.patience import LONGEST_BACKOFF, Gate
+from vagen_benchmarks.spending import Purse, picture_tokens, prompt_tokens, text_tokens
 from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.spaces import MAX_TEXT_LENGTH
+from vagen_envs.tags import tag_pattern
 
-LONGEST_WAIT = 60.0
-"""Seconds between two requests, whatever the endpoint asks for."""
 
-
-class ChatAgent(Agent):
+class ChatAgent(AsyncAgent):
     """A model that answers.
 
     Args:
         model: which, and where.
         base_url: of the endpoint, if not the provider's.
-        attempts: requests for one reply before the episode fails.
-        timeout: seconds for one request.
-        first_wait: seconds before the second attempt; it doubles, with jitter, up to a minute.
+        profile: how it writes, if not as the registry says.
+        attempts: requests for one reply before the episode fails, outages aside.
+        timeout: seconds for one request, to the last byte of its answer.
+        first_wait: seconds before the second attempt; it doubles, with jitter.
+        patience: seconds that an outage is waited for.
+        headers: further ones of each request; `$NAME` in them is taken from the environment.
 
     Raises:
-        ProtocolError: the provider's SDK or its key is missing.
+        ProtocolError: the provider's SDK or its key is missing, or it can't be asked for this.
     """
 
     calls_a_model = True
@@ -45,114 +47,180 @@ class ChatAgent(Agent):
         base_url: str | None = None,
         sampling: Sampling | None = None,
         history: History | None = None,
+        profile: Profile | None = None,
         attempts: int = 6,
         timeout: float = 120.0,
         first_wait: float = 1.0,
+        patience: float = 3600.0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        self._made = (model, {"base_url": base_url, "sampling": sampling, "history": history, "profile": profile,
+                              "attempts": attempts, "timeout": timeout, "first_wait": first_wait,
+                              "patience": patience, "headers": headers})  # fmt: skip
         self.name = model.name
         self.model = model
         self.price = model.price
-        self.sampling = sampling or model.sampling(None, None)
+        self.sampling = sampling or model.sampling()
         self.history = history or History()
+        self.profile = profile or model.profile
+        self.env_options = self.profile.options
+        self.purse = Purse({self.name: self.price})
         self._key = model.key()
-        self._client = model.client(base_url, timeout)
-        self._gate = _Gate()
-        self._client.heard = self._gate.heard
-        self._stop = threading.Event()
-        self._attempts = attempts
-        self._backoff = tenacity.wait_random_exponential(multiplier=first_wait, max=LONGEST_WAIT)
+        self._client = model.client(base_url, timeout, headers)
+        self._client.check(self.sampling)
+        self.gate = Gate(patience, first_wait)
+        self._client.heard = self.gate.heard
+        self._attempts, self._first_wait = attempts, first_wait
+        self._worse = 1.0  # by how much a prompt has been larger than its worst case
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self._made
 
     def describe(self) -> dict[str, Any]:
+        price = None if self.price is None else {**asdict(self.price), "date": str(self.price.date)}
         return {
             "name": self.name,
             "id": self.model.id,
             "sampling": asdict(self.sampling),
             "history": asdict(self.history),
+            "profile": asdict(self.profile),
+            "price": price,
         }
 
-    def stop(self) -> None:
-        self._stop.set()
-        self._client.close()
+    def join(self, purse: Purse, say: Callable[[str], None]) -> None:
+        self.purse, self.gate.told = purse, say
 
-    def reply(self, game: Game) -> Reply:
-        messages = chat_messages(
-            game.env.system_prompt, game.turns, game.now, history=self.history, pictures=self._client.pictures
-        )
+    @property
+    def waits(self) -> bool:
+        return self.gate.is_down
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def areply(self, game: Game) -> Reply:
+        messages = self.messages(game)
+        sampling = self.sampling
+        if sampling.seed is not None and game.repeat:
+            sampling = replace(sampling, seed=sampling.seed + game.repeat)
+        shown = game.now.picture
+        about, worst = prompt_tokens(messages, picture_tokens(*shown.pixels.shape[:2]) if shown else (0, 0))
+        await self._budget(game, worst)
         began = time.perf_counter()
-        retrying = tenacity.Retrying(
-            stop=tenacity.stop_after_attempt(self._attempts),
-            wait=self._wait,
-            retry=tenacity.retry_if_exception(lambda error: isinstance(error, EndpointError) and error.retry),
-            sleep=self._sleep,
-            reraise=True,
-        )
-        answer: Answer = retrying(self._ask, messages)
+        answer, attempts = await self._patiently(messages, sampling, worst)
         seconds = round(time.perf_counter() - began, 4)
-        attempts = retrying.statistics.get("attempt_number", 1)
-        reasoning = answer.reasoning and self._clean(answer.reasoning, limit=None)
-        call = Call(answer.ending, seconds, attempts, answer.prompt_tokens, answer.completion_tokens, reasoning)
-        return Reply(self._clean(answer.text, limit=None), call)
+        call = self._call(answer, seconds, attempts, about)
+        self.purse.add(self.name, [asdict(call)])
+        if answer.prompt_tokens is not None:
+            self._worse = max(self._worse, answer.prompt_tokens / worst)
+        return Reply(self._whole(answer, game), call)
 
-    def _ask(self, messages: list[Message]) -> Answer:
-        self._sleep(self._gate.seconds())
+    async def _budget(self, game: Game, worst: int) -> None:
+        """Tell the purse what the episode may still take; wait before its first request until there is enough."""
+        left = game.env.config.max_turns - len(game.turns)
+        dollars, tokens = self.purse.worst(self.name, round(worst * self._worse), self.sampling.limit)
+        if game.turns:
+            self.purse.expect(id(game), left * dollars, left * tokens)
+        else:
+            await self.purse.admit(id(game), left * dollars, left * tokens)
+
+    def over(self, game: Game) -> None:
+        self.purse.over(id(game))
+
+    def messages(self, game: Game) -> list[Message]:
+        """What is asked."""
+        config = game.env.config
+        said = chat_messages(
+            game.env.system_prompt,
+            game.turns,
+            game.now,
+            history=self.history,
+            pictures=self._client.pictures,
+            answer_tag=config.tags[-1],
+        )
+        if self.profile.hidden:
+            opened, closed = f"<{config.tags[0]}>", f"</{config.tags[0]}>"
+            for message in said:
+                if message["role"] == "assistant" and message["content"].startswith(opened):
+                    message["content"] = message["content"].partition(closed)[2].lstrip()
+        return said
+
+    def _whole(self, answer: Answer, game: Game) -> str:
+        """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""
+        if not (self.profile.hidden and answer.reasoning):
+            return answer.text
+        tags = game.env.config.tags
+        room = MAX_TEXT_LENGTH - len(answer.text) - 2 * len(tags[0]) - 8
+        # Tags in a thought would be taken for the reply's own.
+        thought = tag_pattern(tags).sub(lambda tag: f"‹{tag[0][1:-1]}›", answer.reasoning)
+        thought = thought if len(thought) <= room else f"{thought[: max(0, room)]}…"
+        return f"<{tags[0]}>{thought}</{tags[0]}>{answer.text}"
+
+    def _call(self, answer: Answer, seconds: float, attempts: int, about: int) -> Call:
+        """What it cost, counted by us where the endpoint doesn't say."""
+        asked, written = answer.prompt_tokens, answer.completion_tokens
+        estimated = asked is None or written is None
+        asked = about if asked is None else asked
+        written = text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
+        cached, cache_write = answer.cached_tokens or 0, answer.cache_write_tokens or 0
+        dollars = None if self.price is None else self.price.of(asked, written, cached, cache_write)
+        reasoning = answer.reasoning
+        return Call(
+            answer.ending, seconds, attempts, asked, written, reasoning, answer.cached_tokens,
+            answer.cache_write_tokens, answer.reasoning_tokens, dollars, estimated,
+        )  # fmt: skip
+
+    async def _patiently(self, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
+        """An answer, and how many requests it took. Outages don't count as attempts, other faults do."""
+        request = object()
+        made = counted = 0
+        wait = self._first_wait
+        while True:
+            await self.gate.enter()
+            made += 1
+            try:
+                answer = await self._ask(messages, sampling, worst)
+            except EndpointError as error:
+                if not error.retry:
+                    if error.kind is not Stop.SPENT:
+                        self.gate.good()
+                    raise
+                if self.gate.bad(request, error):
+                    continue
+                counted += 1
+                if counted >= self._attempts:
+                    raise
+                await asyncio.sleep(wait * (0.5 + random.random() / 2) if error.after is None else min(error.after, 60))  # noqa: S311
+                wait = min(2 * wait, LONGEST_BACKOFF)
+            except BaseException:
+                self.gate.gone()
+                raise
+            else:
+                self.gate.good()
+                return answer, made
+
+    async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
+        held = await self.purse.hold(self.name, round(worst * self._worse), sampling.limit)
         try:
-            return self._client.ask(messages, self.sampling)
+            return await self._client.ask(messages, sampling)
         except EndpointError as error:
-            if self._stop.is_set():
-                raise Stopped("stopped while asking") from error
-            if error.kind == "rate_limited" and error.after is not None:
-                self._gate.shut(error.after)
+            if error.kind is Stop.TIMEOUT:
+                self.purse.lose(held)
             raise EndpointError(
-                error.kind, self._clean(str(error)), retry=error.retry, after=error.after
+                error.kind, self._clean(str(error)), retry=error.retry, after=error.after, status=error.status
             ) from error.__cause__
-        except RuntimeError as error:  # the client was closed by stop()
-            if self._stop.is_set():
-                raise Stopped("stopped while asking") from error
-            raise
+        finally:
+            self.purse.free(held)
 
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.after if isinstance(error, EndpointError) else None
-        return self._backoff(state) if asked is None else min(max(asked, 0.0), LONGEST_WAIT)
-
-    def _sleep(self, seconds: float) -> None:
-        if self._stop.is_set() or (seconds > 0 and self._stop.wait(seconds)):
-            raise Stopped("stopped before asking")
-
-    def _clean(self, text: str, limit: int | None = 500) -> str:
-        """Without the key, should an endpoint echo it: nothing that is stored ever holds it."""
-        clean = text.replace(self._key, f"[{self.model.provider.key}]") if self._key else text
-        return clean if limit is None or len(clean) <= limit else clean[:limit] + "…"
+    def _clean(self, text: str, limit: int = 500) -> str:
+        """An error's text without the key, should an endpoint echo it."""
+        clean = text.replace(self._key, f"[{self.model.provider.key}]") if len(self._key) >= SHORTEST_KEY else text
+        return clean if len(clean) <= limit else clean[:limit] + "…"
 
 
-class _Gate:
-    """Holds all threads back while the endpoint says that its limit is reached."""
-
-    def __init__(self) -> None:
-        self._open_at = 0.0
-
-    def seconds(self) -> float:
-        """How long to wait before a request."""
-        return min(LONGEST_WAIT, self._open_at - time.monotonic())
-
-    def shut(self, seconds: float) -> None:
-        """Let nobody through for so long."""
-        self._open_at = max(self._open_at, time.monotonic() + min(seconds, LONGEST_WAIT))
-
-    def heard(self, headers: Mapping[str, str]) -> None:
-        """Read a response's rate limits: OpenAI's `x-ratelimit-*` or Anthropic's `anthropic-ratelimit-*`."""
-        for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}"):
-            for what in ("requests", "tokens"):
-                if headers.get(form.format(what, "remaining")) == "0":
-                    self.shut(_until(headers.get(form.format(what, "reset"), "")))
+SHORTEST_KEY = 8
+"""Characters below which a key is a word, which may stand in any text."""
 
 
-def _until(reset: str) -> float:
-    """Seconds from `6m0s`, `120ms`, `1.5` or an RFC 3339 time; 0 if it is none of them."""
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
-    if re.fullmatch(r"\d+(\.\d+)?|(\d+(\.\d+)?(h|ms|m|s))+", reset):
-        return sum(float(value) * units[unit] for value, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s|)", reset))
-    try:
-        return max(0.0, (datetime.fromisoformat(reset) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
+def _made_again(model: Model, options: Mapping[str, Any]) -> ChatAgent:
+    """For another process."""
+    return ChatAgent(model, **options)

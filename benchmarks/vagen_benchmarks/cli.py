@@ -28,12 +28,13 @@ def main() -> None:
 
 for command in (
     bench_cli.bench, bench_cli.resume, runs_cli.view, runs_cli.compare, runs_cli.export, runs_cli.gif,
-    machine_cli.envs, machine_cli.models, machine_cli.play, machine_cli.doctor, serve_cli.serve,
+    machine_cli.envs, machine_cli.play, machine_cli.doctor, serve_cli.serve,
     share_cli.verify, share_cli.leaderboard, share_cli.push, share_cli.track,
     train_cli.warmstart, train_cli.train, train_cli.prove,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(judge_cli.app, name="judge")
+app.add_typer(machine_cli.models, name="models")
 
 if __name__ == "__main__":
     main()

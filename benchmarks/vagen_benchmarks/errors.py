@@ -24,12 +24,23 @@ class EndpointError(BenchError):
         kind: what happened, a `Stop` or its value.
         retry: whether trying again may help.
         after: seconds the endpoint asked to wait, or `None`.
+        status: of the HTTP response, or `None`.
+        hopeless: whether every other request will fare alike, so that the run stops.
     """
 
-    def __init__(self, kind: object, message: str = "", *, retry: bool = True, after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: object,
+        message: str = "",
+        *,
+        retry: bool = True,
+        after: float | None = None,
+        status: int | None = None,
+        hopeless: bool = False,
+    ) -> None:
         super().__init__(message or str(kind))
         self.kind: Stop = Stop(str(kind)) if message else getattr(kind, "kind", Stop.NONSENSE)
-        self.retry, self.after = retry, after
+        self.retry, self.after, self.status, self.hopeless = retry, after, status, hopeless
 
 
 class Stopped(BenchError):  # noqa: N818  (it isn't an error)

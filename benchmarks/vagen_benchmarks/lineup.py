@@ -1,11 +1,12 @@
-"""Agents by name: `oracle`, `random`, `tiny`, an environment's own baseline, a model of the registry, `provider:id`."""
+"""Agents by name: scripted ones, baselines, models, `provider:id`, `FILE.py:CLASS`, the folder of a trained model."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
@@ -14,20 +15,29 @@ import vagen_envs
 from vagen_benchmarks.agents import SCRIPTED, Agent, Baseline
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.models import Registry
+from vagen_benchmarks.own_agents import is_own, load_own
+from vagen_benchmarks.trained_agent import Trained, is_trained
 from vagen_envs.chat import History
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the models; `None` leaves it to the registry."""
+    """What is asked of the models; `None` leaves it to the registry, a temperature of `"none"` to the endpoint.
+
+    Attributes:
+        sampling: fields of `Sampling`.
+        headers: of each request; `$NAME` in them is taken from the environment.
+        patience: seconds that an outage is waited for.
+    """
 
     base_url: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    profile: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
     history: History = History()  # noqa: RUF009  (frozen)
     timeout: float = 120.0
     attempts: int = 6
+    patience: float = 3600.0
 
 
 def make_agents(
@@ -49,6 +59,10 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
         from vagen_benchmarks.tiny_agent import Tiny
 
         return Tiny()
+    if is_own(name):
+        return load_own(name)
+    if is_trained(name):
+        return Trained(name)
     if name in baselines:
         return Baseline(name)
     if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
@@ -64,10 +78,13 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
     return ChatAgent(
         model,
         base_url=base_url,
-        sampling=model.sampling(asked.max_tokens, asked.temperature, asked.top_p),
+        sampling=model.sampling(asked.sampling),
+        profile=registry.profile(asked.profile) if asked.profile else None,
         history=asked.history,
         timeout=asked.timeout,
         attempts=asked.attempts,
+        patience=asked.patience,
+        headers=asked.headers,
     )
 
 

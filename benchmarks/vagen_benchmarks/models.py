@@ -1,4 +1,4 @@
-"""The registry of models: names, providers, limits and prices, from `models.toml` and the user's own file."""
+"""The registry of models: names, providers, profiles, limits and prices, from `models.toml` and the user's own file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import importlib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
+from string import Template
 from typing import Any
+from urllib.parse import urlsplit
 
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
@@ -32,6 +34,8 @@ class Provider:
         client: one of `CLIENTS`.
         key: the environment variable that holds the key.
         key_required: whether it must be set.
+        key_header: the header that carries it, if not the one of the provider's SDK.
+        token_field: the request's name for the limit of tokens, if not the client's own.
     """
 
     name: str
@@ -40,6 +44,59 @@ class Provider:
     key_required: bool = False
     base_url: str | None = None
     token_field: str | None = None
+    key_header: str | None = None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a model writes its replies, as far as its tokens and its server have a say in it.
+
+    Attributes:
+        options: of the environment: tags and layout. What a run asks of an environment itself goes before them.
+        hidden: whether reasoning in a field of its own counts as the thought. Earlier replies are then sent without it.
+    """
+
+    name: str = "tagged"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars per million tokens, as `source` listed them on `date`.
+
+    Attributes:
+        input, output: what is asked and what is written, hidden reasoning included.
+        cached: input that is read from a cache; as `input` where it isn't known.
+        cache_write: input that is written to one, on top of nothing; as `input` where it isn't known.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    cache_write: float | None = None
+    date: date | None = None
+    source: str = ""
+
+    def of(self, prompt: int, completion: int, cached: int = 0, cache_write: int = 0) -> float:
+        """Dollars for these tokens; `prompt` includes those of the cache."""
+        plain = max(0, prompt - cached - cache_write)
+        read = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        return (plain * self.input + cached * read + cache_write * written + completion * self.output) / 1e6
+
+    @property
+    def dearest_input(self) -> float:
+        """The most that a token of input can cost."""
+        return max(self.input, self.cached or 0.0, self.cache_write or 0.0)
+
+
+@dataclass(frozen=True)
+class End:
+    """The day a provider shuts a model down, and who says so."""
+
+    date: date
+    source: str
 
 
 @dataclass(frozen=True)
@@ -49,30 +106,45 @@ class Model:
     Attributes:
         name: what results call it: its name in the registry, or `provider:id`.
         id: what its provider calls it.
+        profile: how it writes.
         max_tokens: of a reply, where nothing else is asked for.
+        reasoning_tokens: what it may think beyond its reply, where nothing else is asked for.
         temperature: where nothing else is asked for; `False` for a model that takes none.
+        effort: how hard it thinks, where nothing else is asked for.
         extra: further fields of a request.
-        price: US dollars per million tokens of input and of output, as of `price_date`; `None` if unknown.
+        price: `None` if unknown.
+        end: `None` if none is announced, or known.
     """
 
     name: str
     provider: Provider
     id: str
+    profile: Profile = Profile()
     max_tokens: int | None = None
+    reasoning_tokens: int = 0
     temperature: float | bool | None = None
+    effort: str | None = None
     extra: Mapping[str, Any] | None = None
-    price: tuple[float, float] | None = None
-    price_date: date | None = None
+    price: Price | None = None
+    end: End | None = None
 
-    def sampling(self, max_tokens: int | None, temperature: float | None, top_p: float | None = None) -> Sampling:
-        """What was asked for, else the model's own, else the defaults of `Sampling`."""
-        own = 0.7 if self.temperature is None or self.temperature is True else self.temperature
-        chosen = temperature if temperature is not None else own
+    def sampling(self, asked: Mapping[str, Any] | None = None) -> Sampling:
+        """What was asked for, else the model's own, else the endpoint's.
+
+        Args:
+            asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
+        """
+        said = {name: value for name, value in (asked or {}).items() if value is not None}
+        own = None if self.temperature is True or self.temperature is False else self.temperature
+        heat = said.get("temperature", own)
         return Sampling(
-            max_tokens=max_tokens or self.max_tokens or Sampling.max_tokens,
-            temperature=None if self.temperature is False else chosen,
-            top_p=top_p,
-            extra=self.extra,
+            max_tokens=said.get("max_tokens", self.max_tokens or Sampling.max_tokens),
+            reasoning_tokens=said.get("reasoning_tokens", self.reasoning_tokens),
+            temperature=None if self.temperature is False or heat == "none" else heat,
+            top_p=None if self.temperature is False else said.get("top_p"),
+            effort=said.get("effort", self.effort),
+            seed=said.get("seed"),
+            extra={**(self.extra or {}), **said.get("extra", {})} or None,
         )
 
     def key(self) -> str:
@@ -82,8 +154,8 @@ class Model:
             raise ProtocolError(f"{self.name} needs a key: set the environment variable {self.provider.key}")
         return key
 
-    def client(self, base_url: str | None, timeout: float) -> Client:
-        """A client of it. Raises ProtocolError if its extra or its key is missing."""
+    def client(self, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None) -> Client:
+        """A client of it. Raises ProtocolError if its extra or its key is missing, or the URL isn't one."""
         name, extra, _ = CLIENTS[self.provider.client]
         try:
             made = getattr(importlib.import_module(f"vagen_benchmarks.clients.{self.provider.client}_client"), name)
@@ -92,11 +164,43 @@ class Model:
                 f"{self.name} needs the Python module {error.name!r}. "
                 f'Install it with: pip install "vagen-envs[{extra}]"'
             ) from error
-        more = {"token_field": self.provider.token_field} if self.provider.token_field else {}
+        more: dict[str, Any] = {"token_field": self.provider.token_field} if self.provider.token_field else {}
+        key, headers = self.key(), expanded(headers or {})
+        if self.provider.key_header:
+            headers[self.provider.key_header] = key
         client: Client = made(
-            self.id, key=self.key(), base_url=base_url or self.provider.base_url, timeout=timeout, **more
+            self.id,
+            key=key,
+            base_url=checked_url(base_url or self.provider.base_url),
+            timeout=timeout,
+            headers=headers,
+            **more,
         )
         return client
+
+
+def expanded(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers with `$NAME` in their values replaced from the environment. Raises ProtocolError for what isn't set."""
+    try:
+        return {name: Template(value).substitute(os.environ) for name, value in headers.items()}
+    except (KeyError, ValueError) as error:
+        raise ProtocolError(
+            f"a header names an environment variable that isn't set ({error}); set it, or write $$ for a dollar sign"
+        ) from error
+
+
+def checked_url(url: str | None) -> str | None:
+    """The URL, if it is one. Raises ProtocolError with the mend."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  (raises)
+    except ValueError as error:
+        raise ProtocolError(f"the URL {url!r} is not valid: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ProtocolError(f"the URL {url!r} has no scheme or no host; write it like http://localhost:8000/v1")
+    return url
 
 
 class Registry:
@@ -111,6 +215,7 @@ class Registry:
 
     def __init__(self, own: Path | None = None) -> None:
         self.providers: dict[str, Provider] = {}
+        self.profiles: dict[str, Profile] = {}
         self.models: dict[str, Model] = {}
         for path in filter(None, (Path(__file__).parent / "models.toml", own)):
             try:
@@ -125,14 +230,26 @@ class Registry:
                     f"provider {name!r} has client {fields['client']!r}.{did_you_mean(fields['client'], CLIENTS)}"
                 )
             self.providers[name] = Provider(name, **fields)
+        for name, fields in data.get("profiles", {}).items():
+            self.profiles[name] = Profile(name, **fields)
         for name, fields in data.get("models", {}).items():
-            price = tuple(fields["price"]) if "price" in fields else None
-            self.models[name] = Model(
-                name, **{**fields, "provider": self.providers[fields["provider"]], "price": price}
-            )
+            told = dict(fields)
+            told["provider"] = self.providers[fields["provider"]]
+            told["profile"] = self.profile(fields.get("profile", "tagged"))
+            told["price"] = Price(**fields["price"]) if "price" in fields else None
+            told["end"] = End(**fields["end"]) if "end" in fields else None
+            self.models[name] = Model(name, **told)
+
+    def profile(self, name: str) -> Profile:
+        """The profile of a name. Raises ProtocolError if there is none."""
+        if name not in self.profiles:
+            raise ProtocolError(f"unknown profile {name!r}.{did_you_mean(name, self.profiles)}")
+        return self.profiles[name]
 
     def find(self, name: str, base_url: str | None = None) -> Model:
-        """The model of a name, or of `provider:id`. An own `base_url` needs no key of the provider.
+        """The model of a name, or of `provider:id`, to which nothing is sent that wasn't asked for.
+
+        An own `base_url` needs no key of OpenAI's.
 
         Raises:
             ProtocolError: neither is known.
@@ -143,7 +260,7 @@ class Registry:
         if found and model_id and provider in self.providers:
             where = self.providers[provider]
             if base_url and where.client == "openai":  # a server of one's own that speaks like OpenAI
-                where = Provider(where.name, where.client, where.key, base_url=base_url)
+                where = replace(where, key_required=where.key_header is not None)
             return Model(name, where, model_id)
         known = [*self.models, *(f"{name}:MODEL" for name in self.providers)]
         raise ProtocolError(f"unknown agent {name!r}.{did_you_mean(name, ['oracle', 'random', 'tiny', *known])}")

@@ -15,6 +15,7 @@ from rich.text import Text
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.plan_table import Figure, plan_table
 from vagen_benchmarks.plans import Plan
+from vagen_benchmarks.spending import Bill
 from vagen_benchmarks.summary import EARLY, Summary
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -70,6 +71,26 @@ class Bar:
             advance=1,
             description=visible(episode.agent),
             note=f"{self._solved} of {self._played} solved{failed}",
+        )
+
+
+def say(words: str) -> None:
+    """Something about the endpoint, while a run goes on."""
+    err.print(words, style="yellow", soft_wrap=True)
+
+
+def print_bills(bills: Mapping[str, Bill]) -> None:
+    """Print what each model has cost."""
+    for agent, bill in bills.items():
+        if not bill.requests:
+            continue
+        dollars = "at a price that isn't known" if bill.dollars is None else f"${bill.dollars:.4f}"
+        cached = f", {bill.cached_tokens / max(1, bill.prompt_tokens):.0%} of them from a cache"
+        counted = f"; counted by us in {bill.estimated} of them" if bill.estimated else ""
+        out.print(
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} tokens asked{cached}, "
+            f"{bill.completion_tokens:,} written{counted}",
+            soft_wrap=True,
         )
 
 

@@ -43,9 +43,10 @@ class Task:
     prompts_sha256: str
     baselines: Sequence[str] = ()
 
-    def make(self) -> gym.Env[dict[str, Any], str]:
-        """A new environment."""
-        return gym.make(self.env_id, disable_env_checker=True, split=self.split, **self.options)
+    def make(self, profile: Mapping[str, Any] | None = None) -> gym.Env[dict[str, Any], str]:
+        """A new environment; the options of a model's `profile` give way to the task's own."""
+        options = {**(profile or {}), **self.options}
+        return gym.make(self.env_id, disable_env_checker=True, split=self.split, **options)
 
 
 @dataclass(frozen=True)

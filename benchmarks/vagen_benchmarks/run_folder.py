@@ -17,7 +17,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -209,27 +209,36 @@ class RunWriter(RunFolder):
             os.truncate(self.episodes_file, end)
         return finished
 
-    def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
-        """Store an episode: its pictures first, then its line.
+    def add_all(self, episodes: Sequence[Episode], pictures: Iterable[Picture]) -> None:
+        """Store episodes: their pictures first, then their lines.
 
         What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
         which are then played again.
         """
-        line = json.dumps(self._without_keys(episode.to_json()), ensure_ascii=True, separators=(",", ":"))
+        lines = [
+            json.dumps(self._without_keys(each.to_json()), ensure_ascii=True, separators=(",", ":"))
+            for each in episodes
+        ]
         for picture in pictures:  # without the lock: files of their own, whole once they have their names
             self._store(picture)
         with self._writing:
-            self._chain = link(self._chain, line)
-            self._file.write(f'{line[:-1]},"chain":"{self._chain}"}}\n'.encode())
+            whole = []
+            for line in lines:
+                self._chain = link(self._chain, line)
+                whole.append(f'{line[:-1]},"chain":"{self._chain}"}}\n'.encode())
+            self._file.write(b"".join(whole))
             self._file.flush()
-            if episode.failure is None:
-                self.finished.add(episode.key)
+            self.finished.update(each.key for each in episodes if each.failure is None)
         if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
             try:
                 os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
             finally:
                 self._syncing.release()
+
+    def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
+        """Store one."""
+        self.add_all([episode], pictures)
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""

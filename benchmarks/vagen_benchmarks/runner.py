@@ -1,36 +1,30 @@
-"""Plays the episodes of a protocol: in threads, since agents that call a model mostly wait."""
+"""Plays the episodes of a protocol: in one event loop, since agents that call a model mostly wait."""
 
 from __future__ import annotations
 
-import itertools
-import logging
+import asyncio
+import contextlib
 import os
 import platform
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
-import gymnasium as gym
-
-from vagen_benchmarks.agents import Agent, Call, Game
+from vagen_benchmarks.agents import Agent, AsyncAgent
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.episode import Ended, Episode
-from vagen_benchmarks.errors import EndpointError, Stopped
-from vagen_benchmarks.protocol import Skipped, Task
+from vagen_benchmarks.errors import Stopped
+from vagen_benchmarks.playing import Job, Played, Seat, play
+from vagen_benchmarks.protocol import Skipped
 from vagen_benchmarks.run_folder import RunWriter
 from vagen_benchmarks.scoring import Scoring
-from vagen_benchmarks.spending import Spending
-from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import SimulatorError
-from vagen_envs.pictures import Picture
-
-log = logging.getLogger(__name__)
-
-Job = tuple[str, Task, int, int]
-"""Key, task, seed and repeat."""
+from vagen_benchmarks.spending import Bill, Purse
+from vagen_benchmarks.writing import Writer
 
 
 @dataclass
@@ -42,12 +36,16 @@ class Outcome:
         failed: episodes that have no score. What the model ran into, such as a full context, is an ending and played.
         left: episodes that weren't begun or not finished because the run stopped early.
         reason: why it stopped early, or empty.
+        failures: how often which failure was met: kind and message, in the order they were first met.
+        bills: what each agent that calls a model has spent in the run, earlier calls of it included.
     """
 
     played: int = 0
     failed: int = 0
     left: int = 0
     reason: str = ""
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    bills: dict[str, Bill] = field(default_factory=dict)
 
 
 @dataclass
@@ -58,8 +56,8 @@ class Policy:
         concurrency: episodes in flight of an agent that calls a model. Others play one at a time.
         env_attempts: how often an episode is begun whose environment breaks.
         give_up_after: stop when this many episodes in a row have failed, or ended before their first turn.
-        max_dollars, max_tokens: begin no episode once so much is spent, earlier calls of the run included. What is
-            in flight then is played to its end, so a run may go over by that much.
+        max_dollars, max_tokens: begin no request that could go over, with what is in flight at its worst and what
+            earlier calls of the run have spent.
     """
 
     concurrency: int = 16
@@ -69,46 +67,38 @@ class Policy:
     max_tokens: int | None = None
 
 
-@dataclass
 class _Progress:
-    """What the threads share. `lock` guards all of it."""
+    """What came of the episodes so far, and whether to go on. Lives in the loop's thread."""
 
-    outcome: Outcome
-    told: Callable[[Episode], None]
-    policy: Policy
-    spending: Spending
-    scoring: Scoring | None
-    stop: threading.Event = field(default_factory=threading.Event)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    failed_in_row: int = 0
-    spent: bool = False
+    def __init__(self, outcome: Outcome, policy: Policy) -> None:
+        self.outcome, self.policy = outcome, policy
+        self.stop = asyncio.Event()
+        self.failed_in_row = 0
 
-    def next(self, jobs: Iterator[Job]) -> Job | None:
-        """The next job, if the budget allows one."""
-        with self.lock:
-            spent = self.spending.over(self.policy.max_dollars, self.policy.max_tokens)
-            if spent and not self.stop.is_set():
-                job = next(jobs, None)
-                if job is not None:  # nothing more to do isn't running out of budget
-                    self.outcome.reason = spent
-                    self.spent = True
-                return None
-            return next(jobs, None)
+    def add(self, played: Played) -> None:
+        """Count an episode."""
+        outcome, error = self.outcome, played.error
+        ended = played.ended or Ended.by_rules(played.turns[-1])
+        if ended.kind is Stop.SPENT:  # it is left for when there is more to spend
+            return self.end(ended.message)
+        outcome.played += ended.kind.counts
+        outcome.failed += not ended.kind.counts
+        if ended.kind.counts and played.turns:
+            self.failed_in_row = 0
+            return None
+        if not ended.kind.counts:
+            outcome.failures[ended.kind.value, ended.message] += 1
+        self.failed_in_row += 1  # refusing every first prompt, an endpoint isn't set up for this
+        if error is not None and error.hopeless:
+            self.end(ended.message)
+        elif self.failed_in_row >= self.policy.give_up_after:
+            self.end(f"{self.failed_in_row} episodes in a row failed, the last with: {ended.message}")
+        return None
 
-    def add(self, episode: Episode) -> None:
-        with self.lock:
-            self.told(episode)
-            self.spending.add(episode.agent, episode.calls)
-            self.outcome.played += episode.failure is None
-            self.outcome.failed += episode.failure is not None
-            if episode.failure is None and episode.turns:
-                self.failed_in_row = 0
-                return
-            self.failed_in_row += 1  # refusing every first prompt, an endpoint isn't set up for this
-            if self.failed_in_row >= self.policy.give_up_after and not self.stop.is_set():
-                last = episode.ended.message
-                self.outcome.reason = f"{self.failed_in_row} episodes in a row failed, the last with: {last}"
-                self.stop.set()
+    def end(self, reason: str) -> None:
+        """Begin no further episode."""
+        self.outcome.reason = self.outcome.reason or reason
+        self.stop.set()
 
 
 def run(
@@ -119,173 +109,172 @@ def run(
     skipped: Sequence[Skipped] = (),
     scoring: Scoring | None = None,
     told: Callable[[Episode], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Play what the folder's protocol still lacks. On KeyboardInterrupt the folder stays a valid run.
 
-    `scoring` judges what agents say. `told` is called with each episode once it is stored, one at a time. The
-    agents are stopped in the end.
+    `scoring` judges what agents say. `told` is called with each episode once it is stored, one at a time, and `say`
+    with words about the endpoint. The agents are stopped in the end.
     """
     policy = policy or Policy()
     outcome = Outcome()
     folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
-    spending = Spending({agent.name: agent.price for agent in agents if agent.calls_a_model})
-    for episode in folder.all_episodes() if spending.prices else ():
-        spending.add(episode.agent, episode.calls)
-    spending.check(policy.max_dollars)
-    progress = _Progress(outcome, told, policy, spending, scoring)
+    purse = Purse(
+        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens
+    )
+    for episode in folder.all_episodes() if purse.prices else ():
+        purse.add(episode.agent, episode.calls)
+    dollars, tokens = sum_unstored(folder.journal())
+    purse.dollars, purse.tokens = purse.dollars + dollars, purse.tokens + tokens
+    purse.open()
+    writer = Writer(folder, told)
+    loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, purse, writer, say)))
     try:
-        for agent in agents:
-            if progress.stop.is_set() or progress.spent:
-                break
-            jobs = [job for job in folder.protocol.keys(agent.name) if job[0] not in folder.finished]
-            _play_all(folder, agent, jobs, progress)
+        loop.wait()
     except KeyboardInterrupt:
-        progress.stop.set()
         outcome.reason = "interrupted"
+        loop.cancel()
         raise
     finally:
         for agent in agents:
             agent.stop()
+        stored = writer.close()
+        outcome.bills = purse.bills
         wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
         outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
-        folder.note("end", at=_now(), **vars(outcome))
+        said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "bills")}
+        folder.note("end", at=_now(), **said, unstored=_unstored(purse, stored))
+    writer.check()
     return outcome
 
 
-def _play_all(folder: RunWriter, agent: Agent, jobs: list[Job], progress: _Progress) -> None:
-    waiting = iter(jobs)
-    # Threads begin together but a list of tasks is played in order, so most keep their environment.
-    count = min(progress.policy.concurrency if agent.calls_a_model else 1, len(jobs))
-    threads = [
-        threading.Thread(target=_work, args=(folder, agent, waiting, progress), name=f"{agent.name} {i}", daemon=True)
-        for i in range(count)
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.2)  # in steps, so that Ctrl-C is heard
-                if progress.stop.is_set():
-                    agent.stop()
-    except KeyboardInterrupt:
-        progress.stop.set()
-        agent.stop()
-        deadline = time.monotonic() + 5.0
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        raise
+@dataclass
+class _Table:
+    """What all seats share."""
+
+    policy: Policy
+    outcome: Outcome
+    scoring: Scoring | None
+    purse: Purse
+    writer: Writer
+    say: Callable[[str], None]
+    judges: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(32, thread_name_prefix="judge"))
 
 
-def _work(folder: RunWriter, agent: Agent, jobs: Iterator[Job], progress: _Progress) -> None:
-    """A thread: take jobs until there are none. Its environment never leaves it (simulators mind)."""
-    seat = _Seat()
+async def _play_agents(folder: RunWriter, agents: Sequence[Agent], table: _Table) -> None:
+    progress = _Progress(table.outcome, table.policy)
+    table.writer.on_error(asyncio.get_running_loop(), lambda error: progress.end(f"{type(error).__name__}: {error}"))
     try:
-        while not progress.stop.is_set():
-            job = progress.next(jobs)
-            if job is None:
+        for agent in agents:
+            if progress.stop.is_set():
                 break
+            if isinstance(agent, AsyncAgent):
+                agent.join(table.purse, table.say)
+            jobs = [job for job in folder.protocol.keys(agent.name) if job[0] not in folder.finished]
+            await _play_all(agent, jobs, progress, table)
+    finally:
+        for agent in agents:
+            if isinstance(agent, AsyncAgent):
+                await agent.aclose()
+        table.judges.shutdown(wait=False, cancel_futures=True)
+
+
+async def _play_all(agent: Agent, jobs: list[Job], progress: _Progress, table: _Table) -> None:
+    waiting = iter(jobs)
+    # Seats begin together but a list of tasks is played in order, so most keep their environment.
+    count = min(table.policy.concurrency if agent.calls_a_model else 1, len(jobs))
+    seats = [asyncio.create_task(_sit(agent, waiting, progress, table)) for _ in range(count)]
+    stop = asyncio.create_task(progress.stop.wait())
+    try:
+        left: set[asyncio.Task[Any]] = set(seats)
+        while left:
+            done, left = await asyncio.wait({*left, stop}, return_when=asyncio.FIRST_COMPLETED)
+            for seat in done - {stop}:
+                seat.result()
+            left -= {stop}
+            if stop in done and left:
+                # What is in flight is let end: it is paid for. What waits for an outage is given up.
+                _, left = await asyncio.wait(left, timeout=0 if _hopeless(agent) else None)
+                break
+    finally:
+        for task in (*seats, stop):
+            task.cancel()
+        await asyncio.gather(*seats, stop, return_exceptions=True)
+
+
+def _hopeless(agent: Agent) -> bool:
+    return isinstance(agent, AsyncAgent) and agent.waits
+
+
+async def _sit(agent: Agent, jobs: Iterator[Job], progress: _Progress, table: _Table) -> None:
+    """A seat: take jobs until there are none."""
+    seat = Seat(agent)
+    try:
+        while not progress.stop.is_set() and (job := next(jobs, None)) is not None:
             try:
-                episode, pictures = _play(seat, agent, job, progress)
+                played = await play(seat, job, table.policy.env_attempts)
             except Stopped:
                 break
-            folder.add(episode, pictures)
-            progress.add(episode)
-    except BaseException as error:  # a full disk, a defect of ours: the run must not go on without this thread
-        with progress.lock:
-            progress.outcome.reason = progress.outcome.reason or f"{type(error).__name__}: {error}"
-        progress.stop.set()
-        raise
+            if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts each call as it is made
+                table.purse.add(agent.name, [None if call is None else asdict(call) for call in played.calls])
+            if table.scoring is not None:
+                loop, scored = asyncio.get_running_loop(), table.scoring.scored
+                judged = await loop.run_in_executor(table.judges, scored, played.turns, job[1].options)
+                played.turns = [turn for turn, _ in judged]
+            key, task, seed, repeat = job
+            spent = played.ended is not None and played.ended.kind is Stop.SPENT
+            if played.turns or not spent:  # else nothing was played nor spent
+                await table.writer.put((key, agent.name, task.label, task.split, seed, repeat), played)
+            progress.add(played)
     finally:
-        seat.leave()
+        await seat.discard()
 
 
-class _Seat:
-    """Keeps the environment of the last episode for the next one of the same task."""
+class _Loop:
+    """A coroutine in a thread with an event loop of its own, so that a notebook's loop is no hindrance."""
 
-    def __init__(self) -> None:
-        self._task: Task | None = None
-        self._env: gym.Env[dict[str, Any], str] | None = None
+    def __init__(self, work: Any) -> None:
+        self._work = work
+        self._error: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run, name="runner", daemon=True)
+        self._thread.start()
 
-    def take(self, task: Task) -> gym.Env[dict[str, Any], str]:
-        if self._env is None or self._task != task:
-            self.leave()
-            self._env, self._task = task.make(), task
-        return self._env
+    def _run(self) -> None:
+        async def main() -> None:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._work
 
-    def leave(self) -> None:
-        env, self._env = self._env, None
-        if env is not None:
-            env.close()
-
-
-def _play(seat: _Seat, agent: Agent, job: Job, progress: _Progress) -> tuple[Episode, list[Picture]]:
-    """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
-    key, task, seed, repeat = job
-    for attempt in itertools.count(1):
-        played, ended = _Played(), None
         try:
-            _play_turns(seat.take(task), agent, job, played)
-        except Stopped:
-            raise
-        except EndpointError as error:
-            ended = Ended(error.kind, str(error))
-        except _AgentBrokeError as error:
-            ended = Ended(Stop.AGENT, str(error))
-        except Exception as error:
-            _discard(seat)
-            if attempt < progress.policy.env_attempts:
-                continue
-            ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
-        turns = played.turns
-        if progress.scoring is not None:
-            turns = [turn for turn, _ in progress.scoring.scored(turns, task.options)]
-        pictures = [picture for turn in turns for picture in turn.pictures]
-        names = (key, agent.name, task.label, task.split, seed, repeat)
-        return Episode.played(names, turns, played.calls, ended, played.content), pictures
-    raise AssertionError("unreachable")
+            asyncio.run(main())
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> None:
+        while self._thread.is_alive():
+            self._thread.join(0.2)  # in steps, so that Ctrl-C is heard
+        if self._error is not None:
+            raise self._error
+
+    def cancel(self) -> None:
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended meanwhile
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join(5.0)
 
 
-@dataclass
-class _Played:
-    """What there is of an episode, however it ends."""
-
-    turns: list[Turn] = field(default_factory=list)
-    calls: list[Call | None] = field(default_factory=list)
-    content: str = ""
+def sum_unstored(journal: Sequence[dict[str, Any]]) -> tuple[float, int]:
+    """Dollars and tokens that earlier calls of the run spent on what wasn't stored."""
+    said = [entry["unstored"] for entry in journal if "unstored" in entry]
+    return sum(each["dollars"] for each in said), sum(each["tokens"] for each in said)
 
 
-class _AgentBrokeError(Exception):
-    """An agent raised something that isn't an EndpointError."""
-
-
-def _play_turns(env: gym.Env[dict[str, Any], str], agent: Agent, job: Job, played: _Played) -> None:
-    _, task, seed, repeat = job
-    _, info = env.reset(seed=seed)
-    played.content = info["level"]["content"]
-    inner = env.unwrapped
-    assert isinstance(inner, VagenEnv)
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
-    over = False
-    while not over:
-        try:
-            reply = agent.reply(game)
-        except (EndpointError, Stopped, SimulatorError):
-            raise
-        except Exception as error:
-            raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
-        _, _, terminated, truncated, info = env.step(reply.text)
-        over = terminated or truncated
-        played.turns.append(info["turn"])
-        played.calls.append(reply.call)
-        game.now = info["turn"].result
-
-
-def _discard(seat: _Seat) -> None:
-    try:
-        seat.leave()
-    except Exception as error:
-        log.warning("while closing a broken environment: %s: %s", type(error).__name__, error)
+def _unstored(purse: Purse, stored: tuple[float, int]) -> dict[str, float]:
+    """What this call has spent on what it didn't store: episodes it was interrupted in, requests that were lost."""
+    dollars, tokens = purse.dollars - purse.earlier[0] - stored[0], purse.tokens - purse.earlier[1] - stored[1]
+    return {"dollars": max(0.0, round(dollars, 9)), "tokens": max(0, tokens)}
 
 
 def _now() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,25 +69,9 @@ class Tiny(Agent):
 
     def reply(self, game: Game) -> Reply:
         """The most likely reply to the pictures so far."""
-        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
-        from vagen_adapters.ppo.generation import Reply as Sampled
-        from vagen_adapters.ppo.generation import Sampling, TransformersSampler
-
         with self._lock:
             player = self._player(game.env.id)
-            codec = player.codec
-            history = []
-            for turn in game.turns:
-                ids = (
-                    *codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"],
-                    codec.tokenizer.eos_token_id,
-                )
-                shown = codec.show(player.system, _seen(turn.observed))
-                history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
-            prompt = lay_out(history, (), codec.show(player.system, _seen(game.now))).prompt
-            sampler = TransformersSampler(player.model, codec)
-            (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=MAX_TOKENS), [0])
-            return Reply(codec.read(answer.ids))
+            return Reply(most_likely(player.model, player.codec, player.system, _seen, game, MAX_TOKENS))
 
     def _player(self, env_id: str) -> _Player:
         if env_id not in self._players:
@@ -102,6 +86,26 @@ class Tiny(Agent):
                     model, codec = tiny.load(path.parent)
                     self._players[env_id] = _Player(model.float(), codec, card["system"])
         return self._players[env_id]
+
+
+def most_likely(
+    model: Any, codec: Any, system: str, see: Callable[[Observation], dict[str, Any]], game: Game, max_tokens: int
+) -> str:
+    """The most likely reply of a model that our trainer has trained, to a conversation laid out as it does."""
+    from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+    from vagen_adapters.ppo.generation import Reply as Sampled
+    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+
+    history = []
+    for turn in game.turns:
+        ids = (*codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], codec.tokenizer.eos_token_id)
+        shown = codec.show(system, see(turn.observed))
+        history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
+    prompt = lay_out(history, (), codec.show(system, see(game.now))).prompt
+    sampler = TransformersSampler(model, codec)
+    (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=max_tokens), [0])
+    text: str = codec.read(answer.ids)
+    return text
 
 
 def _seen(observation: Observation) -> dict[str, Any]:

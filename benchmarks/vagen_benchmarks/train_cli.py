@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks import proving
 from vagen_benchmarks.bench_cli import OptionPairs, parse_options
 from vagen_benchmarks.protocol import resolve_id
+from vagen_benchmarks.trained_agent import CARD
 from vagen_envs.errors import MissingExtraError, did_you_mean
 
 PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
@@ -125,6 +127,8 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     trainer = MultiTurnPPOTrainer(model, config, score=score)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)
+    card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
+    (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")
 

@@ -32,7 +32,9 @@ def key(monkeypatch):
 
 def play(tmp_path, url, episodes=2, policy=None, name="openai:m", models=None, **options):
     model = Registry(models).find(name, url)
-    agent = ChatAgent(model, base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, **options})
+    agent = ChatAgent(
+        model, base_url=url, **{"attempts": 3, "timeout": 5.0, "first_wait": 0.01, "patience": 0.0, **options}
+    )
     path = tmp_path / "run"
     outcome = runs.play(path, [agent], policy=policy or Policy(concurrency=2), episodes=episodes)
     return outcome, runs.episodes(path)
@@ -47,7 +49,8 @@ def test_good_endpoint_is_played_and_costs_are_recorded(tmp_path, endpoint):
             (call["ending"], call["attempts"], call["prompt_tokens"]) == ("stop", 1, 11) for call in episode.calls
         )
     body = endpoint.requests[0]
-    assert (body["model"], body["max_tokens"], body["temperature"], body["top_p"]) == ("m", 150, 0.7, 0.9)
+    assert (body["model"], body["max_completion_tokens"], body["top_p"]) == ("m", 150, 0.9)
+    assert "temperature" not in body  # nobody asked for one
     kinds = [part["type"] for message in body["messages"] if message["role"] == "user" for part in message["content"]]
     assert "image_url" in kinds
 
@@ -107,7 +110,7 @@ def test_fault_in_the_middle_keeps_the_turns_before(tmp_path, endpoint):
 def test_rejected_request_is_not_retried(tmp_path, endpoint, status):
     endpoint.script = lambda number, body: status
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
-    assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (1, 1, "rejected")
+    assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (1, 1, "rejected"), episode.failure
 
 
 def test_endpoint_that_is_down(tmp_path, closed_port):
@@ -290,10 +293,12 @@ def test_registry_has_the_models_of_table_21():
     registry = Registry()
     for name, model_id in rows.items():
         model = registry.find(name)
-        sampling = model.sampling(None, None)
+        sampling = model.sampling()
         assert (model.id, sampling.max_tokens, sampling.temperature) == (model_id, 400, 0.7)
     for model in registry.models.values():
-        assert (model.price is None) == (model.price_date is None)
+        if model.price is not None:
+            assert model.price.date is not None
+            assert model.price.source
 
 
 def test_own_registry_is_added(tmp_path, endpoint):
@@ -316,27 +321,6 @@ def test_broken_registry_is_one_clear_error(tmp_path, text):
     (tmp_path / "models.toml").write_text(text)
     with pytest.raises(ProtocolError, match=r"models\.toml is not a registry"):
         Registry(tmp_path / "models.toml")
-
-
-def test_budget_stops_cleanly_and_counts_what_was_spent_before(tmp_path, endpoint):
-    policy = Policy(concurrency=1, max_tokens=100)  # an episode takes 3 × 18
-    outcome, episodes = play(tmp_path, endpoint.url, episodes=5, policy=policy)
-    assert (outcome.played, outcome.left) == (2, 3)
-    assert "100 tokens is spent (108)" in outcome.reason
-    assert all(len(episode.turns) == 3 for episode in episodes)
-    outcome, _ = play(tmp_path, endpoint.url, episodes=5, policy=policy)
-    assert (outcome.played, outcome.left) == (0, 3)
-    outcome, episodes = play(tmp_path, endpoint.url, episodes=5)
-    assert (outcome.played, outcome.reason, len(episodes)) == (3, "", 5)
-
-
-def test_dollars_need_a_price(tmp_path, endpoint):
-    with pytest.raises(ProtocolError, match="no price is known of openai:m"):
-        play(tmp_path, endpoint.url, policy=Policy(max_dollars=1.0))
-    policy = Policy(concurrency=1, max_dollars=0.0001)  # gpt-4o: 3 × (11 × 2.5 + 7 × 10) / 1e6 an episode
-    outcome, _ = play(tmp_path / "2", endpoint.url, episodes=3, policy=policy, name="gpt-4o")
-    assert outcome.played == 1
-    assert "$0.0003" in outcome.reason
 
 
 def test_rate_limit_headers_hold_requests_back(tmp_path, endpoint):

@@ -76,7 +76,7 @@ def test_any_body_is_read(status, body):
 
 def chat(url, **options):
     model = Registry().find("openai:m", url)
-    return ChatAgent(model, base_url=url, **{"attempts": 2, "first_wait": 0.01, **options})
+    return ChatAgent(model, base_url=url, **{"attempts": 2, "first_wait": 0.01, "patience": 0.0, **options})
 
 
 def full_after(pictures):
@@ -148,7 +148,7 @@ def test_failures_bound_the_score_and_mark_it(tmp_path, endpoint):
     as_won = rate(by_level((e.content, float(e.success or e.failure is not None)) for e in episodes))
     assert (row["low"], row["high"]) == pytest.approx((as_lost.low, as_won.high))
     assert row["success"] == sum(e.success for e in episodes) / 12
-    shown = CliRunner().invoke(app, ["resume", str(tmp_path), "--base-url", endpoint.url])
+    shown = CliRunner().invoke(app, ["resume", str(tmp_path), "--base-url", endpoint.url, "--patience", "0"])
     assert "‡" in shown.output
 
 

@@ -56,7 +56,7 @@ def _well(port):
 
 
 def replies(path, name, **asked):
-    (agent,) = make_agents([name], Asked(max_tokens=8, temperature=0.0, **asked))
+    (agent,) = make_agents([name], Asked(sampling={"max_tokens": 8, "temperature": 0.0}, patience=0.0, **asked))
     outcome = play(path, [agent], episodes=2)
     played = sorted(episodes(path), key=lambda episode: episode.seed)
     assert (outcome.played, outcome.failed) == (2, 0), played[0].failure
@@ -78,7 +78,7 @@ def test_a_real_server_says_what_its_model_says(server, weights, tmp_path):
 
 
 def test_a_model_that_the_server_lacks_costs_its_episodes(server, tmp_path):
-    (agent,) = make_agents(["openai:no/such-model"], Asked(base_url=server, attempts=2))
+    (agent,) = make_agents(["openai:no/such-model"], Asked(base_url=server, attempts=2, patience=0.0))
     assert play(tmp_path / "run", [agent], episodes=1).failed == 1
     (episode,) = episodes(tmp_path / "run")
     assert episode.failure.kind in ("rejected", "server_error")

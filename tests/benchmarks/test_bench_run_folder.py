@@ -222,7 +222,7 @@ def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
     assert "2 of 8 episodes are there already" in output
     assert len(endpoint.requests) == 6 * 2
     for body in endpoint.requests:
-        assert (body["max_tokens"], body["temperature"], len(body["messages"])) == (33, 0.25, 2)
+        assert (body["max_completion_tokens"], body["temperature"], len(body["messages"])) == (33, 0.25, 2)
         assert body["messages"][0] == asked["messages"][0]
     assert all(episode.failure is None for episode in RunFolder(path).episodes())
 
@@ -279,7 +279,7 @@ def runner(words):
 def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
     """Brackets and colons in names and messages are rich's markup and emoji elsewhere."""
     name, path = "openai:llama:7b[q4]", str(tmp_path / "run")
-    asked = ["bench", "-e", "sokoban", "-a", name, "-n", "1", "--base-url", endpoint.url, "--attempts", "1",
+    asked = ["bench", "-e", "sokoban", "-a", name, "-n", "1", "--base-url", endpoint.url, "--patience", "0", "--attempts", "1",
              "--give-up-after", "1", "--out", path]  # fmt: skip
     endpoint.script = lambda number, body: {"error": {"message": "unexpected [/INST]"}}
     stopped = runner(asked)
@@ -291,7 +291,7 @@ def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
 
 
 def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
-    process = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 2, "--base-url", closed_port, "--attempts", 1,
+    process = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 2, "--base-url", closed_port, "--patience", 0, "--attempts", 1,
                     "--out", tmp_path / "run")  # fmt: skip
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 1

@@ -14,7 +14,7 @@ from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
 
 
 def test_model_from_a_folder_plays(weights, tmp_path):
-    (agent,) = make_agents([f"transformers:{weights}"], Asked(max_tokens=12))
+    (agent,) = make_agents([f"transformers:{weights}"], Asked(sampling={"max_tokens": 12}))
     outcome = play(tmp_path / "run", [agent], episodes=2)
     assert (outcome.played, outcome.failed) == (2, 0), episodes(tmp_path / "run")[0]
     for episode in episodes(tmp_path / "run"):
@@ -28,7 +28,7 @@ def test_model_from_a_folder_plays(weights, tmp_path):
 def test_greedy_replies_are_the_same_each_time(weights, tmp_path):
     replies = []
     for name in ("1", "2"):
-        (agent,) = make_agents([f"transformers:{weights}"], Asked(max_tokens=6, temperature=0.0))
+        (agent,) = make_agents([f"transformers:{weights}"], Asked(sampling={"max_tokens": 6, "temperature": 0.0}))
         play(tmp_path / name, [agent], episodes=1)
         replies.append([turn["reply"] for e in episodes(tmp_path / name) for turn in e.turns])
     assert replies[0] == replies[1]

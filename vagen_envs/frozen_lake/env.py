@@ -106,6 +106,7 @@ class FrozenLakeEnv(VagenEnv):
     id = "vagen/FrozenLake-v0"
     config_class = FrozenLakeConfig
     prompt_folder = "frozen_lake"
+    quick = True
     looks_when_restored = True
     config: FrozenLakeConfig
 

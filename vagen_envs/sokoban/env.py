@@ -93,6 +93,7 @@ class SokobanEnv(VagenEnv):
     id = "vagen/Sokoban-v0"
     config_class = SokobanConfig
     prompt_folder = "sokoban"
+    quick = True
     looks_when_restored = True
     config: SokobanConfig
 

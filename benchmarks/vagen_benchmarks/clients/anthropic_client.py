@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import anthropic
 
-from vagen_benchmarks.clients.base import Answer, Sampling, ending_of
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http_sdk import HttpSdkClient
+from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
 
 
 class AnthropicClient(HttpSdkClient):
     """A model that answers Anthropic's messages."""
 
-    def __init__(self, model: str, *, key: str, base_url: str | None, timeout: float) -> None:
-        super().__init__(anthropic.Anthropic(api_key=key, base_url=base_url), "/v1/messages", timeout)
+    def __init__(
+        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> None:
+        made = anthropic.Anthropic(api_key=key, base_url=base_url)
+        super().__init__(made, base_url, "/v1/messages", timeout, headers)
         self.model = model
+
+    def check(self, sampling: Sampling) -> None:
+        if sampling.seed is not None:
+            raise ProtocolError(f"Anthropic's API takes no seed; leave --seed out for {self.model}")
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         system, *others = messages
-        return {
+        asked = [{"role": each["role"], "content": _blocks(each["content"])} for each in others]
+        # The end of each prompt is written to the cache, where the next turn's prompt finds it again: what is read is
+        # the longest prefix that was written, among the 20 blocks before a mark (a turn adds at most four).
+        asked[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        body: dict[str, Any] = {
             "model": self.model,
-            "system": system["content"],
-            "messages": [{"role": each["role"], "content": _blocks(each["content"])} for each in others],
-            "max_tokens": sampling.max_tokens,
+            "system": [{"type": "text", "text": system["content"], "cache_control": {"type": "ephemeral"}}],
+            "messages": asked,
+            "max_tokens": sampling.limit,
             **sampling.chosen(),
-            **(sampling.extra or {}),
         }
+        if sampling.effort is not None:
+            body["output_config"] = {"effort": sampling.effort}
+        return {**body, **(sampling.extra or {})}
 
     def _read(self, data: Any) -> Answer:
         blocks = data["content"]
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         thoughts = [block.get("thinking") or "" for block in blocks if block["type"] == "thinking"]
-        stop, usage = data["stop_reason"], data.get("usage") or {}
-        cached = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        stop, usage = data["stop_reason"], data.get("usage")
+        plain, written, read = (
+            count(usage, name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        )
         return Answer(
             text,
             ending_of(stop, text, length="max_tokens", filtered=(), refused=stop == "refusal"),
-            sum(usage.get(name) or 0 for name in cached) if usage else None,
-            usage.get("output_tokens"),
+            None if plain is None else plain + (written or 0) + (read or 0),
+            count(usage, "output_tokens"),
             "\n".join(thoughts) or None,
+            read,
+            written,
+            count(usage, "output_tokens_details", "thinking_tokens"),
         )
 
 
@@ -48,7 +68,7 @@ def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Content in Anthropic's form. An empty reply can't be sent back, so it is said to have been empty."""
     if isinstance(content, str):
         return [{"type": "text", "text": content if content.strip() else "(no reply)"}]
-    return [part if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]
+    return [dict(part) if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]
 
 
 def _image(url: str) -> dict[str, Any]:

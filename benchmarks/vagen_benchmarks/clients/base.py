@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Literal
 
 from vagen_benchmarks.endings import Stop, recognise
@@ -18,23 +20,33 @@ or before it began. Each is played as the reply it is."""
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a model is sampled. The defaults are VAGEN's table 21, with the larger of its two token limits.
+    """How a model is sampled.
 
     Attributes:
-        max_tokens: of a reply.
-        temperature, top_p: left to the endpoint where `None`.
+        max_tokens: of a reply; VAGEN's table 21, the larger of its two limits.
+        reasoning_tokens: what a thinking model may spend before its reply; its request's limit is the sum.
+        temperature, top_p, effort: left to the endpoint where `None`.
+        seed: of the endpoint's sampling, for the first of an episode's repeats; each further one adds 1.
         extra: further fields of the request, as the provider names them.
     """
 
     max_tokens: int = 400
-    temperature: float | None = 0.7
+    temperature: float | None = None
     top_p: float | None = None
     extra: Mapping[str, Any] | None = None
+    reasoning_tokens: int = 0
+    effort: str | None = None
+    seed: int | None = None
 
     def chosen(self) -> dict[str, float]:
         """Those of temperature and top_p that are set."""
         wanted = {"temperature": self.temperature, "top_p": self.top_p}
         return {name: value for name, value in wanted.items() if value is not None}
+
+    @property
+    def limit(self) -> int:
+        """Tokens of the reply and of the reasoning before it."""
+        return self.max_tokens + self.reasoning_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +54,12 @@ class Answer:
     """What a model wrote. Tokens are `None` where the endpoint doesn't say.
 
     Attributes:
+        prompt_tokens: of everything asked, those of the cache included.
+        completion_tokens: of everything written, hidden reasoning included.
         reasoning: a thinking model's hidden reasoning, if the endpoint shows it.
+        cached_tokens: of the prompt, read from a cache.
+        cache_write_tokens: of the prompt, written to one.
+        reasoning_tokens: of what was written, hidden reasoning.
     """
 
     text: str
@@ -50,6 +67,9 @@ class Answer:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reasoning: str | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 class Client(ABC):
@@ -64,10 +84,13 @@ class Client(ABC):
     heard: Callable[[Mapping[str, str]], None] = staticmethod(lambda _: None)
 
     @abstractmethod
-    def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+    async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         """One request. Raises EndpointError for whatever isn't an answer."""
 
-    def close(self) -> None:  # noqa: B027  (a model in this process has no connection)
+    def check(self, sampling: Sampling) -> None:  # noqa: B027  (most take everything)
+        """Raise ProtocolError for what can't be asked of this provider."""
+
+    async def close(self) -> None:  # noqa: B027  (a model in this process has no connection)
         """Cut what is under way."""
 
 
@@ -79,7 +102,7 @@ def status_error(
     `final` says that trying again won't help, whatever the status.
     """
     if ending := recognise(status, body or message):
-        return EndpointError(ending, f"HTTP {status}: {message}", retry=False)
+        return EndpointError(ending, f"HTTP {status}: {message}", retry=False, status=status)
     kind = Stop.REJECTED
     if status in (408, 504):
         kind = Stop.TIMEOUT
@@ -88,23 +111,43 @@ def status_error(
     elif status >= 500:
         kind = Stop.SERVER_ERROR
     retry = (kind is not Stop.REJECTED or status in (409, 425)) and not final
-    return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers))
+    return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers), status=status)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds an endpoint asks to wait: `retry-after-ms`, or `retry-after` in seconds."""
+    """Seconds an endpoint asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date (RFC 9110, 10.2.3)."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
-            return float(headers[name]) / unit
+            return max(0.0, float(headers[name]) / unit)
         except (KeyError, ValueError):
             continue
-    return None
+    then = _date(headers.get("retry-after"))
+    # By the endpoint's own clock, where it tells it.
+    return (
+        None if then is None else max(0.0, (then - (_date(headers.get("date")) or datetime.now(UTC))).total_seconds())
+    )
 
 
-def count(usage: Any, name: str) -> int | None:
-    """A number of tokens, `None` if the endpoint gives none."""
-    value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) else None
+def _date(text: str | None) -> datetime | None:
+    """An HTTP date, `None` if it is none."""
+    try:
+        made = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return made if made.tzinfo else made.replace(tzinfo=UTC)
+
+
+MOST_TOKENS = 2**53
+"""A number of tokens that isn't one: it is read as nothing, as is a negative one."""
+
+
+def count(usage: Any, *names: str) -> int | None:
+    """A number of tokens, by the names that lead to it; `None` if the endpoint gives none."""
+    for name in names:
+        usage = usage.get(name) if isinstance(usage, Mapping) else None
+    if isinstance(usage, bool) or not isinstance(usage, int) or not 0 <= usage < MOST_TOKENS:
+        return None
+    return usage
 
 
 def ending_of(finish: Any, text: str, *, length: str, filtered: tuple[str, ...], refused: bool) -> Ending:

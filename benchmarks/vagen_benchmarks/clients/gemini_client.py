@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from google import genai
 from google.genai import errors, types
+from pydantic import ValidationError
 
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, ending_of, status_error
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
+MOST_AT_ONCE = 512
+"""Requests in flight, each in a thread."""
 FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
 
 
 class GeminiClient(Client):
-    """A model of the Gemini API."""
+    """A model of the Gemini API. The SDK is called in threads: a request takes it milliseconds of CPU either way."""
 
-    def __init__(self, model: str, *, key: str, base_url: str | None, timeout: float) -> None:
+    def __init__(
+        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> None:
         options = types.HttpOptions(
             base_url=base_url,
             timeout=int(timeout * 1000),
+            headers=dict(headers or {}) or None,
             retry_options=types.HttpRetryOptions(attempts=1),
-            client_args={"event_hooks": {"response": [lambda response: self.heard(response.headers)]}},
+            # A redirect would send the key to an address that nobody named.
+            client_args={
+                "event_hooks": {"response": [lambda response: self.heard(response.headers)]},
+                "follow_redirects": False,
+            },
         )
         self._made = genai.Client(api_key=key, vertexai=False, http_options=options)
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="gemini")
+        self._timeout = timeout
         self.model = model
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._made.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+    async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._threads, self._ask, messages, sampling)
+        try:  # the SDK's own timeout begins anew with each byte
+            return await asyncio.wait_for(asked, self._timeout)
+        except TimeoutError as error:
+            raise EndpointError("timeout", "no whole answer in time") from error
+
+    def _ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         system, *others = messages
-        config = types.GenerateContentConfig(
-            system_instruction=system["content"],
-            max_output_tokens=sampling.max_tokens,
-            **{**sampling.chosen(), **(sampling.extra or {})},
-        )
+        thinking: dict[str, Any] = {"thinking_level": sampling.effort.upper()} if sampling.effort else {}
+        if (sampling.extra or {}).get("include_thoughts"):
+            thinking["include_thoughts"] = True
+        extra = {name: value for name, value in (sampling.extra or {}).items() if name != "include_thoughts"}
         contents: Any = [_content(message) for message in others]
+        more: dict[str, Any] = {**sampling.chosen(), **extra}
+        try:
+            if thinking:
+                more = {"thinking_config": types.ThinkingConfig(**thinking), **more}
+            config = types.GenerateContentConfig(
+                system_instruction=system["content"],
+                max_output_tokens=sampling.limit,
+                seed=sampling.seed,
+                **more,
+            )
+        except ValidationError as error:
+            said = f"Google's SDK refuses {sampling.extra or sampling.effort!r}: {error}"
+            raise EndpointError("rejected", said, retry=False) from error
         try:
             response = self._made.models.generate_content(model=self.model, contents=contents, config=config)
         except errors.APIError as error:
@@ -82,7 +118,9 @@ def _read(response: types.GenerateContentResponse) -> Answer:
     thoughts = "".join(part.text or "" for part in parts if part.thought)
     finish = candidate.finish_reason.value if candidate.finish_reason else None
     ending = ending_of(finish, text, length="MAX_TOKENS", filtered=FILTERED, refused=False)
-    return Answer(text, ending, asked, written, thoughts or None)
+    cached = usage.cached_content_token_count if usage else None
+    thought = usage.thoughts_token_count if usage else None
+    return Answer(text, ending, asked, written, thoughts or None, cached, None, thought)
 
 
 def _transport_error(error: Exception) -> Exception:

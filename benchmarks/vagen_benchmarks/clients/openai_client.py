@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import openai
@@ -25,14 +26,21 @@ class OpenAIClient(HttpSdkClient):
         key: str,
         base_url: str | None,
         timeout: float,
+        headers: Mapping[str, str] | None = None,
         token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
-        super().__init__(openai.OpenAI(api_key=key or "none", base_url=base_url), "/chat/completions", timeout)
+        made = openai.OpenAI(api_key=key or "none", base_url=base_url)
+        super().__init__(made, base_url, "/chat/completions", timeout, headers)
         self.model, self._token_field = model, token_field
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
-        limit = {self._token_field: sampling.max_tokens}
-        return {"model": self.model, "messages": messages, **limit, **sampling.chosen(), **(sampling.extra or {})}
+        body: dict[str, Any] = {"model": self.model, "messages": messages, self._token_field: sampling.limit}
+        body.update(sampling.chosen())
+        if sampling.effort is not None:
+            body["reasoning_effort"] = sampling.effort
+        if sampling.seed is not None:
+            body["seed"] = sampling.seed
+        return {**body, **(sampling.extra or {})}
 
     def _read(self, data: Any) -> Answer:
         choice = data["choices"][0]
@@ -55,4 +63,7 @@ class OpenAIClient(HttpSdkClient):
             count(usage, "prompt_tokens"),
             count(usage, "completion_tokens"),
             reasoning if isinstance(reasoning, str) else None,
+            count(usage, "prompt_tokens_details", "cached_tokens"),
+            count(usage, "prompt_tokens_details", "cache_write_tokens"),
+            count(usage, "completion_tokens_details", "reasoning_tokens"),
         )

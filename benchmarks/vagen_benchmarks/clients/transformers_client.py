@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import threading
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling
@@ -24,9 +26,11 @@ class TransformersClient(Client):
 
     pictures: ClassVar[PictureForm] = "pil"
 
-    def __init__(self, model: str, *, key: str, base_url: str | None, timeout: float) -> None:
+    def __init__(
+        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> None:
         try:
-            self._processor: Any = transformers.AutoProcessor.from_pretrained(model)
+            self._processor: Any = load_processor(model)
             self._model: Any = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype="auto")
         except (OSError, ValueError) as error:
             raise ProtocolError(
@@ -35,7 +39,14 @@ class TransformersClient(Client):
         self._model = self._model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
         self._busy = threading.Lock()
 
-    def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+    def check(self, sampling: Sampling) -> None:
+        if sampling.seed is not None or sampling.effort is not None:
+            raise ProtocolError("a model in this process takes neither --seed nor --effort; leave them out")
+
+    async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+        return await asyncio.to_thread(self._ask, messages, sampling)
+
+    def _ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         inputs = self._processor.apply_chat_template(
             [{"role": each["role"], "content": _parts(each["content"])} for each in messages],
             add_generation_prompt=True,
@@ -47,7 +58,7 @@ class TransformersClient(Client):
         heat = {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0} if warm else {}
         with self._busy, torch.inference_mode():
             output = self._model.generate(
-                **inputs, max_new_tokens=sampling.max_tokens, do_sample=warm, **heat, **(sampling.extra or {})
+                **inputs, max_new_tokens=sampling.limit, do_sample=warm, **heat, **(sampling.extra or {})
             )
         asked = inputs["input_ids"].shape[1]
         written = output[0, asked:]
@@ -56,6 +67,26 @@ class TransformersClient(Client):
         ended = len(written) > 0 and int(written[-1]) in (ends if isinstance(ends, list) else [ends])
         ending: Ending = "stop" if ended and text else "empty" if ended else "length"
         return Answer(text, ending, asked, len(written))
+
+
+def load_processor(model: str) -> Any:
+    """A model's processor; one for pictures only where its video processor needs torchvision, which isn't here."""
+    try:
+        return transformers.AutoProcessor.from_pretrained(model)
+    except ImportError:
+        from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
+
+    base: Any = PROCESSOR_MAPPING[type(transformers.AutoConfig.from_pretrained(model))]
+
+    class PicturesOnly(base):  # type: ignore[misc]
+        """It isn't asked for a video processor."""
+
+        def check_argument_for_proper_class(self, argument_name: str, argument: Any) -> Any:
+            return type(argument)
+
+    pictures = transformers.AutoImageProcessor.from_pretrained(model, backend="pil")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    return PicturesOnly(pictures, tokenizer, None, chat_template=tokenizer.chat_template)
 
 
 def _parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

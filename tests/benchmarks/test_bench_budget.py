@@ -1,0 +1,139 @@
+"""Budgets that hold, and what a run has cost."""
+
+from __future__ import annotations
+
+import pytest
+import runs
+
+from vagen_benchmarks.agents import Oracle
+from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.models import Price, Registry
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runner import Policy
+from vagen_benchmarks.spending import Purse, prompt_tokens
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789abcdef")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def answer(text, usage):
+    """A completion with this usage, or none."""
+    message = {"role": "assistant", "content": text}
+    return {
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+        **({"usage": usage} if usage else {}),
+    }
+
+
+def play(path, url, episodes, policy, name="gpt-4o"):
+    agent = ChatAgent(Registry().find(name, url), base_url=url, patience=0.0, first_wait=0.01)
+    return runs.play(path, [agent], policy=policy, episodes=episodes)
+
+
+def dollars(path):
+    return sum(call["dollars"] for episode in RunFolder(path).all_episodes() for call in episode.calls)
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 1500, "completion_tokens": 390}])
+def test_dollars_are_held_with_many_in_flight(tmp_path, endpoint, usage):
+    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+    cap = 0.2
+    outcome = play(tmp_path / "run", endpoint.url, 200, Policy(concurrency=64, max_dollars=cap))
+    assert f"the budget of ${cap:g} is spent" in outcome.reason
+    assert 5 < outcome.played < 200
+    assert outcome.failed == 0
+    assert 0.5 * cap < dollars(tmp_path / "run") <= cap
+    bill = outcome.bills["gpt-4o"]
+    assert bill.dollars <= cap
+    assert bill.requests == len(endpoint.requests)
+    assert (bill.estimated == bill.requests) == (usage is None)
+    calls = [call for episode in RunFolder(tmp_path / "run").all_episodes() for call in episode.calls]
+    assert {call["estimated"] for call in calls} == {usage is None}
+    assert all(call["prompt_tokens"] > 500 and call["completion_tokens"] > 10 for call in calls)
+
+
+def test_nothing_is_asked_that_the_budget_cannot_pay(tmp_path, endpoint):
+    outcome = play(tmp_path / "run", endpoint.url, 5, Policy(max_dollars=0.000001))
+    assert (outcome.played, outcome.failed, outcome.left, len(endpoint.requests)) == (0, 0, 5, 0)
+    assert "the budget of $1e-06 is spent: $0.0000 so far" in outcome.reason
+    outcome = play(tmp_path / "run", endpoint.url, 5, Policy(max_tokens=400))
+    assert (outcome.played, outcome.left) == (0, 5)
+    assert "the budget of 400 tokens is spent" in outcome.reason
+
+
+def test_what_was_spent_before_counts_after_a_resume(tmp_path, endpoint):
+    endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": 2000, "completion_tokens": 100})
+    policy = Policy(concurrency=4, max_tokens=40_000)
+    first = play(tmp_path / "run", endpoint.url, 12, policy)
+    assert 0 < first.played < 12
+    asked = len(endpoint.requests)
+    again = play(tmp_path / "run", endpoint.url, 12, policy)
+    assert again.played <= 1
+    assert len(endpoint.requests) * 2100 <= 40_000
+    assert len(endpoint.requests) - asked <= 3
+    done = play(tmp_path / "run", endpoint.url, 12, Policy(concurrency=4))
+    assert (done.left, done.reason) == (0, "")
+    assert done.bills["gpt-4o"].requests == len(endpoint.requests)
+
+
+def test_dollars_need_a_price(tmp_path, endpoint):
+    with pytest.raises(ProtocolError, match="no price is known of openai:m"):
+        play(tmp_path / "run", endpoint.url, 1, Policy(max_dollars=1.0), name="openai:m")
+
+
+def test_agents_without_a_model_cost_nothing(tmp_path):
+    assert runs.play(tmp_path / "run", [Oracle()], episodes=1, policy=Policy(max_dollars=0.0)).bills == {}
+
+
+def test_cached_tokens_cost_their_own_price(tmp_path, endpoint):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
+    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+    outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
+    bill = outcome.bills["gpt-4o"]
+    assert (bill.prompt_tokens, bill.cached_tokens, bill.completion_tokens) == (3000, 2400, 300)
+    assert bill.dollars == pytest.approx(3 * (200 * 2.50 + 800 * 1.25 + 100 * 10.00) / 1e6)
+
+
+@pytest.mark.parametrize("tokens", [10**400, -5, True, 3.5, "many", None, [1]])
+def test_numbers_that_are_none_are_counted_by_us(tmp_path, endpoint, tokens):
+    endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": tokens, "completion_tokens": 5})
+    outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
+    assert outcome.played == 1
+    assert outcome.bills["gpt-4o"].estimated == 3
+    assert outcome.bills["gpt-4o"].prompt_tokens < 20_000
+
+
+def test_a_price():
+    price = Price(input=2.0, output=10.0, cached=0.1, cache_write=2.5)
+    assert price.of(1_000_000, 1_000_000) == pytest.approx(12.0)
+    assert price.of(1_000_000, 0, cached=400_000, cache_write=500_000) == pytest.approx(0.2 + 0.04 + 1.25)
+    assert price.dearest_input == 2.5
+    assert Price(input=2.0, output=10.0).of(1_000_000, 0, cached=1_000_000) == 2.0
+
+
+def test_a_prompt_is_counted_about_and_at_worst():
+    parts = [{"type": "text", "text": "é" * 100}, {"type": "image_url", "image_url": {"url": "data:" + "x" * 10_000}}]
+    messages = [{"role": "system", "content": "x" * 4000}, {"role": "user", "content": parts}]
+    about, worst = prompt_tokens(messages, (100, 700))
+    assert 1000 + 50 + 100 <= about < 1200
+    assert 2000 + 100 + 700 <= worst < 3000
+
+
+def test_one_waits_until_another_has_ended():
+    import asyncio
+
+    async def scene():
+        purse = Purse({"a": Price(input=1.0, output=1.0)}, max_dollars=1.5)
+        first = await purse.hold("a", 500_000, 500_000)
+        second = asyncio.create_task(purse.hold("a", 500_000, 500_000))
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        purse.free(first)
+        purse.add("a", [{"prompt_tokens": 1, "completion_tokens": 1, "dollars": 0.25}])
+        assert await second == (1.0, 1_000_000)
+
+    asyncio.run(scene())
