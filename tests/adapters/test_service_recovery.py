@@ -46,6 +46,9 @@ class Fragile:
             raise WorkerDied(self._cause, during=True)
         return self._host.do(calls)
 
+    def begin(self, calls):
+        return None
+
     def die(self):
         self._cause = "it was told to"
 

@@ -64,6 +64,15 @@ class RayHost:
             raise WorkerDied(self._why(error), during=True) from error
         return results
 
+    def begin(self, calls: Sequence[Call]) -> int | None:
+        return None
+
+    def finish(self) -> list[Result]:
+        raise AssertionError("nothing was begun")
+
+    def give_up(self, seconds: float) -> None:
+        """Nothing was begun."""
+
     def cause_of_death(self) -> str:
         try:
             if self._place is not None and not ray.wait([self._place], timeout=0)[0]:

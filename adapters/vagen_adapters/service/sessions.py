@@ -131,6 +131,7 @@ class Sessions:
         self._requests = 0
         self.draining = False
         pool.on_lost = self._on_lost
+        pool.loop = self._loop
         metrics.watch("sessions", "Sessions now", lambda: len(self._sessions))
         metrics.watch("running", "Calls that workers are at work on or that wait for one", lambda: self._running)
         metrics.watch("pictures", "Pictures held now", lambda: len(self._pngs))
