@@ -32,6 +32,8 @@ def serve(
     ] = None,
     sessions_each: Annotated[int, typer.Option(min=1, help="Sessions of a worker before another is started.")] = 64,
     max_sessions: Annotated[int, typer.Option(min=1, help="Sessions at once.")] = 1024,
+    key_sessions: Annotated[int | None, typer.Option(min=1, help="Of each key; by default its share.")] = None,
+    key_bytes: Annotated[int, typer.Option(min=1, help="MiB that each key's requests and answers may hold.")] = 1024,
     lease: Annotated[
         float, typer.Option(min=1.0, help="Seconds without a request after which a session ends.")
     ] = 300.0,
@@ -51,8 +53,8 @@ def serve(
 ) -> None:
     """Serve environments over HTTP and WebSocket, to `vagen_adapters.service.client` and others.
 
-    A key, if there is to be one, stands in the environment variable VAGEN_SERVE_KEY. An interrupt or SIGTERM
-    ends it after the turns in progress.
+    A key, if there is to be one, stands in the environment variable VAGEN_SERVE_KEY; several have commas between
+    them. An interrupt or SIGTERM ends it after the turns in progress.
     """
     from vagen_adapters.service.server import serve as serve_pool  # first: it says which extra is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
@@ -62,10 +64,12 @@ def serve(
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     config = ServiceConfig(
         env_ids=[resolve_id(name) for name in env] if env else vagen_envs.ENV_IDS, max_sessions=max_sessions,
+        key_sessions=key_sessions, key_bytes=key_bytes << 20,
         lease=lease, max_request=max_request, max_running=max_running, grace=grace, oracle=oracle,
         offers=read_offers(offer or []),
     )  # fmt: skip
-    check_offers(config.env_ids, config.offers)
+    if config.offers:  # it loads the environments, which only workers need otherwise
+        check_offers(config.env_ids, config.offers)
     if max_workers is not None and max_workers < workers:
         raise BenchError(f"--max-workers {max_workers} is fewer than --workers {workers}")
     sizes: dict[str, Any] = {"size": workers, "most": max_workers, "sessions_each": sessions_each, "timeout": timeout,

@@ -22,6 +22,7 @@ from websockets.sync.client import connect
 
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.doors import STRANGERS, Door
+from vagen_adapters.service.keys import Holder
 from vagen_adapters.service.remote_env import RemoteEnv
 
 KEY = "s3cret"
@@ -146,19 +147,19 @@ class Connection(SimpleNamespace):
 
 def test_strangers_push_out_strangers_only():
     clock = [0.0]
-    door = Door(2, 30.0, lambda: clock[0])
+    door, holder = Door(2, 1 << 20, 30.0, lambda: clock[0]), Holder()
     guests = [Connection(1), Connection(2)]
     for each in guests:
         door.arrived(each)
-        assert door.admit(each.client)
+        assert door.admit(each.client, holder)
     crowd = [Connection(100 + i) for i in range(2 * STRANGERS)]
     for each in crowd:
         door.arrived(each)
     assert [each.aborted for each in crowd] == [True] * STRANGERS + [False] * STRANGERS
     assert not any(each.aborted for each in guests)
-    assert not door.admit(crowd[-1].client)  # there is room for two
+    assert not door.admit(crowd[-1].client, holder)  # there is room for two
     door.gone(guests[0])
-    assert door.admit(crowd[-1].client)
+    assert door.admit(crowd[-1].client, holder)
     clock[0] = 31.0
     door.look()
     assert all(each.aborted for each in crowd[:-1])  # a stranger's request has its time; a guest has its pings

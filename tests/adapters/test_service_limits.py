@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import sys
 
 import pytest
@@ -11,8 +13,9 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from costly import GRABS, HOARDS, SPINS, SWALLOWS
-from service_fixtures import Served
+from service_fixtures import Served, wait_until
 
+from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import Answer, Call, EnvHost
 from vagen_adapters.service.limits import Limits
@@ -93,3 +96,77 @@ def test_a_host_without_limits_has_none():
     host = EnvHost()
     assert isinstance(host.do([Call("s", "open", {"env_id": "vagen/FrozenLake-v0", "options": {}})])[0], Answer)
     assert host._guard is None
+
+
+def test_keys_have_shares_and_see_only_their_own():
+    """One takes all that it can; the other one's sessions are there, play on, and are nobody else's."""
+    with Served(key="alpha, beta", max_sessions=8) as served:
+        alpha, beta = Service(served.url, "alpha"), Service(served.url, "beta")
+        env = RemoteEnv(beta, "vagen/FrozenLake-v0")
+        env.reset(seed=1)
+        items = [{"session": f"greedy-alpha-{i:06}", "env_id": "vagen/FrozenLake-v0"} for i in range(20)]
+        said = [reply.data.get("error", {}).get("code") for reply in alpha.ask("open", items)]
+        assert said == [None] * 4 + ["full"] * 16
+        for do, more in (("renew", {}), ("close", {}), ("step", {"reply": "x"}), ("oracle", {}), ("reset", {})):
+            (reply,) = alpha.ask(do, [{"session": env._session, **more}])
+            assert reply.data["error"]["code"] == "forbidden", do
+        assert env.step("<answer>Down</answer>")[4]["turn"].index == 0
+        alpha.ask("close", [{"session": items[0]["session"]}])
+        assert "error" not in alpha.ask("open", [{**items[0], "session": "another-of-alpha"}])[0].data
+        assert "error" not in beta.ask("open", [{**items[0], "session": "another-of-beta-"}])[0].data
+        with pytest.raises(ServiceError, match="key is missing or wrong"):
+            Service(served.url, "alpha, beta").ask("renew", [{"session": "another-of-alpha"}])
+        alpha.close()
+        beta.close()
+
+
+def test_bytes_of_a_key_are_bounded():
+    """Sessions whose answers are too much together end alone; those that there were play on."""
+    with Served(key_bytes=150_000) as served:
+        service = Service(served.url)
+        first = RemoteEnv(service, "vagen/FrozenLake-v0", observation="text")
+        first.reset(seed=1)
+        crowd = []
+
+        def fill():
+            for seed in range(40):
+                crowd.append(RemoteEnv(service, "vagen/Sokoban-v0", observation="both"))
+                crowd[-1].reset(seed=seed)
+                crowd[-1].step("y" * 15_000)
+
+        with pytest.raises(SimulatorError, match=r"150000 bytes.*--key-bytes"):
+            fill()
+        assert len(crowd) > 3
+        first.step("<answer>Down</answer>")
+        holder = next(iter(served.app.state.sessions._sessions.values())).holder
+        assert 0 < holder.held <= 150_000
+        for each in [first, *crowd]:
+            each.close()
+        assert (holder.sessions, holder.held) == (0, 0)
+        service.close()
+
+
+def test_half_sent_messages_of_a_key_are_bounded():
+    """Fragments of messages that never end: the connections that pass the bound go, others play."""
+    with Served(key="k3y", key_bytes=3 << 20) as served:
+        hogs = [half_sent(served.server.port) for _ in range(8)]
+        service = Service(served.url, "k3y")
+        env = RemoteEnv(service, "vagen/FrozenLake-v0")
+        env.reset(seed=1)
+        wait_until(lambda: b"vagen_connections_cut_off_total 6.0" in served.app.state.metrics.text())
+        assert env._place.ask("renew", [{"session": env._session}])[0].data["lease"]
+        env.close()
+        service.close()
+        for raw in hogs:
+            raw.close()
+
+
+def half_sent(port):
+    """A megabyte of a message, and no end."""
+    raw = socket.create_connection(("127.0.0.1", port), 10)
+    raw.sendall(b"GET /v1/ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nAuthorization: Bearer k3y\r\n"
+                b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")  # fmt: skip
+    assert b"101" in raw.recv(4096)
+    with contextlib.suppress(ConnectionError):
+        raw.sendall(b"\x01\xff" + (1 << 20).to_bytes(8, "big") + b"\0\0\0\0" + b"x" * (1 << 20))
+    return raw

@@ -7,7 +7,6 @@ leases or step ids, and pictures in base64; adding them to it would be more code
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 import secrets
@@ -35,11 +34,14 @@ except ImportError as error:
 
 from vagen_adapters.service.client import KEY_VARIABLE, MOST_HEADER, SERVER_HEADER
 from vagen_adapters.service.host import Answer, Failure, Result
+from vagen_adapters.service.keys import Holder, Keys
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.wire import joined, written
 
 log = logging.getLogger(__name__)
 
+HOLDER = "vagen.holder"
+"""Where a connection's scope has its `Holder`."""
 KNOWN_PICTURES = 512
 """Pictures that a connection remembers to have sent. The client asks again for one that it lacks."""
 
@@ -50,24 +52,25 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
     Args:
         pool: where the environments live. Closed when the application ends.
         config: what it allows.
-        key: what a client must show as `Authorization: Bearer …`; empty for none.
+        key: what a client must show as `Authorization: Bearer …`, or several with commas between; empty for none.
     """
+    keys = Keys(key)
     metrics = Metrics()
     greeting = [(MOST_HEADER.encode(), str(config.max_request).encode()),
                 (SERVER_HEADER.encode(), secrets.token_hex(8).encode())]  # fmt: skip
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.sessions = sessions = Sessions(pool, config, metrics)
+        app.state.sessions = sessions = Sessions(pool, config, metrics, len(keys) or 1)
         reaper = asyncio.create_task(_reap(sessions, min(1.0, config.lease / 4)))
         yield
         reaper.cancel()
         await asyncio.to_thread(pool.close)
 
     app = FastAPI(title="vagen environment service", lifespan=lifespan, docs_url=None, redirect_slashes=False)
-    door = Door(config.max_connections, config.patience, time.monotonic, metrics.cut_off.inc)
+    door = Door(config.max_connections, config.key_bytes, config.patience, time.monotonic, metrics.cut_off.inc)
     app.add_middleware(
-        _Gate, key=key, metrics=metrics, door=door, patience=config.patience, health=lambda: _health(app)
+        _Gate, keys=keys, metrics=metrics, door=door, patience=config.patience, health=lambda: _health(app)
     )
     app.state.pool, app.state.door = pool, door
     app.state.metrics = metrics
@@ -96,9 +99,9 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
     async def post(do: str, request: Request) -> Response:
         with app.state.sessions.request():
             data = read_json(await _body(request, config))
-            if not key:  # a whole request is all that can be asked for
+            if not keys:  # a whole request is all that can be asked for
                 _admit(door, request)
-            return _json(_items(await app.state.sessions.handle(do, data.get("items"))))
+            return _json(_items(await app.state.sessions.handle(do, data.get("items"), request.scope[HOLDER])))
 
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
@@ -130,7 +133,7 @@ class _Talk:
     def __init__(self, ws: WebSocket, app: FastAPI, config: ServiceConfig, metrics: Metrics) -> None:
         self._ws, self._app, self._config, self._metrics = ws, app, config, metrics
         self._sent: OrderedDict[str, None] = OrderedDict()
-        self.line = Line()
+        self.line = Line(ws.scope[HOLDER])
 
     async def run(self) -> None:
         """Until the client is gone. Raises TimeoutError if it doesn't read."""
@@ -157,7 +160,9 @@ class _Talk:
                 pictures = [self._once_more(str(data.get("sha256")))]
                 said = b"{}"
             else:
-                results = await self._app.state.sessions.handle(data.get("do"), data.get("items"), self.line)
+                results = await self._app.state.sessions.handle(
+                    data.get("do"), data.get("items"), self.line.holder, self.line
+                )
                 pictures = self._new_pictures(results)
                 said = _items(results)
         except Refused as refused:
@@ -207,9 +212,9 @@ class _Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, key: str, metrics: Metrics, door: Door, patience: float, health: Callable[[], Response]
+        self, app: ASGIApp, keys: Keys, metrics: Metrics, door: Door, patience: float, health: Callable[[], Response]
     ) -> None:
-        self._app, self._key, self._metrics = app, key, metrics
+        self._app, self._keys, self._metrics = app, keys, metrics
         self._door, self._patience, self._health = door, patience, health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -242,11 +247,14 @@ class _Gate:
     def _refusal(self, connection: HTTPConnection) -> Failure | None:
         if "origin" in connection.headers:
             return Failure("forbidden", "requests of web pages are refused; this service is for programs")
-        if not self._key or connection.scope["path"] == "/healthz":
+        if connection.scope["path"] == "/healthz":
             return None
-        shown = connection.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(shown, b"Bearer " + self._key.encode()):
+        holder = self._keys.holder(connection.headers.get("authorization", ""))
+        if holder is None:
             return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
+        connection.scope[HOLDER] = holder
+        if not self._keys:
+            return None
         try:
             _admit(self._door, connection)
         except Refused as error:
@@ -256,7 +264,7 @@ class _Gate:
 
 def _admit(door: Door, connection: HTTPConnection) -> None:
     """Raises Refused if there is no room."""
-    if not door.admit(connection.scope["client"]):
+    if not door.admit(connection.scope["client"], connection.scope[HOLDER]):
         raise Refused("full", "all connections that this server allows are in use; try again in a moment")
 
 
@@ -279,18 +287,24 @@ async def _body(request: Request, config: ServiceConfig) -> bytes:
     """Raises Refused if it is too large or doesn't come. What is too large is read on for a while, and forgotten."""
     chunks: list[bytes] = []
     size = 0
+    holder: Holder = request.scope[HOLDER]
     try:
         async with asyncio.timeout(config.patience):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size <= config.max_request:
                     chunks.append(chunk)
+                    holder.reading += len(chunk)
+                    if holder.reading + holder.held > config.key_bytes:
+                        raise Refused("busy", "the requests of this key are too many bytes at a time; try again")
                 elif size > 16 * config.max_request:
                     break
     except TimeoutError:
         raise Refused("bad_request", f"the request didn't come within {config.patience:g} s") from None
     except ClientDisconnect:
         raise Refused("bad_request", "the client went away") from None
+    finally:
+        holder.reading -= sum(map(len, chunks))
     if size > config.max_request:
         raise Refused("too_large", f"the request is larger than {config.max_request} bytes")
     return b"".join(chunks)

@@ -20,6 +20,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from vagen_adapters.service.keys import Holder
+
 SILENT_SECONDS = 5.0
 """In which a whole request head must have come, and what is left of a closed connection must have been read."""
 STRANGERS = 256
@@ -43,15 +45,23 @@ class Door:
 
     Args:
         most: guests at once.
+        key_bytes: of a key's requests that have begun to come, and what else it holds.
         patience: seconds in which a stranger's request must have been answered.
         time: the clock.
         cut_off: told of each connection that is ended from here.
     """
 
     def __init__(
-        self, most: int, patience: float, time: Callable[[], float], cut_off: Callable[[], object] = lambda: None
-    ) -> None:
-        self._most, self._patience, self._time, self._cut_off = most, patience, time, cut_off
+        self, most: int, key_bytes: int, patience: float, time: Callable[[], float],
+        cut_off: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
+        self._most, self._key_bytes, self._patience, self._time, self._cut_off = (
+            most,
+            key_bytes,
+            patience,
+            time,
+            cut_off,
+        )
         self._strangers: OrderedDict[Any, None] = OrderedDict()
         self._guests: OrderedDict[Any, None] = OrderedDict()
         self._since: dict[Any, float] = {}  # since when there has been no request, or the same one
@@ -108,7 +118,7 @@ class Door:
         if connection in self._since:
             self._since[connection] = self._time()
 
-    def admit(self, client: Client) -> bool:
+    def admit(self, client: Client, holder: Holder) -> bool:
         """Take a stranger in, who showed what it takes. False if there is no room."""
         connection = self._by_client.get(client)
         if connection is None or connection in self._guests:
@@ -120,7 +130,17 @@ class Door:
             self._abort(idle)
         self._strangers.pop(connection, None)
         self._guests[connection] = None
+        connection.holder = holder
         return True
+
+    def read(self, connection: Any, size: int) -> bool:
+        """Count bytes of a WebSocket's message that isn't complete. False if they are too many, and it is cut off."""
+        connection.pending += size
+        connection.holder.reading += size
+        if connection.holder.reading + connection.holder.held <= self._key_bytes:
+            return True
+        self._abort(connection)
+        return False
 
     def end(self, client: Client) -> None:
         """Cut a connection off."""
@@ -185,13 +205,29 @@ class Http(H11Protocol):
 class WebSockets(WebSocketsSansIOProtocol):
     """The same for a WebSocket."""
 
+    holder = Holder()  # nobody's, until it is admitted
+    pending = 0
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self.config.door.arrived(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.config.door.gone(self)
+        self._read_up()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.handshake_complete or self.config.door.read(self, len(data)):
+            super().data_received(data)
+
+    def send_receive_event_to_app(self) -> None:
+        super().send_receive_event_to_app()
+        self._read_up()
+
+    def _read_up(self) -> None:
+        self.holder.reading -= self.pending
+        self.pending = 0
 
 
 class DoorConfig(uvicorn.Config):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from vagen_adapters.service.host import MOVES, OPENS, TOO_COSTLY, Answer, Call, Failure, Result
+from vagen_adapters.service.keys import Holder
 from vagen_adapters.service.messages import Refused, read_items
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import REMEMBERED, Pool
@@ -32,6 +33,9 @@ class ServiceConfig:
     Attributes:
         env_ids: the environments that may be opened.
         max_sessions: at once; one more is refused as `full`.
+        key_sessions: the same for each key; by default its share of `max_sessions`.
+        key_bytes: of the requests that a key's clients are sending, and of its sessions' latest answers. A session or
+            a connection that passes it ends.
         lease: seconds after its last request at which a session expires.
         linger: seconds after its connection was lost at which it does. Where room is needed it goes at once: its
             client can have it again, by replay.
@@ -47,6 +51,8 @@ class ServiceConfig:
 
     env_ids: Sequence[str] = ENV_IDS
     max_sessions: int = 1024
+    key_sessions: int | None = None
+    key_bytes: int = 1 << 30
     lease: float = 300.0
     linger: float = 30.0
     max_running: int = 4096
@@ -69,11 +75,12 @@ class Png:
 
 
 class Line:
-    """A connection, and the sessions that were last asked for over it."""
+    """A connection, who holds it, and the sessions that were last asked for over it."""
 
-    __slots__ = ("keys",)
+    __slots__ = ("holder", "keys")
 
-    def __init__(self) -> None:
+    def __init__(self, holder: Holder) -> None:
+        self.holder = holder
         self.keys: set[str] = set()
 
 
@@ -90,6 +97,8 @@ class Session:
         asked: what that was, as a digest.
         answer: what came of it.
         mark: the latest answer's (see `host.Answer`), empty before the first.
+        holder: whose it is.
+        held: bytes of its latest answers and pictures.
         line: the connection over which it was last asked, None for plain requests and where that is gone.
         running: what the worker is doing for it, if anything.
         pngs: pictures of its latest answers.
@@ -103,6 +112,8 @@ class Session:
     asked: bytes = b""
     answer: Result | None = None
     mark: str = ""
+    holder: Holder = field(default_factory=Holder)
+    held: int = 0
     line: Line | None = None
     running: asyncio.Future[Result] | None = None
     pngs: deque[Png] = field(default_factory=lambda: deque(maxlen=2))
@@ -120,8 +131,9 @@ class _Start(NamedTuple):
 class Sessions:
     """All sessions of a server, before a pool. Lives in the event loop's thread; made while the loop runs."""
 
-    def __init__(self, pool: Pool, config: ServiceConfig, metrics: Metrics) -> None:
+    def __init__(self, pool: Pool, config: ServiceConfig, metrics: Metrics, holders: int = 1) -> None:
         self._pool, self._config, self._metrics = pool, config, metrics
+        self._share = config.key_sessions or max(1, config.max_sessions // holders)
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[str, Session] = {}
         self._ended: OrderedDict[str, Failure] = OrderedDict()
@@ -138,14 +150,14 @@ class Sessions:
         metrics.watch("workers", "Workers now", lambda: len(pool.hosts))
         metrics.watch("replaced_workers", "Workers that died and were replaced", lambda: pool.replaced)
 
-    async def handle(self, do: Any, items: Any, line: Line | None = None) -> list[Result]:
+    async def handle(self, do: Any, items: Any, holder: Holder, line: Line | None = None) -> list[Result]:
         """Carry out a request's items, beside each other. Raises Refused for the request as a whole."""
         if self.draining:
             raise Refused("shutting_down", "the server is ending; try again when it is back")
-        return await self._carry_out(do, read_items(do, items, self._config.max_items), line)
+        return await self._carry_out(do, read_items(do, items, self._config.max_items), holder, line)
 
-    async def _carry_out(self, do: str, items: Sequence[Any], line: Line | None) -> list[Result]:
-        begun = [self._begin(do, item, line) for item in items]
+    async def _carry_out(self, do: str, items: Sequence[Any], holder: Holder, line: Line | None) -> list[Result]:
+        begun = [self._begin(do, item, holder, line) for item in items]
         starts = [each for each in begun if isinstance(each, _Start)]
         if starts:
             for places, done in self._pool.submit([start.call for start in starts]):
@@ -198,15 +210,17 @@ class Sessions:
 
     # -- the items of a request ------------------------------------------------------------------------
 
-    def _begin(self, do: str, item: Any, line: Line | None) -> Result | asyncio.Future[Result] | _Start:
+    def _begin(self, do: str, item: Any, holder: Holder, line: Line | None) -> Result | asyncio.Future[Result] | _Start:
         session = self._sessions.get(item.session)
+        if session is not None and session.holder is not holder:
+            return Failure("forbidden", "this session was opened with another key; open one of your own")
         if session is not None:
             self._heard(item.session, session, line)
         ended = self._ended.get(item.session)
         if ended is not None and not (do == OPENS and item.move is not None):
             return Answer(b"{}") if do == "close" and ended.code == "closed" else ended
         if do == OPENS:
-            return self._begin_open(item, session, line)
+            return self._begin_open(item, session, holder, line)
         if session is None:
             return Failure("unknown_session", f"no environment is open as session {item.session!r}; open one")
         if do == "renew":
@@ -237,7 +251,7 @@ class Sessions:
             session.line.keys.discard(key)
 
     def _begin_open(
-        self, item: Any, session: Session | None, line: Line | None
+        self, item: Any, session: Session | None, holder: Holder, line: Line | None
     ) -> Result | asyncio.Future[Result] | _Start:
         digest = _digest(item.env_id, item.options)
         if session is not None:
@@ -246,16 +260,19 @@ class Sessions:
             if _is_there(session, item):
                 return session.opened or session.running or Failure("lost", "the session is being opened no more")
             if session.running is not None:
-                return asyncio.ensure_future(self._after(session.running, item, line))
-            self._detach(item.session, self._sessions.pop(item.session))  # it is opened again in its own place
+                return asyncio.ensure_future(self._after(session.running, item, holder, line))
+            self._remove(item.session)  # it is opened again in its own place
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
             return Failure("bad_config", f"unknown environment {item.env_id[:80]!r}.{hint}")
         if len(self._sessions) >= self._config.max_sessions and not self._make_room():
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
+        if holder.sessions >= self._share and not self._make_room(holder):
+            return Failure("full", f"this key has {holder.sessions} sessions, as many as it may; close some")
         self._ended.pop(item.session, None)
-        session = Session(item.env_id, digest, 0.0, move=item.move or 0)
+        session = Session(item.env_id, digest, 0.0, move=item.move or 0, holder=holder)
         self._sessions[item.session] = session
+        holder.sessions += 1
         self._heard(item.session, session, line)
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
         if item.replay is not None:
@@ -264,15 +281,15 @@ class Sessions:
             self._metrics.replays.inc()
         return self._start(OPENS, item.session, session, arguments)
 
-    async def _after(self, running: asyncio.Future[Result], item: Any, line: Line | None) -> Result:
+    async def _after(self, running: asyncio.Future[Result], item: Any, holder: Holder, line: Line | None) -> Result:
         """Open a session again once it is done with what it is at."""
         await asyncio.wait([running])
-        return (await self._carry_out(OPENS, [item], line))[0]
+        return (await self._carry_out(OPENS, [item], holder, line))[0]
 
-    def _make_room(self) -> bool:
-        """End the session whose connection has been lost for longest, if there is one."""
+    def _make_room(self, holder: Holder | None = None) -> bool:
+        """End the session (of this key) whose connection has been lost for longest, if there is one."""
         for key, session in self._left.items():
-            if session.running is None:
+            if session.running is None and (holder is None or session.holder is holder):
                 self._end(key, "expired", "its connection was lost, and others needed the room")
                 self._pool.submit([Call(key, "close", {})])
                 return True
@@ -333,17 +350,45 @@ class Sessions:
             return self._opened(start.call.session, start.session, result)
         if start.call.do in MOVES:
             self._metrics.seconds.observe(now - start.began)
-            return self._moved(start.session, start.call.do, result)
+            return self._weighed(start.call.session, self._moved(start.session, start.call.do, result))
         return result
 
     def _opened(self, key: str, session: Session, result: Result) -> Result:
         if isinstance(result, Failure):
             if self._sessions.get(key) is session:
-                self._detach(key, self._sessions.pop(key))
+                self._remove(key)
             return result
         lease = json.dumps({"lease": self._config.lease}).encode()
         session.opened = Answer(lease[:-1] + b", " + result.body[1:])
-        return session.opened
+        return self._weighed(key, session.opened)
+
+    def _weighed(self, key: str, result: Result) -> Result:
+        """What is told of an answer once its bytes are counted: that it was too much, if it was."""
+        session = self._sessions.get(key)
+        if session is None:
+            return result
+        answers = [each.body for each in (session.opened, session.answer) if isinstance(each, Answer)]
+        held = sum(map(len, answers)) + sum(len(png.data) for png in session.pngs)
+        session.holder.held += held - session.held
+        session.held = held
+        if session.holder.held <= self._config.key_bytes:
+            return result
+        why = (
+            f"the session has ended: those of this key hold more than {self._config.key_bytes} bytes of answers; "
+            "have fewer at a time or smaller pictures, or start the server with a larger --key-bytes"
+        )
+        self._end(key, TOO_COSTLY, why)
+        self._ended[key] = Failure("closed", why)
+        self._pool.submit([Call(key, "close", {})])
+        return Failure(TOO_COSTLY, why)
+
+    def _remove(self, key: str) -> Session | None:
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            self._detach(key, session)
+            session.holder.sessions -= 1
+            session.holder.held -= session.held
+        return session
 
     def _moved(self, session: Session, do: str, result: Result) -> Result:
         if isinstance(result, Answer):
@@ -368,10 +413,8 @@ class Sessions:
         self._loop.call_soon_threadsafe(end)
 
     def _end(self, key: str, code: str, why: str) -> None:
-        session = self._sessions.pop(key, None)
-        if session is None:
+        if self._remove(key) is None:
             return
-        self._detach(key, session)
         self._metrics.ended.labels(code).inc()
         self._ended[key] = Failure(code, why)
         while len(self._ended) > REMEMBERED:
