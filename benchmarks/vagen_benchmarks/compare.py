@@ -13,6 +13,8 @@ from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.stats import Estimate, average, by_level, difference, sign_flip
 from vagen_envs.errors import did_you_mean
 
+WHO = ("name", "id", "price", "history")
+"""What of an agent's description isn't how it was asked, or is compared with the conditions."""
 Play = tuple[str, int, int]
 """Task, seed and repeat."""
 
@@ -22,7 +24,7 @@ class Side:
     """One of the two: an agent's scored episodes of a run.
 
     Attributes:
-        sampling: how its model was sampled, if it has one; it belongs to the agent, not to the conditions.
+        sampling: how its model was asked, if it has one; it belongs to the agent, not to the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
@@ -89,7 +91,13 @@ def read_side(place: str) -> Side:
             scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
     conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
     planned = frozenset((task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent))
-    return Side(f"{agent} ({path})", conditions, said.get("sampling") or {}, played, planned)
+    return Side(
+        f"{agent} ({path})",
+        conditions,
+        {name: each for name, each in said.items() if name not in WHO} if "sampling" in said else {},
+        played,
+        planned,
+    )
 
 
 def read_conditions(folder: RunFolder) -> dict[str, Any]:

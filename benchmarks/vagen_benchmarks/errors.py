@@ -17,6 +17,10 @@ class RunFolderError(BenchError, RuntimeError):
     """A run folder is in use, belongs to another protocol, or isn't one."""
 
 
+class StorageError(RunFolderError):
+    """What was played can't be stored: the disk is full, or became read-only. What is there already is whole."""
+
+
 class EndpointError(BenchError):
     """A model's endpoint gave no reply. It depends on its kind whether that is an ending of the episode that counts.
 

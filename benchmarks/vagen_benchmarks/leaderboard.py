@@ -52,7 +52,7 @@ class Line:
     unknown: Sequence[str]
 
 
-def write_leaderboard(paths: Sequence[Path], page: Path) -> Path:
+def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
     """Verify runs and write their page. Reports are written anew where they are.
 
     Raises:
@@ -63,11 +63,13 @@ def write_leaderboard(paths: Sequence[Path], page: Path) -> Path:
     runs = [RunFolder(path) for path in paths]
     unknown: dict[Path, list[str]] = {}
     for run in runs:
-        verdict = verify(run)
+        verdict = verify(run, trusted=trusted)
         if not verdict.ok:
-            said = "\n  ".join(verdict.wrong[:8])
-            raise NotVerifiedError(f"{run.path} can't be shown, it isn't what it claims to be:\n  {said}\n"
-                                   f"See all with: vagen verify {run.path}")  # fmt: skip
+            said = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
+            raise NotVerifiedError(
+                f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {said}\n"
+                f"See all with: vagen verify {run.path}"
+            )
         unknown[run.path] = verdict.unknown
         write_report(run)
     names = iter([str(agent["name"]) for agent in together.protocol.agents])
@@ -128,9 +130,12 @@ def _figure(found: Estimate, flagged: bool) -> Figure:
 
 
 def _ranks(lines: Sequence[Line]) -> dict[int, str]:
-    """By index: one more than how many are surely better, since their interval lies above; none for reference rows."""
+    """By index: one more than how many are surely better, since their interval lies above.
+
+    None for reference rows, and where too much failed: the more does, the higher an interval may reach.
+    """
     ranked = [(i, line.figures[-1]) for i, line in enumerate(lines) if _is_ranked(line)]
-    known = [(i, figure) for i, figure in ranked if figure is not None and figure.high is not None]
+    known = [(i, figure) for i, figure in ranked if figure and figure.high is not None and not figure.flagged]
     return {
         i: str(1 + sum(other.low is not None and other.low > (figure.high or 1.0) for _, other in known))
         for i, figure in known

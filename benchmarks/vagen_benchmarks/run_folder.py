@@ -15,6 +15,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vagen_benchmarks.episode import Episode
-from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.protocol import Protocol, differences
 from vagen_envs.pictures import Picture
 
@@ -90,7 +91,9 @@ class RunFolder:
         return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
     def picture(self, sha256: str) -> bytes:
-        """The PNG of that name. Raises RunFolderError if it isn't there."""
+        """The PNG of that name. Raises RunFolderError if it isn't there, or isn't such a name."""
+        if not re.fullmatch("[0-9a-f]{64}", sha256):  # a stranger's run may name a file elsewhere
+            raise RunFolderError(f"{sha256!r:.80} isn't the name of a picture")
         try:
             return self._picture_path(sha256).read_bytes()
         except OSError as error:
@@ -135,6 +138,16 @@ class RunFolder:
                 offset += len(line)
 
 
+@contextlib.contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Say in one error that a run can't be written, and what mends it."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StorageError(f"{path} can't be written: {why}. Mend that, and go on with: vagen resume {path}") from error
+
+
 def read_episode(line: bytes) -> Episode:
     """The episode of a whole line."""
     data = json.loads(line)
@@ -157,8 +170,11 @@ class RunWriter(RunFolder):
         new = not (path / "protocol.json").exists()
         if new and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
-        path.mkdir(parents=True, exist_ok=True)
-        self._lock_file = (path / ".lock").open("w")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock_file = (path / ".lock").open("w")
+        except OSError as error:
+            raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # gone when the process is, however it ends
         except OSError as error:
@@ -219,9 +235,10 @@ class RunWriter(RunFolder):
             json.dumps(self._without_keys(each.to_json()), ensure_ascii=True, separators=(",", ":"))
             for each in episodes
         ]
-        for picture in pictures:  # without the lock: files of their own, whole once they have their names
-            self._store(picture)
-        with self._writing:
+        with storing(self.path):
+            for picture in pictures:  # without the lock: files of their own, whole once they have their names
+                self._store(picture)
+        with self._writing, storing(self.path):
             whole = []
             for line in lines:
                 self._chain = link(self._chain, line)
@@ -242,7 +259,7 @@ class RunWriter(RunFolder):
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
-        with self._writing, (self.path / "journal.jsonl").open("ab") as file:
+        with self._writing, storing(self.path), (self.path / "journal.jsonl").open("ab") as file:
             file.write(self._clean(json.dumps({"event": event, **facts})).encode() + b"\n")
 
     def _without_keys(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -273,9 +290,12 @@ class RunWriter(RunFolder):
 
     def close(self) -> None:
         """Free the folder for others."""
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._lock_file.close()
+        try:
+            with storing(self.path):
+                os.fsync(self._file.fileno())
+                self._file.close()
+        finally:
+            self._lock_file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -15,15 +15,22 @@ from vagen_benchmarks.trackers import track as track_run
 from vagen_benchmarks.verify import SHOWN
 from vagen_benchmarks.verify import verify as verify_run
 
+Trusted = Annotated[
+    bool, typer.Option("--trust", help="Make whatever environment the run names, with any option: it is yours.")
+]
 
-def verify(run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]) -> None:
+
+def verify(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")], trust: Trusted = False
+) -> None:
     """Play every episode of a run again by its own replies, without its model, and say whether all is as stored.
 
     Observations, states, rewards and endings have to be the same, byte for byte where the environment is the same on
     every machine; the episodes those that the protocol names; the pictures, the order of the lines and the report's
-    table untouched. Exit code 1 if something is wrong.
+    table untouched. A run may be a stranger's: no module, path or address that it names is opened without `--trust`.
+    Exit code 1 if something is wrong, or an episode couldn't be played again.
     """
-    verdict = verify_run(RunFolder(run_folder))
+    verdict = verify_run(RunFolder(run_folder), trusted=trust)
     out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
               + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
     for title, lines, style in (
@@ -36,19 +43,25 @@ def verify(run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run
                 err.print(f"  {line}", soft_wrap=True)
             if len(lines) > SHOWN:
                 err.print(f"  and {len(lines) - SHOWN} more")
-    out.print("Who wrote the replies, a replay can't show." if verdict.ok else "This run isn't what it claims to be.")
+    if verdict.unplayed:
+        err.print(f"{verdict.unplayed} episodes couldn't be played again here", style="red")
+    if verdict.wrong:
+        err.print("This run isn't what it claims to be.", style="red")
+    if verdict.ok:
+        out.print("Who wrote the replies, a replay can't show.")
     raise typer.Exit(0 if verdict.ok else 1)
 
 
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")],
     page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("leaderboard.html"),
+    trust: Trusted = False,
 ) -> None:
     """Verify runs and write one static page of them: scores with intervals, costs, and links to the replays.
 
     Runs of different protocols, and runs with findings, are refused.
     """
-    out.print(f"leaderboard: {write_leaderboard(runs, page).resolve()}", soft_wrap=True)
+    out.print(f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True)
 
 
 def push(

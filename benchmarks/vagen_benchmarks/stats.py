@@ -132,8 +132,8 @@ class _Moments:
     @classmethod
     def of(cls, levels: Sequence[Cluster]) -> _Moments:
         sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
-        each = (sums, sizes, sums**2, sums * sizes, sizes**2)
-        return cls(*(math.fsum(values) for values in each), len(levels))
+        squares, products, sizes_squared = (math.fsum(each) for each in (sums**2, sums * sizes, sizes**2))
+        return cls(math.fsum(sums), math.fsum(sizes), squares, products, sizes_squared, len(levels))
 
     def without(self, levels: Sequence[Cluster]) -> _Moments:
         """Those of all levels but the first, all but the second, and so on."""

@@ -227,7 +227,11 @@ def _bounds(found: Estimate) -> list[float | None]:
     return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
 
 
-NOT_OWN = OWN_METRICS | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason")}
+NOT_OWN = (
+    OWN_METRICS
+    | {"reasoning_gated"}
+    | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason", "_unread")}
+)
 """What is no metric of an environment's own."""
 JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
 """The errors that only a judge can tell, and the part of a reply that it judges."""

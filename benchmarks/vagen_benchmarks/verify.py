@@ -6,12 +6,15 @@ replies.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -22,15 +25,21 @@ from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import BenchError, RunFolderError
 from vagen_benchmarks.plans import Plan
 from vagen_benchmarks.protocol import Protocol, Task, differences, episode_key, make_task
+from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, link, read_episode
 from vagen_benchmarks.summary import summarise
-from vagen_envs.core import VagenEnv
-from vagen_envs.errors import VagenError
+from vagen_envs.errors import ConfigError, VagenError
+from vagen_envs.permission import permitted
 from vagen_envs.pictures import Picture
 from vagen_rewards.scores import PARTS
 
 EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
 """The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
+HERE = {"vagen-envs": vagen_envs.__version__}
+LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"})
+"""What a model's profile may set of an environment: how replies are written, and nothing of the task."""
+JUDGED = frozenset({*PARTS, "repetition"})
+"""The reward terms of judges."""
 CLOSE = 1e-5
 """The relative difference up to which another machine's simulator may have computed a number."""
 SHOWN = 20
@@ -46,6 +55,7 @@ class Verdict:
         failed: episodes that have no score; their turns were confirmed.
         wrong: what isn't as the run says, a line each.
         unknown: what couldn't be confirmed here, and why.
+        unplayed: episodes that couldn't be played again at all.
     """
 
     episodes: int = 0
@@ -53,70 +63,142 @@ class Verdict:
     failed: int = 0
     wrong: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    unplayed: int = 0
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.wrong
+        """Whether every episode was played again, and nothing is wrong."""
+        return not self.wrong and not self.unplayed
 
 
-def verify(run: RunFolder, told: Callable[[Episode], None] = lambda _: None) -> Verdict:
-    """Play every episode of a run again, and compare. `told` is called with each once it was played."""
+def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], None] = lambda _: None) -> Verdict:
+    """Play every episode of a run again, and compare.
+
+    Args:
+        run: may be a stranger's: only environments of this package are made, and only with options that a stranger may
+            set (`vagen_envs.permission`) or that the package's protocol file sets.
+        trusted: make whatever the run names. An id may import a module, and an option be a path.
+        told: called with each episode once it was played.
+    """
     verdict = Verdict()
-    verdict.wrong += [*_protocol_findings(run.protocol, verdict), *_chain_findings(run), *_key_findings(run)]
-    verdict.wrong += _picture_findings(run)
-    seat: dict[str, gym.Env[dict[str, Any], str]] = {}
-    tasks = {task.label: task for task in run.protocol.tasks}
+    plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan) if run.protocol.plan else None
+    named = _named(plan) if plan and not plan.altered() else {}
+    makeable: dict[str, Task] = {}
+    for task in run.protocol.tasks:
+        closed = "" if trusted or named.get(task.label) == _asked(task) else _closed(task)
+        if closed:
+            verdict.unknown.append(f"{task.label}: {closed}")
+        else:
+            makeable[task.label] = task
+            verdict.wrong += _task_findings(task, verdict)
+    if plan is not None:
+        verdict.wrong += _plan_findings(plan, run.protocol)
+    if dict(run.protocol.versions) != HERE:
+        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
+    verdict.wrong += [*_chain_findings(run), *_key_findings(run), *_picture_findings(run)]
     options = {str(agent["name"]): agent.get("env_options") or {} for agent in run.protocol.agents}
-    try:
+    with contextlib.ExitStack() as stack:
+        seat = _Seat(stack, run.judged_by() is not None)
         for episode in run.episodes():
-            task = tasks.get(episode.task)
-            if task is None:
-                continue  # told already
-            wrong, unknown = _replay(episode, task, options.get(episode.agent, {}), seat)
-            verdict.wrong += [f"{episode.key}: {each}" for each in wrong]
-            verdict.unknown += [f"{episode.key}: {each}" for each in unknown]
-            if not wrong and not unknown:
-                verdict.episodes += episode.failure is None
-                verdict.failed += episode.failure is not None
-                verdict.turns += len(episode.turns)
+            _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             told(episode)
-    finally:
-        for env in seat.values():
-            env.close()
     verdict.wrong += _table_findings(run)
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
 
 
-def _protocol_findings(protocol: Protocol, verdict: Verdict) -> Iterator[str]:
-    """What of the protocol isn't what this version of the package, or its own protocol file, makes of it."""
-    here = {"vagen-envs": vagen_envs.__version__}
-    if dict(protocol.versions) != here:
-        verdict.unknown.append(f"played with {dict(protocol.versions)}, verified with {here}")
+def _confirm(verdict: Verdict, episode: Episode, task: Task | None, options: Mapping[str, Any], seat: _Seat) -> None:
+    env = task and seat.take(task, options)
+    if task is None or env is None:
+        verdict.unplayed += 1
+        verdict.unknown += [f"{episode.key}: {seat.why}"] if task else []
+        return
+    wrong, unknown = _replay(episode, task, env, seat.judged)
+    verdict.wrong += [f"{episode.key}: {each}" for each in wrong]
+    verdict.unknown += [f"{episode.key}: {each}" for each in unknown]
+    if not wrong and not unknown:
+        verdict.episodes += episode.failure is None
+        verdict.failed += episode.failure is not None
+        verdict.turns += len(episode.turns)
+
+
+class _Seat:
+    """Keeps the environment of the last episode. `why` says why there is none, `judged` whether a judge was asked."""
+
+    def __init__(self, stack: contextlib.ExitStack, judged: bool) -> None:
+        self._stack, self._name, self.why = stack, "", ""
+        self.judged = judged
+        self._env: gym.Env[dict[str, Any], str] | None = None
+
+    def take(self, task: Task, options: Mapping[str, Any]) -> gym.Env[dict[str, Any], str] | None:
+        name = f"{task.label} {sorted(options.items())}"
+        if name != self._name:
+            self._stack.pop_all().close()
+            self._name, self._env, self.why = name, None, ""
+            unfitting = {*options} - LAYOUT
+            if unfitting:
+                self.why = (
+                    f"its agent's profile sets {', '.join(sorted(unfitting))}, which isn't how a reply is written"
+                )
+                return None
+            made = {**options, **task.options}
+            try:
+                self._env = gym.make(task.env_id, disable_env_checker=True, split=task.split, **made)
+            except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
+                self.why = f"its environment can't be made here: {type(error).__name__}: {error}"
+                return None
+            self._stack.callback(self._env.close)
+        return self._env
+
+
+def _closed(task: Task) -> str:
+    """Why a stranger's task isn't made here, or empty."""
+    if task.env_id not in vagen_envs.ENV_IDS:
+        return "it isn't an environment of this package; if the run is yours, --trust makes it"
+    try:
+        permitted(task.env_id, task.options, {})
+    except ConfigError as error:
+        return f"{error}; if the run is yours, --trust makes it"
+    return ""
+
+
+def _asked(task: Task) -> tuple[Any, ...]:
+    """What of a task a protocol file says."""
+    return task.env_id, task.split, task.first_seed, task.episodes, _plain(task.options)
+
+
+def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
+    """What a protocol file says of each task, by label."""
+    split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
+    return {
+        " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)]): (
+            column["env"], split, first, column["episodes"], _plain(options)
+        )
+        for column, _, options, shown in plan.cells()
+    }  # fmt: skip
+
+
+def _task_findings(task: Task, verdict: Verdict) -> Iterator[str]:
+    """What of a task isn't what this version of the package makes of it."""
+    try:
+        made = make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes)
+    except (VagenError, BenchError, ImportError, OSError) as error:
+        verdict.unknown.append(f"{task.label} can't be made here: {error}")
+        return
+    for name in ("config", "system_prompt", "prompts_sha256", "baselines"):
+        for line in differences(_plain(getattr(task, name)), _plain(getattr(made, name)), name):
+            yield f"{task.label}: {line} (stored / as it is made here)"
+
+
+def _plan_findings(plan: Plan, protocol: Protocol) -> Iterator[str]:
+    """Whether the tasks are those of the protocol file, and the file is the package's of that name."""
+    if altered := plan.altered():
+        yield f"this isn't the package's protocol {plan.name}: {altered}"
+    named = _named(plan)
     for task in protocol.tasks:
-        try:
-            made = make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes)
-        except (VagenError, BenchError, ImportError, OSError) as error:
-            verdict.unknown.append(f"{task.label} can't be made here: {error}")
-            continue
-        for name in ("config", "system_prompt", "prompts_sha256", "baselines"):
-            for line in differences(_plain(getattr(task, name)), _plain(getattr(made, name)), name):
-                yield f"{task.label}: {line} (stored / as it is made here)"
-    if protocol.plan is not None:
-        plan = Plan(str(protocol.plan["name"]), protocol.plan)
-        if altered := plan.altered():
-            yield f"this isn't the package's protocol {plan.name}: {altered}"
-        named = {}
-        for column, _, options, shown in plan.cells():
-            label = " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)])
-            split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
-            named[label] = (split, first, column["episodes"], _plain(options))
-        for task in protocol.tasks:
-            played = (task.split, task.first_seed, task.episodes, _plain(task.options))
-            if named.get(task.label) != played:
-                yield f"{task.label}: {played} isn't what protocol {plan.name} says, {named.get(task.label)}"
+        if named.get(task.label) != _asked(task):
+            yield f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {named.get(task.label)}"
 
 
 def _chain_findings(run: RunFolder) -> Iterator[str]:
@@ -177,26 +259,16 @@ def _picture_findings(run: RunFolder) -> Iterator[str]:
 
 
 def _replay(
-    episode: Episode, task: Task, options: Mapping[str, Any], seat: dict[str, gym.Env[dict[str, Any], str]]
+    episode: Episode, task: Task, env: gym.Env[dict[str, Any], str], judged: bool
 ) -> tuple[list[str], list[str]]:
-    """What of an episode is wrong, and what couldn't be confirmed."""
-    name = f"{task.label} {sorted(options.items())}"
+    """What of an episode is wrong, and what is off by no more than another machine's arithmetic."""
     try:
-        if name not in seat:
-            for env in seat.values():
-                env.close()
-            seat.clear()
-            seat[name] = gym.make(
-                task.env_id, disable_env_checker=True, split=task.split, **{**options, **task.options}
-            )
-        env = seat[name]
         _, info = env.reset(seed=episode.seed)
-    except (VagenError, ImportError, OSError) as error:
-        return [], [f"its level can't be made here: {type(error).__name__}: {error}"]
-    inner = env.unwrapped
-    assert isinstance(inner, VagenEnv)
+    except VagenError as error:
+        return [] if episode.failure else [f"its level can't be made: {error}"], []
     if episode.content != info["level"]["content"] and (episode.content or episode.failure is None):
         return ["it was played on another level than its seed makes"], []
+    exact = task.env_id in EXACT
     found: list[tuple[str, Any, Any]] = []
     over = False
     for i, stored in enumerate(episode.turns):
@@ -204,14 +276,15 @@ def _replay(
             return [f"turn {i + 1} comes after the episode's end"], []
         _, _, terminated, truncated, info = env.step(stored["reply"])
         over = terminated or truncated
-        differing = [*_apart(_plain(_unjudged(info["turn"].to_json())), _unjudged(stored))]
+        mine = _plain(info["turn"].to_json())
+        differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
         found += [(f"turn {i + 1}, {path}", mine, said) for path, mine, said in differing]
-        if found:
+        if any(exact or not _is_close(*each) for each in differing):
             break  # what comes after only follows
-    wrong = _ending_findings(episode, over)
     lines = [f"{path} is {said!r:.60} and should be {mine!r:.60}" for path, mine, said in found]
-    close = task.env_id not in EXACT and all(_is_close(path, mine, said) for path, mine, said in found)
-    return (wrong, lines) if close else (wrong + lines, [])
+    if any(exact or not _is_close(*each) for each in found):
+        return lines, []
+    return _ending_findings(episode, over), lines
 
 
 def _ending_findings(episode: Episode, over: bool) -> list[str]:
@@ -229,7 +302,8 @@ def _table_findings(run: RunFolder) -> Iterator[str]:
     """Whether the report's table is that of the episodes."""
     if not run.report.is_file():
         return
-    found = re.search(r'id="page">(.*?)</script>', run.report.read_text(encoding="utf-8"), re.DOTALL)
+    page = run.report.read_text(encoding="utf-8")
+    found = re.search(r'id="page">(.*?)</script>', page, re.DOTALL)
     try:
         shown = json.loads(found[1])["rows"] if found else None
     except (ValueError, KeyError, TypeError):
@@ -242,7 +316,17 @@ def _table_findings(run: RunFolder) -> Iterator[str]:
     except (RunFolderError, KeyError, TypeError, ValueError) as error:
         yield f"the table can't be made from the episodes: {type(error).__name__}: {error}"
         return
-    yield from (f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN])
+    told = [f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN]]
+    if not told and dict(run.protocol.versions) == HERE:
+        with tempfile.TemporaryDirectory() as place:
+            fresh = write_report(run, Path(place) / "report.html").read_text(encoding="utf-8")
+        if _TITLES.sub("", fresh) != _TITLES.sub("", page):
+            told = ["report.html isn't the page that is made of this run; make it anew with vagen view"]
+    yield from told
+
+
+_TITLES = re.compile(r'<title>.*?</title>|"title": "(?:[^"\\]|\\.)*"')
+"""Where a report names its folder, which may be called otherwise elsewhere."""
 
 
 def _plain(value: Any) -> Any:
@@ -250,11 +334,11 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def _unjudged(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """A turn without a judge's verdicts."""
-    metrics = {name: value for name, value in turn["metrics"].items() if not name.startswith(PARTS)}
-    rewards = [term for term in turn["rewards"] if term["name"] not in PARTS]
-    return {**turn, "metrics": metrics, "rewards": rewards}
+def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored turn of a judged run, with those metrics and reward terms alone that the environment gives."""
+    metrics = {name: value for name, value in stored["metrics"].items() if name in mine["metrics"]}
+    rewards = [term for term in stored["rewards"] if term["name"] not in JUDGED]
+    return {**stored, "metrics": metrics, "rewards": rewards}
 
 
 def _apart(mine: Any, said: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

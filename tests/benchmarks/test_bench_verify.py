@@ -184,7 +184,7 @@ def test_every_way_to_a_better_rank_is_caught(copy, attack, said):
     verdict = verify(RunFolder(copy))
     assert any(said in line for line in verdict.wrong), verdict.wrong
     assert CliRunner().invoke(app, ["verify", str(copy)]).exit_code == 1
-    with pytest.raises(NotVerifiedError, match="isn't what it claims"):
+    with pytest.raises(NotVerifiedError, match="isn't what it claims to be"):
         write_leaderboard([copy], copy / "page.html")
     assert not (copy / "page.html").exists()
 
@@ -278,3 +278,38 @@ def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):
     runs.play(tmp_path / "other", [Random()], ["frozenlake"], episodes=3)
     page = write_leaderboard([tmp_path / "mine", tmp_path / "other"], tmp_path / "page.html").read_text()
     assert "human:ada" in page
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ({"env_id": "antigravity:Sokoban-v0"}, "isn't an environment of this package"),
+        ({"options": {"prompt_pack": "/etc"}}, "prompt_pack"),
+    ],
+)
+def test_strangers_run_opens_no_module_and_no_path(copy, task, said):
+    data = json.loads((copy / "protocol.json").read_text())
+    data["tasks"][0].update(task)
+    body = {name: value for name, value in data.items() if name != "sha256"}
+    (copy / "protocol.json").write_text(json.dumps({**body, "sha256": _sha256(body)}))
+    verdict = verify(RunFolder(copy))
+    assert (verdict.unplayed, verdict.ok) == (EPISODES, False)
+    assert any(said in line for line in verdict.unknown), verdict.unknown
+    with pytest.raises(NotVerifiedError):
+        write_leaderboard([copy], copy / "page.html")
+
+
+def test_report_with_another_script_is_caught(copy):
+    page = (copy / "report.html").read_text()
+    (copy / "report.html").write_text(page.replace("percent(row.success)", '"100 %"'))
+    assert any("isn't the page" in line for line in verify(RunFolder(copy)).wrong)
+
+
+def test_who_lost_too_much_to_failures_has_no_rank(tmp_path):
+    """The more fails, the higher an interval may reach: who drops the hard levels would share the first place."""
+    runs.play(tmp_path / "flaky", [Flaky()], ["frozenlake"], episodes=6)
+    runs.play(tmp_path / "random", [Random()], ["frozenlake"], episodes=6)
+    page = write_leaderboard([tmp_path / "flaky", tmp_path / "random"], tmp_path / "page.html").read_text()
+    rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
+    assert ['<td class="rank">–</td>' in row for row in rows] == [False, True]
+    assert "‡" in rows[1]

@@ -22,7 +22,7 @@ from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.plan_table import plan_table
 from vagen_benchmarks.plans import Plan
-from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.run_folder import RunFolder, storing
 from vagen_benchmarks.summary import ERRORS, NOT_OWN, Summary, errors_of
 from vagen_envs.core import State
 from vagen_envs.errors import VagenError
@@ -46,7 +46,7 @@ def write_report(run: RunFolder, path: Path | None = None) -> Path:
     part = path.with_name(path.name + ".part")
     before, after = (HERE / "page.html").read_text(encoding="utf-8").split("<!-- data -->")
     style, plots, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "plots.js", "page.js"))
-    with part.open("w", encoding="utf-8") as out:
+    with storing(run.path), part.open("w", encoding="utf-8") as out:
         out.write(before.replace("/* style */", style).replace("<!-- title -->", _escape(run.path.resolve().name)))
         _write_data(run, out)
         out.write(after.replace("/* script */", f"{plots}\n{script}"))
