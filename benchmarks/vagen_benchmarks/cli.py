@@ -7,7 +7,7 @@ import sys
 import typer
 
 from vagen_benchmarks import bench_cli, judge_cli, machine_cli, runs_cli, serve_cli, share_cli, train_cli
-from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.errors import BenchError, StorageError
 from vagen_benchmarks.output import err
 from vagen_envs.errors import VagenError
 
@@ -17,13 +17,13 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command; errors of ours are one message and exit code 2."""
+    """Run the command; errors of ours are one message and exit code 2, or 3 if a run couldn't be stored any further."""
     try:
         app()
     except (BenchError, VagenError) as error:
         err.print("vagen:", style="bold red", end=" ")
-        err.print(str(error))
-        sys.exit(bench_cli.EXIT_BAD_INPUT)
+        err.print(str(error), soft_wrap=True)
+        sys.exit(bench_cli.EXIT_STOPPED if isinstance(error, StorageError) else bench_cli.EXIT_BAD_INPUT)
 
 
 for command in (

@@ -74,7 +74,9 @@ class _Own(Agent):
         self.calls_a_model = getattr(made, "calls_a_model", True)
         self.price = getattr(made, "price", None)
         self.env_options = getattr(made, "env_options", {})
-        self.describe = _describer(getattr(made, "describe", dict), name, sha256)  # type: ignore[method-assign]
+        described = _describer(getattr(made, "describe", dict), name, sha256)
+        options = {"options": dict(self.env_options)} if self.env_options else {}
+        self.describe = lambda: {**described(), **options}  # type: ignore[method-assign]
         if hasattr(made, "check"):
             self.check = made.check  # type: ignore[method-assign]
 

@@ -96,7 +96,7 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
     verdict.wrong += [*_chain_findings(run), *_key_findings(run), *_picture_findings(run)]
-    options = {str(agent["name"]): agent.get("env_options") or {} for agent in run.protocol.agents}
+    options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat = _Seat(stack, run.judged_by() is not None)
         for episode in run.episodes():
@@ -136,7 +136,8 @@ class _Seat:
         if name != self._name:
             self._stack.pop_all().close()
             self._name, self._env, self.why = name, None, ""
-            unfitting = {*options} - LAYOUT
+            config = _plain(task.config)
+            unfitting = {each for each in {*options} - LAYOUT if config.get(each) != options[each]}
             if unfitting:
                 self.why = (
                     f"its agent's profile sets {', '.join(sorted(unfitting))}, which isn't how a reply is written"
@@ -150,6 +151,11 @@ class _Seat:
                 return None
             self._stack.callback(self._env.close)
         return self._env
+
+
+def _own_options(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
+    return {**(agent.get("profile") or {}).get("options", {}), **(agent.get("options") or {})}
 
 
 def _closed(task: Task) -> str:

@@ -17,6 +17,7 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.protocol import Protocol, differences, resolve_id
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.verify import verify
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream
@@ -320,3 +321,34 @@ def test_bad_input_is_one_clear_error(tmp_path, arguments, said):
     assert said in " ".join(errors.split())
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("where", "limit", "code", "said"), [
+    ("run", "ulimit -f 60;", 3, "can't be written"),
+    ("/proc/nowhere", "", 2, "can't be written"),
+])  # fmt: skip
+def test_disk_that_takes_no_more_is_one_error(tmp_path, where, limit, code, said):
+    """A limit on the size of files, which the system holds as it holds a full disk; and a place that takes none."""
+    words = f"-m vagen_benchmarks bench -e frozenlake -a oracle -a random -n 64 --out {where}"
+    done = subprocess.run(
+        ["bash", "-c", f"{limit} exec {sys.executable} {words}"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    assert said in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    if code == 3:  # what is there is whole, and the run goes on once there is room
+        again = subprocess.run(
+            [sys.executable, "-m", "vagen_benchmarks", "resume", where],
+            cwd=tmp_path,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert again.returncode == 0, again.stderr
+        assert verify(RunFolder(tmp_path / where)).wrong == []

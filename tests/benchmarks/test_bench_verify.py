@@ -313,3 +313,20 @@ def test_who_lost_too_much_to_failures_has_no_rank(tmp_path):
     rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)[1:]
     assert ['<td class="rank">–</td>' in row for row in rows] == [False, True]
     assert "‡" in rows[1]
+
+
+class Eased(Oracle):
+    """Has its environments made easier by what it says of itself, as a trained model's card may."""
+
+    name = "eased"
+    env_options = {"max_turns": 30}  # noqa: RUF012
+
+    def describe(self):
+        return {"name": self.name, "options": dict(self.env_options)}
+
+
+def test_agent_that_makes_its_environment_easier_is_not_shown(tmp_path):
+    runs.play(tmp_path / "run", [Eased()], ["frozenlake"], episodes=3)
+    verdict = verify(RunFolder(tmp_path / "run"))
+    assert (verdict.ok, verdict.unplayed) == (False, 3)
+    assert "sets max_turns" in verdict.unknown[0]
