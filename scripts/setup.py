@@ -37,7 +37,7 @@ SHARED = (
 )  # fmt: skip
 DEBIAN_PACKAGES: dict[str, tuple[str, ...]] = {
     "bench": SHARED,
-    "test": (*SHARED, "chromium", "strace"),  # it opens the report; it sees what a server asks of the kernel
+    "test": (*SHARED, "chromium", "nginx-light", "strace"),  # the report; a proxy; what a server asks of the kernel
     "vllm": (),
 }
 

@@ -1,0 +1,126 @@
+"""The proxy's configuration, as it stands in deploy/, before a server: TLS, a key, WebSockets, and slow clients."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+pytest.importorskip("prometheus_client", reason="needs the extra serve")
+pytest.importorskip("httpx2", reason="needs httpx2")
+if shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") is None:
+    pytest.skip("needs nginx", allow_module_level=True)
+
+import gymnasium as gym
+import httpx2 as httpx
+from service_fixtures import SOKOBAN, Served, wait_until
+
+from vagen_adapters.errors import ServiceError
+from vagen_adapters.service.client import Service
+from vagen_adapters.service.remote_env import RemoteEnv
+
+CONFIGURATION = Path(__file__).parents[2] / "deploy" / "nginx.conf"
+NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        return made.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory):
+    """A server with a key behind nginx: the address, and the certificate to trust."""
+    folder = tmp_path_factory.mktemp("nginx")
+    certificate = folder / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+         "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with Served(key="s3cret") as served:
+        port = free_port()
+        text = CONFIGURATION.read_text(encoding="utf-8")
+        assert "127.0.0.1:8765" in text
+        assert "listen 8443" in text
+        text = text.replace("127.0.0.1:8765", f"127.0.0.1:{served.server.port}").replace(
+            "listen 8443", f"listen 127.0.0.1:{port}"
+        )
+        (folder / "nginx.conf").write_text(text)
+        command = [NGINX, "-p", str(folder), "-c", "nginx.conf"]
+        tested = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+        assert tested.returncode == 0, tested.stderr
+        assert "warn" not in tested.stderr
+        process = subprocess.Popen([*command, "-g", "daemon off;"])
+        try:
+            wait_until(lambda: answers(port), 20)
+            yield f"https://localhost:{port}", certificate, port
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def answers(port):
+    with socket.socket() as raw:
+        return raw.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_an_episode_through_the_proxy_is_the_one_here(proxied, monkeypatch):
+    url, certificate, _ = proxied
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    service = Service(url, "s3cret")
+    remote, local = RemoteEnv(service, SOKOBAN), gym.make(SOKOBAN).unwrapped
+    (there, _), (here, _) = remote.reset(seed=7), local.reset(seed=7)
+    assert (there["image"] == here["image"]).all()
+    over = False
+    while not over:
+        reply = local.oracle_reply()
+        (*_, info), (*_, local_info) = remote.step(reply), local.step(reply)
+        assert info["turn"].to_json() == local_info["turn"].to_json()
+        over = info["turn"].terminated or info["turn"].truncated
+    remote.close()
+    service.close()
+    with pytest.raises(ServiceError, match="key is missing or wrong"):
+        Service(url, "wrong").ask("renew", [{"session": "0123456789abcdef"}])
+
+
+def test_what_the_proxy_lets_through(proxied):
+    url, certificate, port = proxied
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    with httpx.Client(verify=trusted) as client:
+        assert client.get(f"{url}/healthz").json() == {"status": "ok"}
+        assert client.get(f"{url}/metrics").status_code == 403
+        assert client.get(f"{url}/openapi.json").status_code == 404
+        assert client.get(f"{url}/v1/environments").status_code == 401
+        with_key = {"authorization": "Bearer s3cret"}
+        assert SOKOBAN in client.get(f"{url}/v1/environments", headers=with_key).json()["env_ids"]
+        assert client.post(f"{url}/v1/step", content=b"x" * (3 << 20), headers=with_key).status_code == 413
+    with pytest.raises(httpx.ConnectError):  # nobody vouches for the certificate
+        httpx.get(f"{url}/healthz")
+    plain = httpx.get(f"http://localhost:{port}/healthz")
+    assert plain.status_code == 400
+
+
+def test_slow_clients_stop_at_the_proxy(proxied):
+    """Handshakes and heads that never end, 500 of them: the next one is served, and they are cut off."""
+    url, certificate, port = proxied
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(500)]
+    for raw in slow[:250]:
+        raw.sendall(b"\x16\x03\x01")
+    with trusted.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost") as raw:
+        raw.sendall(b"POST /v1/step HTTP/1.1\r\nHost: x\r\nX: ")
+        began = time.monotonic()
+        assert httpx.get(f"{url}/healthz", verify=trusted).status_code == 200
+        assert time.monotonic() - began < 1.0
+        raw.settimeout(20)
+        assert b"200" not in raw.recv(100)
+    for raw in slow:
+        raw.close()
