@@ -18,6 +18,8 @@ from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
+RUNGS = (0, 1, 2, 3, 4, 5)
+"""The rungs of an environment's ladder, easiest first."""
 
 MOST = 10**9
 """Turns or primitive actions of an episode."""
@@ -37,6 +39,10 @@ class EnvConfig:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
     """Named sets of options: `gym.make(id, preset="released")`."""
 
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """The ladder: what `difficulty=0…5` stands for, options a rung, easiest first. Options that are given as well
+    win. Frozen: a change of a rung is a new version of the environment."""
+
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
     """The state representations this environment has (VAGEN, table 23)."""
 
@@ -55,6 +61,7 @@ class EnvConfig:
         "max_steps": COUNTED,
         "format_reward": REWARD,
         "split": OneOf(get_args(Split)),
+        "difficulty": OneOf(RUNGS),
     }
     """Options that a client elsewhere may set, and their bounds; a subclass adds those of its own. What isn't here
     is closed to it. Never a path, a module, an address or a name that is looked up (see `vagen_envs.permission`)."""
@@ -90,6 +97,9 @@ class EnvConfig:
     """A prompt pack of this package, or the path of a folder that overrides some of its files."""
     split: Split = "train"
     """The split that levels are drawn from. Splits share no level, whatever the seeds."""
+    difficulty: Literal[0, 1, 2, 3, 4, 5] | None = None
+    """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there, but for those that
+    are given as well. `None` leaves everything at its default."""
 
     def __post_init__(self) -> None:
         for name, kind in _field_types(type(self)).items():  # type: ignore[arg-type]
@@ -140,7 +150,21 @@ class EnvConfig:
         for name in options:
             if name not in known:
                 raise ConfigError(f"unknown option {name!r}.{did_you_mean(name, known)}")
-        return cls(**{**cls.presets[preset], **options})
+        rung = options.get("difficulty")
+        if rung is not None and not cls.rungs:
+            raise ConfigError(f"difficulty={rung!r} is not valid: it must be None, since there is no ladder here")
+        ladder = cls.rungs[rung] if type(rung) is int and rung in RUNGS else {}
+        given = {**cls.presets[preset], **ladder, **options}
+        return cls(**{**cls._following(given), **given})
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003  (a hook)
+        """Options that follow from the given ones, where they aren't given themselves."""
+        return {}
+
+    @classmethod
+    def _default(cls, name: str) -> Any:
+        return next(field.default for field in dataclasses.fields(cls) if field.name == name)
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""

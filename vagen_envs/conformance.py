@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import json
+import os
 import pickle
 import random
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -188,6 +190,8 @@ def episodes_end_once(factory: Factory, seeds: Sequence[int]) -> None:
         if env.config.max_turns > 1:  # where a reply is all there is, a poor one is lost for good
             _require(turns[-1].truncated and not turns[-1].terminated, "the spent budget did not truncate")
         _require(not any(turn.metrics["action_is_effective"] for turn in turns), "an idle turn was effective")
+        asks = env.grammar.template() in turns[-1].result.text
+        _require(not asks, "the last observation asks for another reply")
         try:
             env.step("one more")
         except EpisodeOverError:
@@ -268,6 +272,26 @@ def splits_share_no_level(factory: Factory, seeds: Sequence[int]) -> None:
             _require(not shared, f"{split} and {other} share {sorted(shared)}")
 
 
+def closing_ends_nobody_else(factory: Factory, seeds: Sequence[int]) -> None:
+    """Pictures, a window and `close()` in any order leave other environments and later ones as they were.
+
+    A window is opened where pygame is installed; without a screen, on SDL's `offscreen` driver, which like a
+    real one comes and goes with its own graphics context.
+    """
+    with _made(factory) as env, _made(factory) as shown:
+        before = _first_picture(env, seeds[0])
+        shown.reset(seed=seeds[0])
+        with _screen(shown):
+            if shown.render_mode is not None:
+                shown.render()
+            shown.close()
+            shown.close()
+            for other, when in ((env, "made before"), (factory().unwrapped, "made after")):
+                with contextlib.closing(other):
+                    same = _first_picture(other, seeds[0]) == before
+                    _require(same, f"an environment {when} another one was shown and closed draws something else")
+
+
 CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     is_a_vagen_environment,
     passes_gymnasiums_check,
@@ -282,6 +306,7 @@ CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     splits_share_no_level,
     a_snapshot_brings_the_moment_back,
     foreign_snapshots_are_refused,
+    closing_ends_nobody_else,
 )
 
 
@@ -318,6 +343,27 @@ def _play(env: VagenEnv, seed: int, agent: Callable[[VagenEnv], str]) -> Iterabl
         if terminated or truncated:
             return
     raise ConformanceError(f"seed {seed}: the episode goes on after max_turns={env.config.max_turns} turns")
+
+
+@contextlib.contextmanager
+def _screen(env: Any) -> Iterator[None]:
+    """Have the environment show a window, where that can be."""
+    if "human" not in env.metadata.get("render_modes", ()) or importlib.util.find_spec("pygame") is None:
+        yield
+        return
+    bare = not any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+    if bare:
+        os.environ["SDL_VIDEODRIVER"] = "offscreen"
+    env.render_mode = "human"
+    try:
+        yield
+    finally:
+        if bare:
+            del os.environ["SDL_VIDEODRIVER"]
+
+
+def _first_picture(env: VagenEnv, seed: int) -> str:
+    return _bytes(env.reset(seed=seed)[0])
 
 
 def _follows(env: VagenEnv) -> list[Any]:

@@ -466,7 +466,7 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
             fields["feedback"] = feedback.replace(
                 IMAGE_PLACEHOLDER, ""
             )  # quoted from a reply, it would stand for a picture
-        return Observation(self.prompts.observe(fields)[:MAX_TEXT_LENGTH], picture)
+        return Observation(self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture)
 
     def _look(self) -> Picture:
         picture: Picture = self._guarded(self._picture)

@@ -20,17 +20,25 @@ Position = tuple[int, int]
 
 
 @functools.cache
-def symmetries(height: int, width: int) -> tuple[Callable[[bytes], tuple[int, ...]], ...]:
-    """The board's symmetries as functions on its cells: 8 for a square, 4 for a rectangle."""
-    board = np.arange(height * width).reshape(height, width)
+def symmetries(height: int, width: int, stride: int = 0) -> tuple[Callable[[bytes], tuple[int, ...]], ...]:
+    """The board's symmetries as functions on its cells: all 8 for a square, the 4 that lie it down for a rectangle.
+
+    Args:
+        height: of the board, in cells.
+        width: of the board, in cells.
+        stride: how many cells of the sequence a row takes up, `width` by default.
+    """
+    board = np.arange(height * (stride or width)).reshape(height, -1)[:, :width]
     turned = [np.rot90(board, k) for k in range(4)]
-    images = [image for each in turned for image in (each, each[:, ::-1]) if image.shape == board.shape]
+    lying = (min(height, width), max(height, width))
+    images = [image for each in turned for image in (each, each[:, ::-1]) if image.shape == lying]
     return tuple(operator.itemgetter(*image.ravel().tolist()) for image in images)
 
 
-def canonical(cells: bytes, height: int, width: int) -> bytes:
+def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
     """The same bytes for every board that is `cells` turned or mirrored."""
-    return bytes((height, width)) + bytes(min([image(cells) for image in symmetries(height, width)]))
+    images = [image(cells) for image in symmetries(height, width, stride)]
+    return bytes((min(height, width), max(height, width))) + bytes(min(images))
 
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:

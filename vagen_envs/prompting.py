@@ -8,6 +8,7 @@ Files use `$name` placeholders (`string.Template`; `$$` is a dollar sign):
     <environment>/system.txt        $reply $example and the environment's own
     <environment>/first.txt         first observation: $view $reply and the environment's own
     <environment>/next.txt          later observations: the same and $feedback
+    shared/last.txt                 what is shown when the episode is over: $feedback $view
     <environment>/representation_<representation>.txt
     <environment>/example.toml      the fields of an example reply, a table for each representation
 """
@@ -111,6 +112,7 @@ class Prompts:
         known = {**constants, "reply": reply}
         self._first = self._compile(f"{folder}/first.txt", known, ("view", *fields))
         self._next = self._compile(f"{folder}/next.txt", known, ("view", "feedback", *fields))
+        self._last = self._compile("shared/last.txt", {}, ("view", "feedback"))
 
     def _example(self, folder: str, grammar: Grammar, representation: str) -> str:
         file = f"{folder}/example.toml"
@@ -130,7 +132,7 @@ class Prompts:
         marks = {name: f"\0{name}\0" for name in fields}
         return tuple(self.pack.fill(file, {**constants, **marks}).split("\0"))
 
-    def observe(self, fields: Mapping[str, str]) -> str:
-        """The text of an observation; with `feedback` among the fields it isn't the first."""
-        parts = self._next if "feedback" in fields else self._first
+    def observe(self, fields: Mapping[str, str], *, over: bool = False) -> str:
+        """The text of an observation; with `feedback` among the fields it isn't the first. `over`: it is the last."""
+        parts = self._last if over else self._next if "feedback" in fields else self._first
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])

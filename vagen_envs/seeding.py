@@ -17,8 +17,6 @@ T = TypeVar("T")
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
-_SPLIT_ENDS: tuple[tuple[int, Split], ...] = ((80, "train"), (90, "val"), (100, "test"))
-
 
 class HashStream:
     """An endless stream of random numbers, a pure function of its key.
@@ -112,11 +110,20 @@ def content_hash(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def split_of(content: bytes) -> Split:
-    """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test.
+Shares = tuple[int, int]
+"""Of 100 levels so many are for train, and so many for val; the others are for test."""
+
+
+def split_of(content: bytes, shares: Shares = (80, 10)) -> Split:
+    """The split a level belongs to, by its content alone: 80 % train, 10 % val, 10 % test, or by other shares.
 
     `content` must be canonical: equal for levels that are the same up to the symmetries of
     their environment. Then no seed, configuration or version can put one level into two splits.
     """
     bucket = int.from_bytes(hashlib.blake2b(content, digest_size=8, person=b"vagen-split").digest(), "little") % 100
-    return next(split for end, split in _SPLIT_ENDS if bucket < end)
+    return split_at(bucket, shares)
+
+
+def split_at(bucket: int, shares: Shares) -> Split:
+    """The split of the `bucket`-th of 100 levels."""
+    return "train" if bucket < shares[0] else "val" if bucket < sum(shares) else "test"

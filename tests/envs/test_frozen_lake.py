@@ -18,6 +18,12 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 THEIRS = ("Left", "Down", "Right", "Up")
 
 
+def reply_of(env, *actions):
+    """A reply in full, which any way of reading executes."""
+    words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
+    return env.unwrapped.grammar.render(actions, **words)
+
+
 def their_map(state: FrozenLakeState) -> list[str]:
     letters = {"_": "F", "O": "H", "G": "G", "P": "S"}
     return ["".join(letters[symbol] for symbol in row) for row in state.symbolic().splitlines()]
@@ -33,8 +39,8 @@ def test_moves_and_ends_are_those_of_gymnasium(options):
         theirs = TheirLake(desc=their_map(info["state"]), is_slippery=False)
         theirs.reset(seed=0)
         for _ in range(40):
-            action = chooser.choice(ACTIONS)
-            _, _, terminated, _, info = env.step(f"<answer>{action}</answer>")
+            action = chooser.choice([*ACTIONS, *env.unwrapped.plan()])
+            _, _, terminated, _, info = env.step(reply_of(env, action))
             cell, reward, their_end, *_ = theirs.step(THEIRS.index(action))
             assert divmod(int(cell), env.unwrapped.config.size) == info["state"].player
             assert terminated == their_end

@@ -97,6 +97,13 @@ def test_prompts_rewards_and_budgets_do_not_move_levels(env_id):
         assert plain.reset(seed=seed)[1] == other.reset(seed=seed)[1]
 
 
+@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
+def test_there_are_thousands_of_test_levels(env_id):
+    env = gym.make(env_id, split="test", observation="text").unwrapped
+    contents = {env.reset(seed=seed)[1]["level"]["content"] for seed in range(10_000)}
+    assert len(contents) >= 2_000
+
+
 @given(st.lists(st.integers(), max_size=4), st.integers(1, 700))
 def test_a_stream_follows_from_its_key(key, count):
     one, other = HashStream(*key), HashStream(*key)
@@ -147,6 +154,7 @@ def test_boards_that_are_turned_or_mirrored_are_the_same(height, width, data):
     cells = bytes(data.draw(st.lists(st.integers(0, 3), min_size=height * width, max_size=height * width)))
     images = {bytes(image(cells)) for image in symmetries(height, width)} if height * width > 1 else {cells}
     assert len(images) <= (8 if height == width else 4)
-    assert {canonical(image, height, width) for image in images} == {canonical(cells, height, width)}
+    lying = sorted((height, width))  # a standing board is laid down
+    assert {canonical(image, *lying) for image in images} == {canonical(cells, height, width)}
     other = bytes([cells[0] ^ 4, *cells[1:]])
     assert canonical(other, height, width) != canonical(cells, height, width)

@@ -8,25 +8,29 @@ from typing import Any, ClassVar
 
 from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Whole, Words
-from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.budgets import SolvableConfig
+from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, Lake, distances, draw_lake, move, read_lake
+from vagen_envs.frozen_lake.levels import ACTIONS, Lake, distances, draw_lake, read_lake
 from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
 
+_MOST_SLIPPERY = 1_000
+
 
 @dataclass(frozen=True, kw_only=True)
-class FrozenLakeConfig(EnvConfig):
+class FrozenLakeConfig(SolvableConfig):
     """Options of `vagen/FrozenLake-v0`; the defaults are VAGEN's tables 9 and 17."""
 
     level_fields: ClassVar[tuple[str, ...]] = (
         "desc",
         "size",
         "hole_probability",
+        "corners",
         "min_solution_length",
         "max_solution_length",
         "is_slippery",
@@ -34,7 +38,14 @@ class FrozenLakeConfig(EnvConfig):
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        "released": {"min_solution_length": 1, "max_solution_length": 16, "step_reward": 0.0},
+        "released": {
+            "corners": True,
+            "hole_probability": 0.2,
+            "min_solution_length": 1,
+            "step_reward": 0.0,
+            "reasoning": "required",
+            "parsing": "released",
+        },
     }
 
     remote: ClassVar[Mapping[str, Bound]] = {
@@ -42,6 +53,7 @@ class FrozenLakeConfig(EnvConfig):
         "size": Whole(3, 16),
         "is_slippery": SWITCH,
         "hole_probability": Number(0.0, 1.0),
+        "corners": SWITCH,
         "min_solution_length": Whole(1, 256),
         "max_solution_length": Whole(1, 256),
         "success_reward": REWARD,
@@ -57,8 +69,12 @@ class FrozenLakeConfig(EnvConfig):
     is_slippery: bool = False
     """Slip to either side with a third each, as in Gymnasium. Slips are part of the seed. The paper's prompt says
     that tiles are slippery although they aren't; ours says what is true."""
-    hole_probability: float = 0.2
-    """Chance of each cell to be a hole; Gymnasium's maps have 0.2."""
+    hole_probability: float = 0.6
+    """Chance of each cell off the way to be a hole: with start and goal anywhere, 4x4 cells have five or six, and the
+    best blind string of nine moves solves 4 % of the levels. Gymnasium's maps, `corners`, have 0.2."""
+    corners: bool = False
+    """Start at the upper left and have the goal at the lower right, as Gymnasium's maps and so the released code's
+    do. On 4x4 cells each such way has 6 moves."""
     min_solution_length: int = 5
     """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
     The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
@@ -73,24 +89,39 @@ class FrozenLakeConfig(EnvConfig):
     """Pixels of a tile are 32 times this; a 4x4 map has 128x128 pixels. 1 to 16, and at most 2048 pixels a side."""
 
     def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
+        SolvableConfig.__post_init__(self)
         self.require(3 <= self.size <= 16, "size", "from 3 to 16")
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
-        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
-        self.require(
-            self.min_solution_length <= self.max_solution_length <= 256,
-            "max_solution_length",
-            f"from min_solution_length={self.min_solution_length} to 256",
-        )
+        self.require(self.max_solution_length <= 256, "max_solution_length", "at most 256")
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
-        rows = self.size
-        if self.desc is not None:
-            rows = len(self.desc)
-            self.require(
-                rows <= 16 and all(len(row) <= 16 for row in self.desc), "desc", "at most 16 rows of 16 letters"
-            )
-            read_lake(self.desc)
+        rows = self.size if self.desc is None else len(self.desc)
+        self.require(self.desc is None or _is_small(self.desc), "desc", "at most 16 rows of 16 letters")
         self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
+
+    def longest_solution(self) -> int:
+        if self.desc is None:
+            return self.max_solution_length
+        return _length(self.desc) if _is_small(self.desc) else 0  # refused right after
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        desc = given.get("desc")
+        if desc is None:
+            return super()._following(given)
+        most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
+        if not isinstance(desc, list | tuple) or not _is_small(desc) or type(most) is not int or most < 1:
+            return {}  # said by the constructor
+        return {"max_turns": max(cls._default("max_turns"), -(-_length(desc) // most))}
+
+
+def _is_small(desc: Sequence[Any]) -> bool:
+    return len(desc) <= 16 and all(isinstance(row, str) and len(row) <= 16 for row in desc)
+
+
+def _length(desc: Sequence[str]) -> int:
+    """Moves of the shortest safe way."""
+    lake = read_lake(desc)
+    return distances(lake.size, lake.cells)[lake.start] or 0
 
 
 class FrozenLakeEnv(VagenEnv):
@@ -132,9 +163,11 @@ class FrozenLakeEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
+        slips = stream if config.is_slippery else None
         if config.desc is not None:
-            lake = read_lake(config.desc)
-        else:
+            self.simulator = Simulator(read_lake(config.desc), slips)
+            return
+        for _ in range(_MOST_SLIPPERY):
             lake = draw_lake(
                 stream,
                 split,
@@ -142,8 +175,15 @@ class FrozenLakeEnv(VagenEnv):
                 hole_probability=config.hole_probability,
                 shortest=config.min_solution_length,
                 longest=config.max_solution_length,
+                corners=config.corners,
             )
-        self.simulator = Simulator(lake, stream if config.is_slippery else None)
+            self.simulator = Simulator(lake, slips)
+            if slips is None or self.simulator.plan(config.max_solution_length) is not None:
+                return
+        raise LevelError(
+            f"none of {_MOST_SLIPPERY} slippery lakes can be crossed in {config.max_solution_length} actions with the "
+            "slips to come; raise max_solution_length or lower hole_probability"
+        )
 
     def _content(self) -> str:
         return content_hash(self.simulator.lake.map())
@@ -158,16 +198,21 @@ class FrozenLakeEnv(VagenEnv):
         return self._state.symbolic()
 
     def _execute(self, action: Action) -> Executed:
-        moved = self.simulator.step(action.name)
+        went = self.simulator.step(action.name)
         rewards: tuple[RewardTerm, ...] = ()
         if self.simulator.solved:
             rewards = (RewardTerm("success", self.config.success_reward),)
         elif self.config.step_reward:
             rewards = (RewardTerm("step", self.config.step_reward),)
-        feedback = "" if moved else f"{action.name} was blocked by the edge."
+        feedback = ""
+        if went is None:
+            blocked = f"{action.name} was blocked by the edge."
+            feedback = f"{action.name} did not move you." if self.config.is_slippery else blocked
+        elif went != action.name:
+            feedback = f"{action.name} slipped: you went {went}."
         if self.simulator.lost:
-            feedback = "You fell into a hole."
-        return Executed(action.text, moved, rewards, feedback)
+            feedback = f"{feedback} You fell into a hole.".strip()
+        return Executed(action.text, went is not None, rewards, feedback)
 
     def _solved(self) -> bool:
         return self.simulator.solved
@@ -186,18 +231,12 @@ class FrozenLakeEnv(VagenEnv):
         self.simulator.place(player, HashStream.at(*slips) if self.config.is_slippery else None)
 
     def plan(self) -> Sequence[str]:
-        """A shortest safe way from here, as if nothing slipped. Raises LevelError in a hole."""
-        lake, cell = self.simulator.lake, self.simulator.player
-        far = distances(lake.size, lake.cells)
-        path: list[str] = []
-        while lake.cells[cell] != GOAL:
-            left = far[cell]
-            if left is None:
-                raise LevelError("there is no safe way to the goal from here; reset for another level")
-            action = next(each for each in ACTIONS if far[move(lake.size, cell, each)] == left - 1)
-            path.append(action)
-            cell = move(lake.size, cell, action)
-        return path
+        """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""
+        lake = self.simulator.lake
+        way = self.simulator.plan(4 * lake.size**2)
+        if way is None:
+            raise LevelError("there is no safe way to the goal from here; reset for another level")
+        return way
 
     def imagine(self, actions: Sequence[str]) -> FrozenLakeState:
         ahead = self.simulator.copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from vagen_envs.frozen_lake.levels import GOAL, HOLE, Lake, move
+from vagen_envs.frozen_lake.levels import ACTIONS, GOAL, HOLE, Lake, move
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.seeding import HashStream
 
@@ -12,6 +12,11 @@ from vagen_envs.seeding import HashStream
 _PLAYER = 3
 
 _SIDEWAYS = {"Up": ("Left", "Right"), "Down": ("Right", "Left"), "Left": ("Down", "Up"), "Right": ("Up", "Down")}
+
+
+def _to_the_side(action: str, side: int) -> str:
+    """Straight on for 0, to the one side and the other for 1 and 2."""
+    return (action, *_SIDEWAYS[action])[side]
 
 
 class Simulator:
@@ -29,13 +34,41 @@ class Simulator:
         self._target = divmod(lake.cells.index(GOAL), lake.size)
         self._holes = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE)
 
-    def step(self, action: str) -> bool:
-        """Walk one cell, or slip: a third each straight on and to either side, as in Gymnasium. Whether it moved."""
+    def step(self, action: str) -> str | None:
+        """Walk one cell, or slip: a third each straight on and to either side, as in Gymnasium.
+
+        Returns:
+            Which way it went, or `None` if the edge of the lake stopped it.
+        """
         if self.slips is not None:
-            action = (action, *_SIDEWAYS[action])[self.slips.below(3)]
+            action = _to_the_side(action, self.slips.below(3))
         was = self.player
         self.player = move(self.lake.size, was, action)
-        return self.player != was
+        return None if self.player == was else action
+
+    def plan(self, most: int) -> list[str] | None:
+        """The fewest actions to the goal, slips to come included; `None` if more than `most` would be needed."""
+        if self.lost:
+            return None
+        slips, goal = copy.copy(self.slips), self.lake.cells.index(GOAL)
+        reached: dict[int, list[str]] = {self.player: []}
+        seen = {self.player}
+        for _ in range(most):
+            if goal in reached:
+                break
+            side = 0 if slips is None else slips.below(3)
+            following: dict[int, list[str]] = {}
+            for cell, way in reached.items():
+                for action in ACTIONS:
+                    to = move(self.lake.size, cell, _to_the_side(action, side))
+                    if self.lake.cells[to] != HOLE and to not in following and to not in seen:
+                        following[to] = [*way, action]
+            if slips is None:  # where one can slip, to wait for another slip may be worth it
+                seen.update(following)
+            else:
+                seen.clear()
+            reached = following
+        return reached.get(goal)
 
     def place(self, player: int, slips: HashStream | None) -> None:
         """Go to another moment. Raises ValueError for a cell that the lake doesn't have."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from vagen_envs.actions import Action, ActionGrammar, Names
-from vagen_envs.bounds import REWARD, Bound, Several, Whole
-from vagen_envs.config import EnvConfig, Representation
+from vagen_envs.bounds import REWARD, SWITCH, Bound, Several, Whole
+from vagen_envs.budgets import SolvableConfig
+from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
@@ -20,25 +21,35 @@ from vagen_envs.sokoban.state import SokobanState
 
 
 @dataclass(frozen=True, kw_only=True)
-class SokobanConfig(EnvConfig):
+class SokobanConfig(SolvableConfig):
     """Options of `vagen/Sokoban-v0`; the defaults are VAGEN's tables 7 and 16."""
 
     level_fields: ClassVar[tuple[str, ...]] = (
-        "dim_room", "num_boxes", "min_solution_length", "max_solution_length"
+        "dim_room", "num_boxes", "boxes_on_target", "min_solution_length", "max_solution_length"
     )  # fmt: skip
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
-        "released": {"min_solution_length": 1, "max_solution_length": 5, "box_off_target_reward": -1.0},
+        "released": {
+            "min_solution_length": 1,
+            "max_solution_length": 5,
+            "boxes_on_target": True,
+            "step_reward_when_solved": True,
+            "box_off_target_reward": -1.0,
+            "reasoning": "required",
+            "parsing": "released",
+        },
     }
 
     remote: ClassVar[Mapping[str, Bound]] = {
         "dim_room": Several(Whole(5, 10), 2, 2),
         "num_boxes": Whole(1, 4),
+        "boxes_on_target": SWITCH,
         "min_solution_length": Whole(1, 60),
         "max_solution_length": Whole(1, 60),
         "success_reward": REWARD,
         "step_reward": REWARD,
+        "step_reward_when_solved": SWITCH,
         "box_on_target_reward": REWARD,
         "box_off_target_reward": REWARD,
         "scale": Whole(1, 4),
@@ -48,6 +59,8 @@ class SokobanConfig(EnvConfig):
     """Rows and columns of the grid in cells, the surrounding wall included; 5 to 10 each."""
     num_boxes: int = 1
     """Boxes, and targets; 1 to 4."""
+    boxes_on_target: bool = False
+    """Whether boxes may stand on targets at the start, as in gym-sokoban and so in the released code."""
     min_solution_length: int = 5
     """Fewest moves of a shortest solution. Table 7 calls `min_actions_to_succeed` = 5 a minimum; the
     released code uses it as a maximum, which is the preset `released` (1 to 5)."""
@@ -58,6 +71,9 @@ class SokobanConfig(EnvConfig):
     step_reward: float = -0.1
     """For each action after which the task isn't solved (table 16). "Each step" in the paper; a primitive
     action here and in the released code, not a turn."""
+    step_reward_when_solved: bool = False
+    """Whether the action that solves the task gets `step_reward` too, as in gym-sokoban and so in the released
+    code. By table 16 it doesn't."""
     box_on_target_reward: float = 1.0
     """For each box pushed onto a target, the last one included (table 16). Section 2.3 instead writes the three
     cases as exclusive; gym-sokoban, which the released code uses, adds them up, and so do we."""
@@ -67,15 +83,10 @@ class SokobanConfig(EnvConfig):
     """Pixels of a tile are 16 times this; the paper's pictures of 6x6 cells have 96x96 pixels."""
 
     def __post_init__(self) -> None:
-        EnvConfig.__post_init__(self)
+        SolvableConfig.__post_init__(self)
         self.require(all(5 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 5 to 10")
         self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
-        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
-        self.require(
-            self.min_solution_length <= self.max_solution_length <= 60,
-            "max_solution_length",
-            f"from min_solution_length={self.min_solution_length} to 60",
-        )
+        self.require(self.max_solution_length <= 60, "max_solution_length", "at most 60")
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
 
 
@@ -111,7 +122,7 @@ class SokobanEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
-        level, self._solutions = draw_level(
+        level = draw_level(
             stream,
             split,
             height=config.dim_room[0],
@@ -119,8 +130,13 @@ class SokobanEnv(VagenEnv):
             num_boxes=config.num_boxes,
             shortest=config.min_solution_length,
             longest=config.max_solution_length,
+            on_target=config.boxes_on_target,
         )
+        self._take(level)
+
+    def _take(self, level: Level) -> None:
         self.simulator = Simulator(level)
+        self._solutions = Solutions(level.width, level.floor, level.targets)
 
     def _content(self) -> str:
         return content_hash(self.simulator.level.board)
@@ -144,7 +160,7 @@ class SokobanEnv(VagenEnv):
             rewards.append(RewardTerm("box_off_target", config.box_off_target_reward))
         if self.simulator.solved:
             rewards.append(RewardTerm("success", config.success_reward))
-        elif config.step_reward:
+        if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
         blocked = f"{action.name} was blocked." if gained is None else ""
         return Executed(action.text, gained is not None, tuple(rewards), blocked)
@@ -159,16 +175,11 @@ class SokobanEnv(VagenEnv):
     def _restore(self, world: Any) -> None:
         level, boxes, player = world
         if not hasattr(self, "simulator") or self.simulator.level.to_json() != level:
-            self._begin(level)
+            known = Level.from_json(*self.config.dim_room, level)
+            if content_hash(known.board) != self.level["content"]:
+                raise ValueError("the board is of another level")
+            self._take(known)
         self.simulator.place(boxes, player)
-
-    def _begin(self, data: Any) -> None:
-        level = Level.from_json(*self.config.dim_room, data)
-        if content_hash(level.board) != self.level["content"]:
-            raise ValueError("the board is of another level")
-        simulator = Simulator(level)
-        simulator.place(level.boxes, level.player)
-        self.simulator, self._solutions = simulator, Solutions(level.width, level.floor, level.targets)
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

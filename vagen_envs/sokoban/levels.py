@@ -9,18 +9,29 @@ nothing wraps around an edge.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
-from vagen_envs.seeding import HashStream, Split, split_of
+from vagen_envs.seeding import HashStream, Split, split_at
+from vagen_envs.sokoban import one_box
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 
 _MOST_STATES = 3_000_000
 _MOST_ROOMS = 10_000
-_TARGETS_A_ROOM = 2
+_TARGETS_A_ROOM = 4
+
+SHARES = 40, 10
+"""Of 100 boards so many are for train and for val; half is left for test. In a room of 6x6 there are
+only 5,512 boards with one box and a solution of five to nine moves, counted up to turning, mirroring and moving, and
+a tenth of them would be a poor test."""
+
+_LARGEST = 10
+"""Cells of a side."""
+_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +71,54 @@ class Level:
         return cls(height, width, floor, targets, boxes, player, bytes.fromhex(board))
 
 
-def canonical_board(height: int, width: int, floor: int, targets: int) -> bytes:
-    """What `Level.board` is; splits go by it, whatever the start, so that no board leaks."""
+def split_of_board(width: int, room: Sequence[int], targets: Sequence[int]) -> Split:
+    """The split of a board with this floor, the same for boards equal up to turning, mirroring and moving.
+
+    It follows from how far the targets are from the cells of the floor and from each other: to say that takes
+    a tenth of the time of `canonical_board`, and most boards that are drawn are of another split.
+    """
+    numbers = _numbers(width)
+    total = 0
+    for target in targets:
+        far = numbers[target]
+        seen = sum([far[cell] for cell in room])
+        for other in targets:
+            seen += 3 * far[other]
+        total += seen * seen
+    return split_at((total * 0x9E3779B97F4A7C15 & _MASK) * 100 >> 64, SHARES)
+
+
+@functools.cache
+def _numbers(width: int) -> list[list[int]]:
+    """A number of 64 bits for each pair of cells, by how many rows and columns, or columns and rows, they are apart."""
+    drawn: dict[tuple[int, int], int] = {}
+    stream = HashStream("splits of Sokoban's boards")
+    for far in range(_LARGEST):
+        for near in range(far + 1):
+            drawn[near, far] = drawn[far, near] = stream.bits(64)
+    places = [divmod(cell, width) for cell in range(width * _LARGEST)]
+    return [[drawn[abs(a - c), abs(b - d)] for c, d in places] for a, b in places]
+
+
+def canonical_board(width: int, floor: int, targets: int) -> bytes:
+    """What `Level.board` is, whatever the start; boards with the same are of the same split, so that no board leaks.
+
+    Only the rectangle around the floor counts: a board that lies elsewhere within its wall, or within a larger
+    one, is the same.
+    """
+    top = ((floor & -floor).bit_length() - 1) // width
+    rows = (floor.bit_length() - 1) // width - top + 1
+    floor, targets = floor >> top * width, targets >> top * width
+    columns, row = 0, floor
+    while row:
+        columns |= row
+        row >>= width
+    columns &= (1 << width) - 1
+    left = (columns & -columns).bit_length() - 1
     # Binary digits read as hexadecimal ones leave room to add two sets cell by cell.
-    digits = int(f"{floor:b}", 16) + 2 * int(f"{targets:b}", 16)
-    return b"sokoban" + canonical(f"{digits:0{height * width}x}"[::-1].encode(), height, width)
+    digits = int(f"{floor >> left:b}", 16) + 2 * int(f"{targets >> left:b}", 16)
+    cells = f"{digits:0{rows * width}x}"[::-1].encode()
+    return b"sokoban" + canonical(cells, rows, columns.bit_length() - left, width)
 
 
 class Solutions:
@@ -73,6 +127,7 @@ class Solutions:
     def __init__(self, width: int, floor: int, targets: int) -> None:
         self._floor = floor
         self._width = width
+        self.targets = targets
         self._seen: dict[int, int] = {targets: floor & ~targets}
         self.layers: list[dict[int, int]] = [dict(self._seen)]
         """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve it."""
@@ -174,65 +229,53 @@ def draw_level(
     num_boxes: int,
     shortest: int,
     longest: int,
-) -> tuple[Level, Solutions]:
+    on_target: bool = False,
+) -> Level:
     """A level of `split` whose shortest solution has between `shortest` and `longest` moves.
 
-    The board is carved by a random walk, and dropped if its content belongs to another split. Then
-    a length is drawn, the board dropped if it has no such solution, and a start of that length is drawn.
+    A length is drawn. Then rooms are drawn, and targets in them, until such a board belongs to the split and has
+    a solution of that length, in whose start no box stands on a target unless `on_target`.
 
     Raises:
         LevelError: none was found; the message says what to change.
     """
+    length = shortest + stream.below(longest - shortest + 1)
     for _ in range(_MOST_ROOMS):
-        floor = _carve(stream, height, width)
-        inside = cells(floor)
-        if len(inside) < 2 * num_boxes + 1:
+        floor = _room(stream, height, width)
+        room = cells(floor)
+        if len(room) < 2 * num_boxes + 1:
             continue
-        reachable = _pushed_onto(floor, width)
+        # Where no push can end, a target must have its box from the start.
+        pushed = floor if on_target else _pushed_onto(floor, width)
         for _ in range(_TARGETS_A_ROOM):
-            targets = sum([1 << cell for cell in stream.sample(inside, num_boxes)])
-            if not targets & reachable:
+            chosen = stream.sample(room, num_boxes) if num_boxes > 1 else [stream.choice(room)]
+            if not all(pushed >> cell & 1 for cell in chosen) or split_of_board(width, room, chosen) != split:
                 continue
-            board = canonical_board(height, width, floor, targets)
-            if split_of(board) != split:
-                continue
-            solutions = Solutions(width, floor, targets)
-            length = shortest + stream.below(longest - shortest + 1)
-            solutions.extend(length)
-            if length < len(solutions.layers) and solutions.layers[length]:
-                boxes, player = _start(stream, solutions.layers[length])
-                return Level(height, width, floor, targets, boxes, player, board), solutions
+            targets = sum([1 << cell for cell in chosen])
+            if num_boxes == 1:
+                start = one_box.start(stream, height, width, floor, targets, length)
+            else:
+                start = _start(stream, Solutions(width, floor, targets), length, on_target)
+            if start is not None:
+                return Level(height, width, floor, targets, *start, canonical_board(width, floor, targets))
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
         f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
     )
 
 
-def _carve(stream: HashStream, height: int, width: int) -> int:
-    """The floor left by a random walk with a brush, inside a wall all around.
-
-    The walk goes on until a wall or a whim turns it, and each step clears three or four cells. Its length
-    gives 6x6 boards of 12 floor cells on average; gym-sokoban's have 12.6 in the same window.
-    """
-    steps, free = (-width, width, -1, 1), inside(height, width)
-    # Three rows of three cells around the walker: a row, a column, a square, a corner.
-    brushes = (
-        0b111 << width,
-        0b010 | 0b010 << width | 0b010 << 2 * width,
-        0b110 << width | 0b110 << 2 * width,
-        0b010 | 0b110 << width,
-    )
-    cell = (1 + stream.below(height - 2)) * width + 1 + stream.below(width - 2)
-    step = steps[stream.bits(2)]
-    count = int(1.25 * (height + width))
-    floor = 0
-    for die in stream.bits(8 * count).to_bytes(count, "little"):
-        if free >> cell + step & 1:
-            cell += step
-        if die & 3 == 0 or not free >> cell + step & 1:
-            step = steps[die >> 2 & 3]
-        floor |= brushes[die >> 4 & 3] << cell - width - 1
-    return floor & free
+def _room(stream: HashStream, height: int, width: int) -> int:
+    """A floor in one piece: cells taken with a chance of five or six in eight, and what hangs together of them."""
+    count = height * width
+    dice = stream.bits(3 * count + 1)
+    one, two, three = dice >> 1, dice >> count + 1, dice >> 2 * count + 1
+    taken = (one | two & three if dice & 1 else one | two) & inside(height, width)
+    high = taken & -1 << stream.below(count) or taken
+    seen, room = 0, high & -high
+    while seen != room:
+        seen = room
+        room = (seen | seen << 1 | seen >> 1 | seen << width | seen >> width) & taken
+    return room
 
 
 def _pushed_onto(floor: int, width: int) -> int:
@@ -258,12 +301,19 @@ def cells(mask: int) -> list[int]:
     return found
 
 
-def _start(stream: HashStream, layer: dict[int, int]) -> tuple[int, int]:
-    """One (boxes, player) of a layer, each equally likely."""
-    nth = stream.below(sum(players.bit_count() for players in layer.values()))
-    for boxes, players in layer.items():
-        count = players.bit_count()
-        if nth < count:
+def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool) -> tuple[int, int] | None:
+    """One (boxes, player) from which `length` moves solve the board, each equally likely; `None` if there is none."""
+    solutions.extend(length)
+    if length >= len(solutions.layers):
+        return None
+    bare = 0 if on_target else solutions.targets
+    starts = [(boxes, players) for boxes, players in solutions.layers[length].items() if not boxes & bare]
+    total = sum([players.bit_count() for _, players in starts])
+    if not total:
+        return None
+    nth = stream.below(total)
+    for boxes, players in starts:
+        if nth < players.bit_count():
             return boxes, cells(players)[nth]
-        nth -= count
+        nth -= players.bit_count()
     raise AssertionError("the layer holds fewer states than were counted")

@@ -187,7 +187,8 @@ def draw_board(stream: HashStream, split: Split, **level_options: int) -> Board:
         LevelError: none was found; the message says what to change.
     """
     for _ in range(_MOST_LEVELS):
-        level, solutions = draw_level(stream, split, **level_options)
+        level = draw_level(stream, split, **level_options)
+        solutions = Solutions(level.width, level.floor, level.targets)
         used = level.boxes | 1 << level.player
         boxes, player = level.boxes, level.player
         for move in solutions.moves(boxes, player):

@@ -1,0 +1,58 @@
+"""Turns enough for the level, and levels that the turns are enough for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vagen_envs.config import EnvConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolvableConfig(EnvConfig):
+    """Options of an environment whose levels are drawn by the length of their shortest solution.
+
+    Turns and steps that aren't given are as many as the longest level needs. A window that isn't given ends
+    where given turns and steps do. What is given and doesn't fit is refused: its oracle couldn't solve it.
+    """
+
+    min_solution_length: int = 5
+    max_solution_length: int = 9
+
+    def __post_init__(self) -> None:
+        EnvConfig.__post_init__(self)
+        self.require(self.min_solution_length >= 1, "min_solution_length", "at least 1")
+        self.require(
+            self.min_solution_length <= self.max_solution_length,
+            "max_solution_length",
+            f"at least min_solution_length={self.min_solution_length}",
+        )
+        longest = self.longest_solution()
+        turns = -(-longest // self.max_actions_per_turn)
+        why = f"a level may take {longest} actions, {self.max_actions_per_turn} a turn"
+        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
+        self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a level may take")
+
+    def longest_solution(self) -> int:
+        """Most actions of a shortest solution of any level."""
+        return self.max_solution_length
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        values = {name: cls._default(name) for name in _BUDGET} | {k: v for k, v in given.items() if k in _BUDGET}
+        if any(type(value) is not int or value < 1 for value in values.values()):
+            return {}  # said by the constructor
+        follows = {}
+        allowed = [values["max_turns"] * values["max_actions_per_turn"]] if "max_turns" in given else []
+        allowed += [values["max_steps"]] if "max_steps" in given else []
+        if "max_solution_length" not in given:
+            follows["max_solution_length"] = min([values["max_solution_length"], *allowed])
+        longest = follows.get("max_solution_length", values["max_solution_length"])
+        follows["min_solution_length"] = min(values["min_solution_length"], longest)
+        follows["max_turns"] = max(values["max_turns"], -(-longest // values["max_actions_per_turn"]))
+        follows["max_steps"] = max(values["max_steps"], longest)
+        return follows
+
+
+_BUDGET = ("max_turns", "max_actions_per_turn", "max_steps", "min_solution_length", "max_solution_length")
