@@ -1,0 +1,398 @@
+"""Models as they are today: how they write, what is sent to them, what keys do, and when endpoints are down."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import runs
+from chat_endpoint import GOOD, Endpoint
+from typer.testing import CliRunner
+
+from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.clients.base import retry_after
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.models import Registry
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runner import Policy
+
+KEY = "sk-secret-0123456789abcdef"
+FREE = {"strategy": "free_think", "parsing": "strict"}
+FORMS = {
+    "as asked": {"content": "<think>Up it is.</think><answer>Up</answer>"},
+    "plain text": {"content": "Up it is.\n\n<answer>Up</answer>"},
+    "another tag": {"content": "<thinking>Up it is.</thinking><answer>Up</answer>"},
+    "a tool call": {"content": "<tool_call>Up it is.</tool_call><answer>Up</answer>"},
+    "a field of its own": {
+        "content": "<answer>Up</answer>",
+        "reasoning_content": "Up it is. Or <answer>Left</answer>?",
+    },
+    "an empty thought": {"content": "<think></think><answer>Up</answer>"},
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def play(path, url, name="openai:m", episodes=1, policy=None, options=None, env="frozenlake", **asked):
+    asked = {"attempts": 2, "patience": 0.0, "timeout": 5.0, **asked}
+    agents = make_agents([name], Asked(base_url=url, **asked))
+    outcome = runs.play(path, agents, [env], policy=policy, episodes=episodes, options=options)
+    return outcome, runs.episodes(path)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_acts_and_is_paid_under_the_profile_that_fits(tmp_path, endpoint, form):
+    endpoint.script = lambda number, body: dict(FORMS[form])
+    _, (episode,) = play(tmp_path / "run", endpoint.url, profile="native", options=FREE)
+    for turn in episode.turns:
+        assert [each["text"] for each in turn["executed"]] == ["Up"]
+        assert "format" in [term["name"] for term in turn["rewards"]]
+        assert ("Up it is." in (turn["parsed"]["think"] or "")) == (form != "an empty thought")
+    described = RunFolder(tmp_path / "run").protocol.agents[0]["profile"]
+    assert described == {
+        "name": "native", "options": {"layout": "untagged", "native_thinking": "allow"}, "hidden": True,
+    }  # fmt: skip
+    assert "<think>" not in endpoint.requests[0]["messages"][0]["content"]  # the prompt agrees
+    for message in endpoint.requests[-1]["messages"]:
+        if message["role"] == "assistant" and form == "a field of its own":
+            assert message["content"] == "<answer>Up</answer>"  # and providers get no reasoning back
+
+
+def test_a_profile_changes_the_prompt_the_parser_and_the_format_check(tmp_path, endpoint):
+    endpoint.script = lambda number, body: dict(FORMS["another tag"])
+    _, (episode,) = play(tmp_path / "1", endpoint.url, profile="thinking", options=FREE)
+    assert "<thinking>...</thinking><answer>...</answer>" in endpoint.requests[0]["messages"][0]["content"]
+    assert all(turn["parsed"]["well_formed"] for turn in episode.turns)
+    _, (episode,) = play(tmp_path / "2", endpoint.url, options=FREE)
+    assert not any(turn["executed"] for turn in episode.turns)
+    _, (episode,) = play(tmp_path / "3", endpoint.url, profile="thinking", options={**FREE, "tags": ["think", *"orpa"]})
+    assert "<think>...</think><a>...</a>" in endpoint.requests[-1]["messages"][0]["content"]  # the run's own go before
+
+
+QWEN = {"think", "tool_call", "tool_response"}
+"""Tags that are tokens of their own in Qwen's vocabulary (its tokenizer_config.json)."""
+
+
+def test_no_profile_of_an_instruct_model_of_qwen_asks_for_its_tokens():
+    qwen = [model for model in Registry().models.values() if "Qwen3-VL" in model.id]
+    assert len(qwen) >= 3
+    for model in qwen:
+        options = model.profile.options
+        assert options.get("layout") == "untagged" or not QWEN & set(options["tags"])
+
+
+@pytest.mark.parametrize(
+    ("form", "fits"), [("as asked", "tagged"), ("plain text", "untagged"), ("a field of its own", "native")]
+)
+def test_models_try_says_which_profile_fits(endpoint, form, fits):
+    endpoint.script = lambda number, body: dict(FORMS[form])
+    shown = CliRunner().invoke(app, ["models", "try", "openai:m", "--base-url", endpoint.url])
+    assert shown.exit_code == 0, shown.output
+    assert f"profile that fits openai:m is {fits}" in shown.output
+    assert f"--profile {fits}" in shown.output
+    assert len(endpoint.requests) == (2 if fits == "tagged" else 4)
+
+
+def test_models_try_finds_a_model_that_writes_the_tag_it_is_asked_for(endpoint):
+    def script(number, body):
+        asked = "<thinking>" in body["messages"][0]["content"]
+        return "<thinking>so</thinking><answer>Up</answer>" if asked else "Up."
+
+    endpoint.script = script
+    shown = CliRunner().invoke(app, ["models", "try", "openai:m", "--base-url", endpoint.url])
+    assert "profile that fits openai:m is thinking" in shown.output
+    endpoint.script = lambda number, body: "Up."
+    shown = CliRunner().invoke(app, ["models", "try", "openai:m", "--base-url", endpoint.url])
+    assert shown.exit_code == 1
+    assert "No profile fits" in shown.output
+
+
+def test_the_models_are_listed():
+    shown = CliRunner().invoke(app, ["models"], terminal_width=300)
+    assert "claude-sonnet-5.5" in shown.output
+    for model in Registry().models.values():
+        assert model.price is None or (model.price.date and model.price.source and model.price.output > 0)
+        assert model.end is None or model.end.source
+
+
+def test_what_is_asked_is_sent_and_nothing_else(tmp_path, endpoint):
+    play(tmp_path / "1", endpoint.url)
+    assert set(endpoint.requests[-1]) == {"model", "messages", "max_completion_tokens"}
+    sampling = {"temperature": 0.2, "top_p": 0.9, "effort": "low", "seed": 5, "reasoning_tokens": 1000,
+                "extra": {"top_k": 3}}  # fmt: skip
+    play(tmp_path / "2", endpoint.url, sampling=sampling, headers={"x-team": "$ANTHROPIC_API_KEY"})
+    body = endpoint.requests[-1]
+    assert (body["temperature"], body["top_p"], body["reasoning_effort"], body["seed"]) == (0.2, 0.9, "low", 5)
+    assert (body["top_k"], body["max_completion_tokens"]) == (3, 1400)
+    assert endpoint.headers[-1]["x-team"] == KEY
+    play(tmp_path / "3", endpoint.url, name="gpt-5-mini", sampling={"max_tokens": 400, "temperature": 0.7})
+    assert endpoint.requests[-1]["max_completion_tokens"] == 16_400  # it thinks apart from its reply
+    assert "temperature" not in endpoint.requests[-1]  # which it refuses
+    play(tmp_path / "4", endpoint.url, name="gpt-4o", sampling={"temperature": "none"})
+    assert "temperature" not in endpoint.requests[-1]
+
+
+def test_other_providers_are_asked_in_their_own_words(tmp_path, endpoint):
+    pytest.importorskip("anthropic")
+    sampling = {"effort": "low", "reasoning_tokens": 600}
+    play(tmp_path / "a", endpoint.root, name="anthropic:c", sampling=sampling)
+    assert endpoint.requests[-1]["output_config"] == {"effort": "low"}
+    assert endpoint.requests[-1]["max_tokens"] == 1000
+    with pytest.raises(ProtocolError, match="takes no seed"):
+        play(tmp_path / "b", endpoint.root, name="anthropic:c", sampling={"seed": 1})
+    pytest.importorskip("google.genai")
+    play(tmp_path / "g", endpoint.root, name="gemini:g", sampling={**sampling, "seed": 3})
+    config = endpoint.requests[-1]["generationConfig"]
+    assert (config["maxOutputTokens"], config["seed"]) == (1000, 3)
+    assert [*config["thinkingConfig"].values()] == ["LOW"]
+
+
+def test_a_url_with_a_query_and_another_header_for_the_key(tmp_path, endpoint):
+    url = f"{endpoint.root}/openai/deployments/d/?api-version=2024-10-21"
+    outcome, _ = play(tmp_path / "run", url, name="azure:d")
+    assert outcome.played == 1
+    assert endpoint.paths[0] == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+    assert endpoint.headers[0]["api-key"] == KEY
+
+
+@pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://x:port/v1", "/v1"])
+def test_a_url_that_is_none_is_said_at_once(url):
+    with pytest.raises(ProtocolError, match="the URL"):
+        make_agents(["openai:m"], Asked(base_url=url))
+
+
+@pytest.mark.parametrize("name", ["openai:m", "anthropic:c", "gemini:g"])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_no_key_follows_a_redirect(tmp_path, endpoint, name, status):
+    other = Endpoint()
+    try:
+        endpoint.script = lambda number, body: (status, {"location": f"{other.root}/v1/chat/completions"})
+        _, (episode,) = play(tmp_path / "run", endpoint.root, name=name)
+        assert other.requests == []
+        assert not episode.ended.kind.counts
+        assert KEY not in json.dumps(episode.to_json())
+    finally:
+        other.close()
+
+
+class Caching(BaseHTTPRequestHandler):
+    """Anthropic's messages with its prompt cache: the longest prefix that a mark has written is read."""
+
+    protocol_version = "HTTP/1.1"
+    written: dict[str, int] = {}  # noqa: RUF012
+    usages: list[dict] = []  # noqa: RUF012
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        blocks = [*body["system"], *(block for message in body["messages"] for block in message["content"])]
+        sizes, prefix, ends, marks = [], "", [], []
+        for block in blocks:
+            mark = block.pop("cache_control", None)
+            sizes.append(100 if block["type"] == "image" else len(block["text"]) // 4 + 1)
+            prefix += json.dumps(block, sort_keys=True)
+            ends.append(prefix)
+            marks.append(mark == {"type": "ephemeral"})
+        assert 1 <= sum(marks) <= 4
+        places = [i for i, marked in enumerate(marks) if marked]
+        reachable = {i for place in places for i in range(max(0, place - 19), place + 1)}
+        read = max((sum(sizes[: i + 1]) for i in reachable if ends[i] in self.written), default=0)
+        written = sum(sizes[: places[-1] + 1]) - read
+        self.written.update((ends[i], 1) for i in places)
+        usage = {"input_tokens": sum(sizes) - read - written, "cache_read_input_tokens": read,
+                 "cache_creation_input_tokens": written, "output_tokens": 50}  # fmt: skip
+        self.usages.append(usage)
+        payload = json.dumps({
+            "id": "x", "type": "message", "role": "assistant", "model": body["model"], "stop_reason": "end_turn",
+            "stop_sequence": None, "usage": usage, "content": [{"type": "text", "text": GOOD}],
+        }).encode()  # fmt: skip
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *args):
+        pass
+
+
+def test_an_episode_sends_its_history_at_the_price_of_the_cache(tmp_path):
+    anthropic = pytest.importorskip("anthropic")
+    Caching.written, Caching.usages = {}, []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Caching)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        outcome, (episode,) = play(
+            tmp_path / "run", url, name="claude-sonnet-5.5", env="sokoban", options={"max_turns": 5}
+        )
+        # What the agent sends and reads is what Anthropic's own SDK sends and reads.
+        (agent,) = make_agents(["claude-sonnet-5.5"], Asked(base_url=url))
+        messages = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "u"}]}]
+        said = anthropic.Anthropic(api_key="k", base_url=url).messages.create(
+            **agent._client._body(messages, agent.sampling)
+        )
+        assert said.usage.cache_creation_input_tokens > 0
+    finally:
+        server.shutdown()
+        server.server_close()
+    usages = Caching.usages[:5]
+    assert len(episode.turns) == 5
+    for before, after in itertools.pairwise(usages):
+        whole = sum(before[name] for name in before if name != "output_tokens")
+        assert after["cache_read_input_tokens"] == whole  # all that was sent the turn before
+        assert after["input_tokens"] == 0
+    bill = outcome.bills["claude-sonnet-5.5"]
+    assert bill.cached_tokens == sum(usage["cache_read_input_tokens"] for usage in usages)
+    price = sum(
+        usage["input_tokens"] * 2.0 + usage["cache_read_input_tokens"] * 0.10
+        + usage["cache_creation_input_tokens"] * 2.5 + 50 * 10.0 for usage in usages
+    ) / 1e6  # fmt: skip
+    assert bill.dollars == pytest.approx(price)
+    assert bill.dollars < 0.7 * (bill.prompt_tokens * 2.0 + 5 * 50 * 10.0) / 1e6
+
+
+def test_retry_after_as_a_date():
+    now = datetime.now(UTC).replace(microsecond=0)
+    then = format_datetime(now + timedelta(seconds=90), usegmt=True)
+    assert retry_after({"retry-after": then, "date": format_datetime(now, usegmt=True)}) == 90
+    assert 80 < retry_after({"retry-after": then}) <= 91
+    assert retry_after({"retry-after": format_datetime(now - timedelta(days=1), usegmt=True)}) == 0
+    for odd in ("soon", "", "Sun, 99 Foo 2026", "-5", "nan\x00"):
+        assert retry_after({"retry-after": odd}) in (None, 0)
+
+
+def test_an_outage_is_waited_for_at_one_gate(tmp_path, endpoint):
+    """While it lasts one request probes at a time, and afterwards the run goes on by itself."""
+    down = {"from": 6, "until": None}
+    said = []
+
+    def script(number, body):
+        if number == down["from"]:
+            down["until"] = time.monotonic() + 1.5
+        if down["until"] and time.monotonic() < down["until"]:
+            said.append(time.monotonic())
+            return 503
+        return GOOD
+
+    endpoint.script = script
+    agents = [
+        ChatAgent(Registry().find("openai:m", endpoint.url), base_url=endpoint.url, first_wait=0.1, patience=30.0)
+    ]
+    outcome = runs.play(tmp_path / "run", agents, ["frozenlake"], episodes=24, policy=Policy(concurrency=8))
+    assert (outcome.played, outcome.failed, outcome.reason) == (24, 0, "")
+    assert len(said) <= 8 + 8  # those in flight, and a few probes
+
+
+def test_patience_comes_to_an_end(tmp_path, closed_port):
+    agents = [ChatAgent(Registry().find("openai:m", closed_port), base_url=closed_port, first_wait=0.05, patience=0.6)]
+    began = time.monotonic()
+    outcome = runs.play(tmp_path / "run", agents, ["frozenlake"], episodes=40, policy=Policy(concurrency=8))
+    assert 0.5 < time.monotonic() - began < 20
+    assert "waited 1 s" in outcome.reason
+    assert outcome.played == 0
+    assert outcome.left >= 30
+
+
+def test_one_request_that_breaks_its_server_holds_up_nobody(tmp_path, endpoint):
+    """Its episode fails after its attempts; the others are played."""
+    poison = "Hole"
+
+    def script(number, body):
+        seed_text = json.dumps(body["messages"][1])
+        return 500 if hash(seed_text) == script.bad else GOOD
+
+    endpoint.script = lambda number, body: GOOD
+    play(tmp_path / "look", endpoint.url, episodes=1)
+    script.bad = hash(json.dumps(endpoint.requests[0]["messages"][1]))
+    endpoint.script = script
+    agents = [
+        ChatAgent(Registry().find("openai:m", endpoint.url), base_url=endpoint.url, first_wait=0.02, patience=60.0,
+                  attempts=3)
+    ]  # fmt: skip
+    outcome = runs.play(tmp_path / "run", agents, ["frozenlake"], episodes=12, policy=Policy(concurrency=4))
+    assert (outcome.played, outcome.failed) == (11, 1), poison
+
+
+def drip(handler_seconds):
+    """A server whose body comes a byte at a time, for ever."""
+
+    class Drip(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            end = time.monotonic() + handler_seconds
+            try:
+                while time.monotonic() < end:
+                    self.wfile.write(b" ")
+                    self.wfile.flush()
+                    time.sleep(0.05)
+            except OSError:
+                pass
+
+        def log_message(self, *args):
+            pass
+
+    return Drip
+
+
+@pytest.mark.parametrize("name", ["openai:m", "anthropic:c", "gemini:g"])
+def test_the_timeout_is_of_the_whole_answer(tmp_path, name):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), drip(6))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        began = time.monotonic()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        _, (episode,) = play(tmp_path / "run", url, name=name, timeout=0.5, attempts=1)
+        assert episode.ended.kind == "timeout"
+        assert time.monotonic() - began < 4
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\ncontent-length: 12\r\n\r\ndata: {}\n\n\n\n",
+         "leave out what asks it to"),
+        (b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/html\r\ncontent-length: 29\r\n\r\n<html><title>Hi</title></html",
+         "that is a web page"),
+        (401, "the endpoint refuses the key: set OPENAI_API_KEY"),
+        (404, "no such model or path"),
+        ((307, {"location": "http://elsewhere/v1"}), "keys don't follow redirects"),
+        ({"choices": []}, "doesn't speak its provider's protocol"),
+        ((400, {}), "resume would be refused again"),
+    ],
+)  # fmt: skip
+def test_what_fails_alike_is_said_with_its_mend(tmp_path, endpoint, fault, says):
+    endpoint.script = lambda number, body: fault
+    asked = ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "3", "--base-url", endpoint.url, "--attempts", "1",
+             "--patience", "0", "--out", str(tmp_path / "run")]  # fmt: skip
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 1
+    assert "3 × " in shown.output
+    assert says in shown.output.replace("\n", " "), shown.output
+
+
+def test_a_port_that_nobody_listens_at_is_said_with_its_mend(tmp_path, closed_port):
+    asked = ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "3", "--base-url", closed_port, "--attempts", "1",
+             "--patience", "0", "--out", str(tmp_path / "run")]  # fmt: skip
+    shown = CliRunner().invoke(app, asked)
+    assert "nothing listens there: start the server" in shown.output
+    assert f"vagen resume {tmp_path / 'run'} plays them again" in shown.output.replace("\n", "")
