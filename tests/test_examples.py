@@ -31,6 +31,7 @@ def run(*command: str | Path, cwd: Path) -> str:
     ("example", "needs", "says"),
     [
         ("your_agent", "typer", "of 100 levels"),
+        ("agent_with_memory", "typer", "of 32 levels"),
         ("judge_what_it_says", "vagen_rewards", "world_modeling"),
         ("compare_advantages", "torch", "bilevel_gae"),
         ("two_players", "pettingzoo", "solved: True"),

@@ -71,6 +71,7 @@ class ChatAgent(AsyncAgent):
         self.gate = Gate(patience, first_wait)
         self._client.heard = self.gate.heard
         self._attempts, self._first_wait = attempts, first_wait
+        self._billed = self.name
         self._worse = 1.0  # by how much a prompt has been larger than its worst case
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,8 +88,8 @@ class ChatAgent(AsyncAgent):
             "price": price,
         }
 
-    def join(self, purse: Purse, say: Callable[[str], None]) -> None:
-        self.purse, self.gate.told = purse, say
+    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
+        self.purse, self.gate.told, self._billed = purse, say, billed or self.name
 
     @property
     def waits(self) -> bool:
@@ -98,7 +99,10 @@ class ChatAgent(AsyncAgent):
         await self._client.close()
 
     async def areply(self, game: Game) -> Reply:
-        messages = self.messages(game)
+        return await self.answer(game, self.messages(game))
+
+    async def answer(self, game: Game, messages: list[Message]) -> Reply:
+        """Ask for what an agent of yours has made of `messages(game)`."""
         sampling = self.sampling
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
@@ -109,7 +113,7 @@ class ChatAgent(AsyncAgent):
         answer, attempts = await self._patiently(messages, sampling, worst)
         seconds = round(time.perf_counter() - began, 4)
         call = self._call(answer, seconds, attempts, about)
-        self.purse.add(self.name, [asdict(call)])
+        self.purse.add(self._billed, [asdict(call)])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
         return Reply(self._whole(answer, game), call)
@@ -117,7 +121,7 @@ class ChatAgent(AsyncAgent):
     async def _budget(self, game: Game, worst: int) -> None:
         """Tell the purse what the episode may still take; wait before its first request until there is enough."""
         left = game.env.config.max_turns - len(game.turns)
-        dollars, tokens = self.purse.worst(self.name, round(worst * self._worse), self.sampling.limit)
+        dollars, tokens = self.purse.worst(self._billed, round(worst * self._worse), self.sampling.limit)
         if game.turns:
             self.purse.expect(id(game), left * dollars, left * tokens)
         else:
@@ -199,7 +203,7 @@ class ChatAgent(AsyncAgent):
                 return answer, made
 
     async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
-        held = await self.purse.hold(self.name, round(worst * self._worse), sampling.limit)
+        held = await self.purse.hold(self._billed, round(worst * self._worse), sampling.limit)
         try:
             return await self._client.ask(messages, sampling)
         except EndpointError as error:
@@ -215,6 +219,34 @@ class ChatAgent(AsyncAgent):
         """An error's text without the key, should an endpoint echo it."""
         clean = text.replace(self._key, f"[{self.model.provider.key}]") if len(self._key) >= SHORTEST_KEY else text
         return clean if len(clean) <= limit else clean[:limit] + "…"
+
+
+class Around(AsyncAgent):
+    """An agent of yours around a model: budgets, outages and the protocol are the model's.
+
+    Override `areply`, and ask by `await self.model.answer(game, messages)`.
+    """
+
+    def __init__(self, model: ChatAgent) -> None:
+        self.model = model
+        self.name = type(self).__name__
+        self.price, self.env_options = model.price, model.env_options
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.model.describe(), "name": self.name, "model": self.model.name}
+
+    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
+        self.model.join(purse, say, billed or self.name)
+
+    @property
+    def waits(self) -> bool:
+        return self.model.waits
+
+    def over(self, game: Game) -> None:
+        self.model.over(game)
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
 
 
 SHORTEST_KEY = 8

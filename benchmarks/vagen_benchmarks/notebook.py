@@ -1,0 +1,120 @@
+"""A run from Python, for notebooks and scripts: `bench` plays, and gives the run back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.compare import Pairs, compare, read_side
+from vagen_benchmarks.episode import Episode
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.own_agents import own_agent
+from vagen_benchmarks.protocol import Protocol, make_tasks
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runner import Outcome, Policy, run
+from vagen_benchmarks.scoring import make_scoring
+from vagen_benchmarks.summary import summarise
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was played.
+
+    Attributes:
+        path: its folder, which every command takes.
+        outcome: what this call did; the folder may hold episodes of earlier ones.
+    """
+
+    path: Path
+    outcome: Outcome
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table: a row for each task and agent."""
+        return summarise(RunFolder(self.path)).rows()
+
+    def episodes(self) -> list[Episode]:
+        """Every episode, as it was played last."""
+        return list(RunFolder(self.path).episodes())
+
+    def report(self) -> Path:
+        """The report, written anew: one HTML file."""
+        return write_report(RunFolder(self.path))
+
+    def compare(self, other: Run | Path, mine: str | None = None, theirs: str | None = None) -> list[Pairs]:
+        """This run and another pair by pair on the same levels; of runs with several agents say which."""
+        path = other.path if isinstance(other, Run) else other
+        return compare(read_side(_side(self.path, mine)), read_side(_side(path, theirs)))
+
+
+def _side(path: Path, agent: str | None) -> str:
+    return f"{path}@{agent}" if agent else str(path)
+
+
+def bench(
+    agents: Any,
+    envs: str | Sequence[str],
+    *,
+    out: str | Path | None = None,
+    episodes: int | None = None,
+    split: str = "test",
+    first_seed: int = 0,
+    repeats: int = 1,
+    options: Mapping[str, Any] | None = None,
+    judge: str | None = None,
+    asked: Asked | None = None,
+    policy: Policy | None = None,
+) -> Run:
+    """Play agents on environments, as `vagen bench` does.
+
+    >>> def up(game):
+    ...     return "<think>I always go up.</think><answer>Up</answer>"
+    >>> run = bench(up, "frozenlake", episodes=4, options={"strategy": "free_think"}, out=folder)
+    >>> [(row["agent"], row["played"]) for row in run.rows()]
+    [('up', 4)]
+
+    Args:
+        agents: one or several: a name as `--agent` takes it, an `Agent`, an object with `reply(game)`, or a function
+            of a game; a reply is a string or a `Reply`.
+        envs: one or several, as `--env` takes them.
+        out: the run folder; a run there is gone on with. `runs/<time>` by default.
+        episodes: levels of each environment; its own number by default.
+        split: `train`, `val` or `test`.
+        first_seed: the first of the seeds.
+        repeats: how often each agent plays each seed.
+        options: of the environments.
+        judge: of what agents say.
+        asked: what is asked of models.
+        policy: how many episodes in flight, budgets, when to give up.
+
+    Raises:
+        ProtocolError: something can't be played, or not by these agents.
+        RunFolderError: the folder holds another run.
+    """
+    several = list(agents) if isinstance(agents, list | tuple) else [agents]
+    tasks, _ = make_tasks(
+        [envs] if isinstance(envs, str) else list(envs),
+        options=options, split=split, first_seed=first_seed, episodes=episodes,
+    )  # fmt: skip
+    baselines = list(dict.fromkeys(name for task in tasks for name in task.baselines))
+    made: list[Agent] = []
+    for each in several:
+        named = isinstance(each, str)
+        made += make_agents([each], asked or Asked(), None, baselines) if named else [own_agent(each)]
+    if len({agent.name for agent in made}) < len(made):
+        raise ProtocolError(f"two agents have the same name: {', '.join(agent.name for agent in made)}; rename one")
+    for agent in made:
+        for task in tasks:
+            agent.check(task.env_id, task.config)
+    scoring = make_scoring({"judge": judge} if judge else None)
+    said = scoring.describe() if scoring else None
+    protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
+    path = Path(out) if out is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    with RunWriter(path, protocol) as folder:
+        outcome = run(folder, made, policy=policy, scoring=scoring)
+    return Run(path, outcome)

@@ -1,0 +1,157 @@
+"""Agents of one's own: from a file, from Python, trained ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import runs
+from typer.testing import CliRunner
+
+from vagen_benchmarks.agents import Oracle
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.notebook import bench
+from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runner import Policy
+
+MEMORY = Path(__file__).parents[2] / "examples" / "agent_with_memory.py"
+AGENT = """
+class ReAct:
+    def reply(self, game):
+        seen = game.memory.setdefault("seen", [])
+        seen.append(game.seed)
+        assert set(seen) == {game.seed} and len(seen) == len(game.turns) + 1
+        return "<think>so</think><answer>Up</answer>"
+
+class Needs:
+    def __init__(self, what):
+        pass
+
+def upwards(game):
+    return "<think>so</think><answer>Up</answer>"
+
+NUMBER = 3
+"""
+FREE = {"strategy": "free_think"}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "my_agent.py"
+    path.write_text(AGENT)
+    return path
+
+
+def vagen(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_an_agent_of_a_file_plays_resumes_and_is_compared(tmp_path, file):
+    begun = ["bench", "-e", "frozenlake", "-n", 6, "-o", "strategy=free_think"]
+    shown = vagen(*begun, "-a", f"{file}:ReAct", "--out", tmp_path / "a")
+    assert shown.exit_code == 0, shown.output
+    assert vagen(*begun, "-a", f"{file}:upwards", "--out", tmp_path / "b").exit_code == 0
+    described = RunFolder(tmp_path / "a").protocol.agents[0]
+    assert described["name"] == f"{file}:ReAct"
+    assert len(described["file_sha256"]) == 64
+    lines = (tmp_path / "a" / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "a" / "episodes.jsonl").write_text("".join(lines[:2]))
+    again = vagen("resume", tmp_path / "a")
+    assert again.exit_code == 0, again.output
+    assert len(runs.episodes(tmp_path / "a")) == 6
+    shown = vagen("compare", tmp_path / "a", tmp_path / "b")
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "a" / "report.html").stat().st_size > 10_000
+
+
+def test_a_changed_file_is_another_agent(tmp_path, file):
+    asked = ["bench", "-e", "frozenlake", "-n", 2, "-a", f"{file}:ReAct", "--out", tmp_path / "a"]
+    assert vagen(*asked).exit_code == 0
+    file.write_text(AGENT + "# changed")
+    shown = vagen("resume", tmp_path / "a")
+    assert isinstance(shown.exception, RunFolderError)
+    assert "file_sha256" in str(shown.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("{}:ReAkt", "Did you mean 'ReAct'"),
+        ("{}:Needs", "it must need no arguments"),
+        ("{}:NUMBER", "without reply"),
+        ("nowhere.py:X", "there is no file nowhere.py"),
+        ("{}broken.py:X", "can't be imported"),
+    ],
+)
+def test_what_is_no_agent_is_said(tmp_path, file, name, says):
+    Path(f"{file}broken.py").write_text("import nothing_of_that_name")
+    with pytest.raises(ProtocolError, match=says):
+        make_agents([name.format(file)], Asked())
+
+
+def test_a_run_from_python_gives_the_run_back(tmp_path):
+    def up(game):
+        return "<think>so</think><answer>Up</answer>"
+
+    one = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one", policy=Policy(concurrency=3))
+    assert [(row["agent"], row["played"]) for row in one.rows()] == [("up", 6)]
+    assert one.report().is_file()
+    assert len(one.episodes()) == 6
+    two = bench([Oracle(), "random"], ["frozenlake"], episodes=6, options=FREE, out=tmp_path / "two")
+    assert {row["agent"] for row in two.rows()} == {"oracle", "random"}
+    (pairs,) = one.compare(two, theirs="oracle")
+    assert pairs.count == 6
+    again = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one")
+    assert again.outcome.played == 0
+    with pytest.raises(ProtocolError, match="the same name"):
+        bench([up, up], "frozenlake", episodes=1, out=tmp_path / "three")
+
+
+def test_it_works_where_a_loop_is_running_already(tmp_path):
+    import asyncio
+
+    async def notebook():
+        return bench("oracle", "frozenlake", episodes=2, out=tmp_path / "run")
+
+    assert asyncio.run(notebook()).outcome.played == 2
+
+
+def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789abcdef")
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("VAGEN_MODEL", "openai:m")
+    (agent,) = make_agents([f"{MEMORY}:ReAct"], Asked())
+    outcome = runs.play(tmp_path / "run", [agent], ["sokoban"], episodes=2, policy=Policy(concurrency=1))
+    assert outcome.played == 2
+    notes = [body["messages"][-1]["content"][-1]["text"] for body in endpoint.requests]
+    assert notes[0].splitlines() == ["What I remember:"]
+    assert "Turn 2" in notes[2]
+    assert notes[3].splitlines() == ["What I remember:"]  # another episode
+    assert outcome.bills[agent.name].requests == 6
+    assert all(len(body["messages"]) == 2 for body in endpoint.requests)
+
+
+def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
+    pytest.importorskip("trl")
+    import vagen_benchmarks.tiny_agent as tiny
+
+    folder = tiny.FOLDER / "frozenlake"
+    (agent,) = make_agents([f"transformers:{folder}"], Asked(sampling={"max_tokens": 8}))
+    outcome = runs.play(tmp_path / "1", [agent], ["frozenlake"], episodes=1, options={"max_turns": 1})
+    assert outcome.played == 1, runs.episodes(tmp_path / "1")[0].ended
+    trained = tmp_path / "trained"
+    trained.mkdir()
+    for part in folder.iterdir():
+        (trained / part.name).symlink_to(part)
+    card = {"env": "vagen/FrozenLake-v0", "options": {"prompt_pack": "terse", "max_turns": 1}, "max_tokens": 64}
+    (trained / "training.json").write_text(json.dumps(card))
+    (agent,) = make_agents([str(trained)], Asked())
+    assert runs.play(tmp_path / "2", [agent], ["frozenlake"], episodes=2).played == 2
+    (episode, _) = runs.episodes(tmp_path / "2")
+    assert len(episode.turns) == 1  # the options of its training
+    assert episode.turns[0]["parsed"]["well_formed"]
+    with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
+        agent.check("vagen/Sokoban-v0", {})
