@@ -55,9 +55,8 @@ def notes(game: Game) -> list[str]:
         last = game.turns[-1]
         did = [each.text for each in last.executed]
         changed = last.metrics["action_is_effective"]
-        known.append(
-            f"Turn {len(game.turns)}: {', '.join(did) or 'nothing'}, which changed {'something' * changed or 'nothing'}."
-        )
+        effect = "something" if changed else "nothing"
+        known.append(f"Turn {len(game.turns)}: {', '.join(did) or 'nothing'}, which changed {effect}.")
         useless.clear() if changed else useless.update(did[:1])
     return known
 

@@ -248,7 +248,8 @@ class _Loop:
                 await self._work
 
         try:
-            asyncio.run(main())
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                runner.run(main())
         except BaseException as error:
             self._error = error
 
@@ -263,6 +264,15 @@ class _Loop:
             with contextlib.suppress(RuntimeError):  # it has ended meanwhile
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(5.0)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, which takes a third less CPU a request, where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def sum_unstored(journal: Sequence[dict[str, Any]]) -> tuple[float, int]:
