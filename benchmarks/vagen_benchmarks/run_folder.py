@@ -191,6 +191,7 @@ class RunWriter(RunFolder):
                                      "Name another folder, or go on with that run: vagen resume")  # fmt: skip
             self._writing, self._syncing = threading.Lock(), threading.Lock()
             self._synced = 0.0
+            self.scored = 0  # episodes with a score that this writer has stored
             self._made: set[Path] = set()
             self._secrets = {
                 value: name
@@ -246,6 +247,7 @@ class RunWriter(RunFolder):
             self._file.write(b"".join(whole))
             self._file.flush()
             self.finished.update(each.key for each in episodes if each.failure is None)
+            self.scored += sum(each.failure is None for each in episodes)
         if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
             try:
                 os.fsync(self._file.fileno())

@@ -143,7 +143,7 @@ def run(
         wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
         outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
         said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "bills")}
-        folder.note("end", at=_now(), **said, unstored=_unstored(purse, stored))
+        folder.note("end", at=_now(), **said, scored=folder.scored, unstored=_unstored(purse, stored))
     writer.check()
     return outcome
 

@@ -203,6 +203,13 @@ def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy):
     assert any("taken out" in line for line in verify(RunFolder(copy)).wrong)
 
 
+def test_last_episodes_that_were_rolled_again_are_caught(copy):
+    """The chain of what is left is whole; the journal knows how many there were."""
+    store(copy, lines(copy)[:-2])
+    runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
+    assert any("the journal says" in line for line in verify(RunFolder(copy)).wrong)
+
+
 def test_run_that_was_killed_and_resumed_is_confirmed(tmp_path):
     path = tmp_path / "run"
     runs.play(path, [Random()], ["frozenlake"], episodes=4)
