@@ -28,6 +28,8 @@ from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Outcome, Policy, run
 from vagen_benchmarks.scoring import Scoring, make_scoring
 from vagen_benchmarks.summary import summarise
+from vagen_benchmarks.trackers import library
+from vagen_benchmarks.trackers import track as track_run
 from vagen_envs.chat import History
 
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -114,12 +116,17 @@ def bench(
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
     give_up_after: Annotated[int, typer.Option(min=1, help="Stop when so many episodes in a row have failed.")] = 20,
+    track: Annotated[
+        str | None, typer.Option(help="Write the run to `trackio`, `wandb` or `mlflow` when it ends.")
+    ] = None,
 ) -> None:
     """Play agents on environments and write a report.
 
     Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
     A run that stopped goes on with `vagen resume RUN`, or when the same command is given its `--out` folder.
     """
+    if track:
+        library(track)  # before anything is paid for
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
         _refuse_beside_protocol(context)
@@ -165,6 +172,7 @@ def bench(
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
+        "track": track,
         "max_tokens": max_total_tokens,
     }  # fmt: skip
     raise typer.Exit(_play(_Job(path, made, agents, scoring, skipped, policy, how)))
@@ -235,6 +243,9 @@ def resume(
     give_up_after: Annotated[int | None, typer.Option(min=1, help="Stop when so many in a row have failed.")] = None,
     max_dollars: Annotated[float | None, typer.Option(min=0.0, help="Begin no episode once so much is spent.")] = None,
     max_total_tokens: Annotated[int | None, typer.Option(min=1, help="Begin no episode once so many are used.")] = None,
+    track: Annotated[
+        str | None, typer.Option(help="Write the run to `trackio`, `wandb` or `mlflow` when it ends.")
+    ] = None,
 ) -> None:
     """Go on with a run that stopped, as it was begun; what is said here is changed. Exit codes as of `vagen bench`.
 
@@ -247,6 +258,7 @@ def resume(
     changed = {
         "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
+        "track": track,
         "max_tokens": max_total_tokens, "patience": patience, "headers": header or None,
     }  # fmt: skip
     how = {name: begun.get(name) if value is None else value for name, value in changed.items()}
@@ -318,6 +330,8 @@ def _play(job: _Job) -> int:
     out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED
+    if job.how.get("track"):
+        track_run(job.how["track"], RunFolder(job.path))
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 

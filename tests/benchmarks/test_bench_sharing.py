@@ -6,12 +6,15 @@ import importlib.util
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 import runs
 from hub_server import Hub
+from typer.testing import CliRunner
 
 from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.trackers import library
@@ -131,3 +134,36 @@ def test_run_is_written_to_a_tracker_by_its_own_library(played, tmp_path, kind):
             b"protocol_sha256",
         ):
             assert said in stored
+
+
+def test_run_is_tracked_when_it_ends(tmp_path, monkeypatch):
+    """With the tracker's calls noted down; those of the real libraries are above."""
+    calls = []
+    fake = types.SimpleNamespace(
+        init=lambda **said: calls.append(said["name"]),
+        log=lambda values, step=None: calls.append(values),
+        finish=lambda: calls.append("finished"),
+    )
+    monkeypatch.setitem(sys.modules, "trackio", fake)
+    words = [
+        "bench",
+        "-e",
+        "frozenlake",
+        "-a",
+        "oracle",
+        "-n",
+        "2",
+        "--out",
+        str(tmp_path / "run"),
+        "--track",
+        "trackio",
+    ]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    name, first, second, scores, end = calls
+    assert (name, end) == ("run oracle", "finished")
+    assert first["FrozenLake-v0/episode_success"] == second["FrozenLake-v0/episode_success"] == 1.0
+    assert (scores["FrozenLake-v0/success"], scores["FrozenLake-v0/played"]) == (1.0, 2.0)
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    refused = CliRunner().invoke(app, [*words[:-4], "--out", str(tmp_path / "other"), *words[-2:]])
+    assert isinstance(refused.exception, ProtocolError)
+    assert not (tmp_path / "other").exists()  # said before anything is played
