@@ -21,7 +21,7 @@ from vagen_benchmarks.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
-from vagen_rewards.calibration import CATEGORIES, Report, calibrate, labelled_set
+from vagen_rewards.calibration import CATEGORIES, INDEPENDENT, Report, calibrate, labelled_file, labelled_set
 from vagen_rewards.calibration.report import Counts
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
@@ -66,9 +66,12 @@ def _llm(
 def calibrate_command(
     judge: JudgeName = "rule-direct",
     statements: Annotated[int, typer.Option(min=9, help="So many for each kind of state.")] = 500,
-    templates: Annotated[str, typer.Option("--set", help="`held_out` or `development`.")] = "held_out",
+    templates: Annotated[
+        str, typer.Option("--set", help="`independent`, `held_out` or `development`.")
+    ] = "independent",
     threshold: Annotated[float, typer.Option(help="A score from here on accepts a statement.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Of the statements.")] = 0,
+    labelled: Annotated[Path | None, typer.Option(help="A JSON file of labelled statements instead.")] = None,
     misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
@@ -77,17 +80,21 @@ def calibrate_command(
     concurrency: Concurrency = 32,
 ) -> None:
     """Ask a judge about statements whose truth is known; print agreement, precision, recall and cost."""
-    if templates not in ("held_out", "development"):
-        raise BenchError(f"unknown set {templates!r}; use held_out or development")
+    if templates not in ("independent", "held_out", "development"):
+        raise BenchError(f"unknown set {templates!r}; use independent, held_out or development")
     made = judge_by_name(judge, **_llm(cache, max_dollars, price, base_url, concurrency))
-    with out.status("making statements about real levels of each environment"):
-        items, skipped = labelled_set(
-            statements,
-            seed,
-            templates,  # type: ignore[arg-type]
-            pictures=made.needs_pictures,
-            levels=min(40, max(4, statements // 9)),
-        )
+    skipped: dict[str, str] = {}
+    if labelled is not None or templates == "independent":
+        items = labelled_file(labelled or INDEPENDENT)
+    else:
+        with out.status("making statements about real levels of each environment"):
+            items, skipped = labelled_set(
+                statements,
+                seed,
+                templates,  # type: ignore[arg-type]
+                pictures=made.needs_pictures,
+                levels=min(40, max(4, statements // 9)),
+            )
     report = calibrate(made, items, threshold)
     _print_report(report, len(items))
     for kind, why in skipped.items():
@@ -99,10 +106,11 @@ def calibrate_command(
 
 def _print_report(report: Report, count: int) -> None:
     table = Table(box=None, header_style="bold")
-    for name in ("", "statements", "agreement", "precision", "recall", "unscored"):
+    for name in ("", "statements", "agreement", "precision", "accepted", "rejected", "unscored"):
         table.add_column(name, justify="left" if not name else "right")
     rows = [("all but other languages", report.total), *report.by_kind.items()]
-    rows += [(name, report.by_category[name]) for name in CATEGORIES if name in report.by_category]
+    known = [name for name in CATEGORIES if name in report.by_category]
+    rows += [(name, report.by_category[name]) for name in dict.fromkeys((*known, *report.by_category))]
     for name, counts in rows:
         table.add_row(name, *_figures(counts))
     out.print(table)
@@ -115,7 +123,7 @@ def _print_report(report: Report, count: int) -> None:
 
 
 def _figures(counts: Counts) -> list[str]:
-    shares = [counts.agreement, counts.precision, counts.recall]
+    shares = [counts.agreement, counts.precision, counts.accepted, counts.rejected]
     said = ["–" if math.isnan(share) else f"{share:.3f}" for share in shares]
     return [str(counts.scored + counts.unscored), *said, str(counts.unscored)]
 

@@ -40,6 +40,8 @@ def make(
     if category in ("negated", "off_by_one"):
         fact = _fact(kind, things, stream, first=True)
         if category == "negated":
+            if fact[1:3] == (0, 0):
+                return None  # nothing is written that could be denied
             return _negated(fact, words, stream), False
         wrong = _flipped(fact)
         if _holds(things, wrong):

@@ -23,6 +23,7 @@ from vagen_envs.core import State, Turn
 from vagen_envs.errors import VagenError
 from vagen_envs.seeding import HashStream
 from vagen_rewards.scores import PARTS, Part, Statement
+from vagen_rewards.worth.reference import Transition, reference_of
 
 CATEGORIES = (
     "true", "equivalent", "negated", "off_by_one", "stale", "catch_all", "empty", "other_language", "appendix_e",
@@ -47,7 +48,9 @@ ENVS: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
     ),
     "frozen_lake": (("vagen/FrozenLake-v0", {}),),
     "navigation": (("vagen/Navigation-v0", {"observation": "text"}),),
-    "primitive_skill": (("vagen/PrimitiveSkillPlace-v0", {"observation": "text"}),),
+    "primitive_skill": tuple(
+        [(f"vagen/PrimitiveSkill{task}-v0", {"observation": "text"}) for task in ("Place", "Stack", "Drawer", "Align")]
+    ),
     "svg": (("vagen/SVGReconstruction-v0", {"observation": "text"}),),
 }
 """What the states are taken from, by kind."""
@@ -124,14 +127,46 @@ Moment = dict[Part, tuple[State, bytes | None]]
 
 
 def _states(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[Moment, State]]:
-    """An oracle's turns, each with a state of another level."""
+    """Turns of each environment, first ones and later ones, each with a state of another turn."""
+    if pictures or kind in ("primitive_skill", "svg"):
+        yield from _played(kind, -(-count // len(ENVS[kind])), seed, pictures)
+        return
+    for env_id, options in ENVS[kind]:
+        stream = HashStream("calibration states", env_id, seed)
+        reference = reference_of(env_id, options, _DRAWN)
+        last: State | None = None
+        for i in range(count):
+            turns = reference.play if i % 2 else reference.reset
+            ways = _WAYS if kind == "navigation" else ("",)
+            turns = _that_way(turns, ways[i // 2 % len(ways)]) or turns
+            before, after = stream.choice(turns)
+            yield {"grounding": (before, None), "world_modeling": (after, None)}, last or after
+            last = before
+
+
+_DRAWN = 64
+"""Turns of each stage that are drawn of an environment."""
+
+_WAYS = ("ahead", "left", "right", "back")
+
+
+def _that_way(turns: Sequence[Transition], way: str) -> Sequence[Transition]:
+    """Those in which the target of a search is in one direction: most are ahead, and all count alike."""
+    return turns if not way else [each for each in turns if each.before.target_direction == way]  # type: ignore[attr-defined]
+
+
+def _played(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[Moment, State]]:
+    """Turns of an oracle, each second one the first of an episode."""
     for env_id, options in ENVS[kind]:
         env = gym.make(env_id, **{**options, **({"observation": "image"} if pictures else {})})
         try:
             last: State | None = None
+            over = True
             for i in range(count):
-                env.reset(seed=seed * 1000 + i)
-                _, _, _, _, info = env.step(env.unwrapped.oracle_reply())  # type: ignore[attr-defined]
+                if over or i % 2 == 0:
+                    env.reset(seed=seed * 1000 + i)
+                *_, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())  # type: ignore[attr-defined]
+                over = terminated or truncated
                 turn: Turn = info["turn"]
                 shown = [each.picture.png if each.picture else None for each in (turn.observed, turn.result)]
                 moment: Moment = {"grounding": (turn.before, shown[0]), "world_modeling": (turn.after, shown[1])}

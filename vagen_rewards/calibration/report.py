@@ -22,11 +22,13 @@ class Counts:
     true_no: int = 0
     false_no: int = 0
     unscored: int = 0
+    true_unscored: int = 0
 
     def add(self, label: bool, score: Score, threshold: float) -> None:
         """Count one verdict."""
         if score.value is None:
             self.unscored += 1
+            self.true_unscored += label
         elif score.value >= threshold:
             self.true_yes += label
             self.false_yes += not label
@@ -51,8 +53,20 @@ class Counts:
         return self.true_yes / accepted if accepted else math.nan
 
     @property
+    def accepted(self) -> float:
+        """Share of true statements that are accepted, those without a verdict among them; NaN without any."""
+        true = self.true_yes + self.false_no + self.true_unscored
+        return self.true_yes / true if true else math.nan
+
+    @property
+    def rejected(self) -> float:
+        """Share of true statements that are refused, those without a verdict among them; NaN without any."""
+        true = self.true_yes + self.false_no + self.true_unscored
+        return self.false_no / true if true else math.nan
+
+    @property
     def recall(self) -> float:
-        """Share of true statements that are accepted; NaN without any."""
+        """Share of true statements with a verdict that are accepted; NaN without any."""
         true = self.true_yes + self.false_no
         return self.true_yes / true if true else math.nan
 

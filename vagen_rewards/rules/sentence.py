@@ -225,6 +225,8 @@ class Reader(NounPhrases):
     def _elide(self) -> None:
         """Directions whose reference was named just before: "below the player and to the left"."""
         reference = self.objects if self.related else self.frame
+        if self.related and [token.value for token in self.last_pending] == [(0, 0)]:
+            self.pending = [token for token in self.pending if not token.absolute]  # "on a target at the lower left"
         if self.pending and reference and self.subjects:
             self.emit(self.subjects, self.pending, reference)
         elif self.pending and len(self.subjects) == 2 and all(0 in token.value for token in self.pending):
@@ -252,6 +254,7 @@ class Reader(NounPhrases):
     def on_is(self, token: Token) -> None:
         if token.value:  # a colon
             self.stranger = self.negated = False
+            self.between = ()
         if self.everyone:
             self.everyone = False
             self.on_they(token)
