@@ -48,6 +48,21 @@ class FrozenLakeConfig(SolvableConfig):
         },
     }
 
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"size": 4, "hole_probability": 0.3, "min_solution_length": 1, "max_solution_length": 4},
+        {"size": 4, "hole_probability": 0.6, "min_solution_length": 5, "max_solution_length": 9},
+        {"size": 6, "hole_probability": 0.6, "min_solution_length": 9, "max_solution_length": 12},
+        {"size": 8, "hole_probability": 0.7, "min_solution_length": 13, "max_solution_length": 16},
+        {
+            "size": 10,
+            "hole_probability": 0.7,
+            "is_slippery": True,
+            "min_solution_length": 14,
+            "max_solution_length": 26,
+        },
+        {"size": 12, "hole_probability": 0.8, "min_solution_length": 24, "max_solution_length": 27},
+    )
+
     remote: ClassVar[Mapping[str, Bound]] = {
         "desc": OrNone(Several(Words(16), 16)),
         "size": Whole(3, 16),

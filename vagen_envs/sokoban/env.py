@@ -41,6 +41,15 @@ class SokobanConfig(SolvableConfig):
         },
     }
 
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"dim_room": (6, 6), "num_boxes": 1, "min_solution_length": 1, "max_solution_length": 4},
+        {"dim_room": (6, 6), "num_boxes": 1, "min_solution_length": 5, "max_solution_length": 9},
+        {"dim_room": (7, 7), "num_boxes": 2, "min_solution_length": 10, "max_solution_length": 14},
+        {"dim_room": (8, 8), "num_boxes": 2, "min_solution_length": 15, "max_solution_length": 20},
+        {"dim_room": (8, 8), "num_boxes": 3, "min_solution_length": 18, "max_solution_length": 24},
+        {"dim_room": (9, 9), "num_boxes": 3, "min_solution_length": 24, "max_solution_length": 30},
+    )
+
     remote: ClassVar[Mapping[str, Bound]] = {
         "dim_room": Several(Whole(5, 10), 2, 2),
         "num_boxes": Whole(1, 4),

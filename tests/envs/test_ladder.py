@@ -1,0 +1,75 @@
+"""The ladder: each rung is as it was, can be solved within its budget, and is harder than the one before."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs.config import RUNGS
+from vagen_envs.errors import ConfigError
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
+import measure_ladder
+
+GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
+GOLDEN = Path(__file__).parent.parent / "golden" / "ladder.json"
+
+
+def first_levels(env_id):
+    """The contents of the first four test levels of each rung."""
+    envs = [gym.make(env_id, difficulty=rung, split="test", observation="text") for rung in RUNGS]
+    return [[env.reset(seed=seed)[1]["level"]["content"] for seed in range(4)] for env in envs]
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_rungs_are_frozen(env_id):
+    assert first_levels(env_id) == json.loads(GOLDEN.read_text())[env_id]
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+@pytest.mark.parametrize("rung", RUNGS)
+def test_the_budget_suffices_for_the_oracle(env_id, rung):
+    assert measure_ladder.success(env_id, rung, "oracle", 10) == 1
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_noisy_play_solves_less_on_higher_rungs(env_id):
+    low, middle, high = (measure_ladder.success(env_id, rung, "noisy", 32) for rung in (0, 2, 5))
+    assert low > middle > high
+
+
+def test_all_boxes_stand_off_target_on_every_rung():
+    for rung in RUNGS:
+        env = gym.make("vagen/Sokoban-v0", difficulty=rung)
+        for seed in range(10):
+            state = env.reset(seed=seed)[1]["state"]
+            assert not set(state.boxes) & set(state.targets)
+
+
+def test_what_is_given_wins_over_the_rung():
+    config = gym.make("vagen/Sokoban-v0", difficulty=2, num_boxes=1, max_turns=9).unwrapped.config
+    assert (config.difficulty, config.dim_room, config.num_boxes, config.max_turns) == (2, (7, 7), 1, 9)
+
+
+@pytest.mark.parametrize("wrong", [6, -1, "hard", 2.0])
+def test_a_rung_that_is_not_there_is_refused(wrong):
+    with pytest.raises(ConfigError, match="difficulty"):
+        gym.make("vagen/Sokoban-v0", difficulty=wrong)
+
+
+def test_turns_follow_from_the_level_and_what_the_oracle_cannot_solve_is_refused():
+    def made(**options):
+        return gym.make("vagen/Sokoban-v0", **options).unwrapped.config
+
+    assert made(max_solution_length=25).max_turns == 9
+    assert made(max_actions_per_turn=1).max_turns == 9
+    assert made(max_turns=2).max_solution_length == 6
+    assert made(max_steps=4).max_solution_length == 4
+    for options in ({"max_turns": 3, "max_solution_length": 10}, {"max_steps": 5, "max_solution_length": 9}):
+        with pytest.raises(ConfigError, match="at least"):
+            made(**options)
