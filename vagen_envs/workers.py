@@ -113,6 +113,10 @@ class Worker:
         self._lock.release()
         return None
 
+    def has_answered(self) -> bool:
+        """Whether there is something to read, be it the end: an event loop may tell of it twice."""
+        return bool(self._arrival.poll(0))
+
     def finish(self) -> Any:
         """The answer to what was begun, once it is there. Raises as `call`; a worker that fails so was killed."""
         try:

@@ -12,7 +12,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from costly import GRABS, HOARDS, SPINS, SWALLOWS
+from costly import GRABS, HOARDS, SLOW, SPINS, SWALLOWS
 from service_fixtures import Served, wait_until
 
 from vagen_adapters.errors import ServiceError
@@ -170,3 +170,28 @@ def half_sent(port):
     with contextlib.suppress(ConnectionError):
         raw.sendall(b"\x01\xff" + (1 << 20).to_bytes(8, "big") + b"\0\0\0\0" + b"x" * (1 << 20))
     return raw
+
+
+def test_a_request_that_takes_several_slices_is_answered(served):
+    """Together its calls take longer than a worker may be silent for; nothing is lost, in one loop or another."""
+    service = Service(served.url)
+    crowd = [RemoteEnv(service, COSTLY) for _ in range(12)]
+    for each in crowd:
+        each.reset(seed=1)
+    replies = service.ask("reset", [each.reset_item(SLOW + i, None) for i, each in enumerate(crowd)])
+    assert [reply.data.get("error") for reply in replies] == [None] * 12
+    assert served.pool.replaced == 0
+    for each in crowd:
+        each.close()
+    service.close()
+
+
+def test_options_that_are_nested_deep_are_refused_at_the_door(served):
+    service = Service(served.url)
+    nested = 1
+    for _ in range(200):
+        nested = {"a": [nested]}
+    for options in ({"desc": nested}, {"size": [[[[[[[3]]]]]]]}):
+        with pytest.raises(ServiceError, match="nested deeper than 6"):
+            RemoteEnv(service, "vagen/FrozenLake-v0", **options)
+    service.close()

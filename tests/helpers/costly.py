@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import gymnasium as gym
 import numpy as np
 
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
 
-SPINS, HOARDS, GRABS, SWALLOWS, ENDLESS_DRAW = 1001, 1002, 1003, 1004, 1005
+SPINS, HOARDS, GRABS, SWALLOWS, SLOW = 1001, 1002, 1003, 1004, 2000
 """Seeds of such levels."""
 
 
@@ -18,6 +20,8 @@ class CostlyEnv(FrozenLakeEnv):
 
     def reset(self, *, seed=None, options=None):
         self.hoard = []
+        if seed is not None and seed >= SLOW:
+            time.sleep(0.6)
         if seed == SPINS:
             while True:
                 pass

@@ -46,6 +46,9 @@ class Host(Protocol):
     def begin(self, calls: Sequence[Call]) -> int | None:
         """Ask and don't wait; the file that can be read when `finish` has an answer. None where it can't be so."""
 
+    def has_answered(self) -> bool:
+        """Whether there is something for `finish`, be it the worker's end: an event loop may tell of it twice."""
+
     def finish(self) -> list[Result]:
         """The results of the first of the calls that were begun, at least one. Raises WorkerDied."""
 
@@ -78,6 +81,9 @@ class _NoHost:
 
     def finish(self) -> list[Result]:
         raise WorkerDied(self._cause, during=False)
+
+    def has_answered(self) -> bool:
+        return True
 
     def give_up(self, seconds: float) -> None:
         """Nothing was begun."""
@@ -173,6 +179,8 @@ class Lane(threading.Thread):
 
     def _land(self, ready: int, flight: _Flight) -> None:
         """An answer is there, or the worker is gone."""
+        if flight is not self._flight or not self.host.has_answered():  # told of what was read already
+            return
         try:
             flight.results.extend(self.host.finish())
         except WorkerDied:
@@ -187,6 +195,9 @@ class Lane(threading.Thread):
                 self._over(ready)
                 self._hand_over([job._replace(lost=self.host) for job in flight.jobs])
                 self._go_on()
+            else:  # each answer has its time
+                self._flight = flight._replace(began=time.monotonic())
+                self._pool.loop.add_reader(ready, self._land, ready, self._flight)
             return
         self._over(ready)
         self.lives = True

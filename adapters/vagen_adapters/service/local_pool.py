@@ -32,6 +32,9 @@ class LocalHost:
     def begin(self, calls: Sequence[Call]) -> int | None:
         return self._worker.begin(list(calls))
 
+    def has_answered(self) -> bool:
+        return self._worker.has_answered()
+
     def finish(self) -> list[Result]:
         try:
             results: list[Result] = self._worker.finish()

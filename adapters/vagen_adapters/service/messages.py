@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
 from vagen_adapters.service.host import Failure
 from vagen_adapters.service.wire import read
@@ -44,6 +44,20 @@ AnyText = Annotated[str, PlainValidator(_any_text)]
 """Pydantic's own strings refuse lone surrogates, which a model can write."""
 
 
+DEPTH = 6
+"""Of nested options: a list of texts is 1 deep. What is far deeper can't be handed on to a worker."""
+
+
+def _shallow(options: dict[str, Any]) -> dict[str, Any]:
+    level: list[Any] = [options]
+    for _ in range(DEPTH):
+        level = [inner for each in level if isinstance(each, dict | list)
+                 for inner in (each.values() if isinstance(each, dict) else each)]  # fmt: skip
+        if not level:
+            return options
+    raise ValueError(f"options are nested deeper than {DEPTH}")
+
+
 class Item(BaseModel):
     """What every item has."""
 
@@ -68,7 +82,7 @@ class Open(Item):
     """Make an environment, or have one again that was elsewhere."""
 
     env_id: Annotated[str, Field(max_length=200)]
-    options: dict[str, Any] = {}
+    options: Annotated[dict[str, Any], AfterValidator(_shallow)] = {}
     """Any JSON; what may be set is `vagen_envs.permission`'s business."""
     move: Annotated[int, Field(ge=0)] | None = None
     """The last move that was answered, if the session was open before and is to go on."""
