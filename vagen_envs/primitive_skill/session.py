@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -99,7 +100,11 @@ def _loaded(simulator: Simulator | None, level: Level, picture_size: int) -> Sim
     global _owner
     from vagen_envs.primitive_skill.simulator import Simulator  # brings torch and ManiSkill
 
-    _owner = _owner or os.getpid()
+    if _owner is None:
+        _owner = os.getpid()
+        # ManiSkill collects garbage twice a reset, which would read all of PyTorch each time: 0.2 s of 0.4.
+        gc.collect()
+        gc.freeze()
     if simulator is None:
         return Simulator([level], picture_size)
     simulator.load({0: level})

@@ -7,7 +7,6 @@ and ends when the socket is closed or the process that started it is gone.
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 from multiprocessing.connection import Connection
 from typing import Any
@@ -41,8 +40,6 @@ def _warm_up(picture_size: int) -> None:
     if picture_size:
         session.picture()
     session.close()
-    gc.collect()
-    gc.freeze()  # ManiSkill collects garbage twice a reset, which would read all of PyTorch each time: 0.1 s
 
 
 if __name__ == "__main__":
