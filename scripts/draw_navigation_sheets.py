@@ -16,6 +16,7 @@ from vagen_envs.navigation.camera import Camera
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.furniture import FURNITURE
 from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
+from vagen_envs.navigation.levels import HouseLevels
 from vagen_envs.navigation.objects import COLORS, TARGETS
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.simulator import EYE_Y, HouseSimulator
@@ -75,8 +76,19 @@ def rooms_sheet(camera: Camera) -> Image.Image:
     return Image.fromarray(np.vstack(rows))
 
 
+def houses_sheet(camera: Camera) -> Image.Image:
+    """Houses of rungs 2 to 5 of the ladder, from above."""
+    maps = []
+    for rooms, shortest, longest in ((2, 8, 20), (4, 16, 30), (6, 26, 44), (8, 40, 64)):
+        levels = HouseLevels(camera, "base", None, 0.25, 100.0, 1.0, longest, shortest, rooms)
+        simulator = levels.draw(HashStream("contact sheet", rooms), "train").simulator
+        maps.append(simulator.map_frame())
+    return Image.fromarray(np.hstack(maps))
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     camera = Camera(255)
     objects_sheet(camera).save(folder / "navigation-objects.png", optimize=True)
     rooms_sheet(camera).save(folder / "navigation-rooms.png", optimize=True)
+    houses_sheet(Camera(380)).save(folder / "navigation-houses.png", optimize=True)

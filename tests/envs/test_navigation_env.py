@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import multiprocessing
@@ -18,8 +19,9 @@ import vagen_envs  # noqa: F401
 from vagen_envs import conformance
 from vagen_envs.core import State
 from vagen_envs.errors import ConfigError
+from vagen_envs.navigation.floor_plan import moves_to
 from vagen_envs.navigation.instructions import EVAL_SETS
-from vagen_envs.navigation.scene import ACTIONS
+from vagen_envs.navigation.scene import ACTIONS, Pose
 from vagen_envs.navigation.state import NavigationState, words
 
 pytest.importorskip("mujoco")
@@ -324,3 +326,73 @@ def test_without_opengl_one_error_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert all(said in done.stderr for said in ("SimulatorError", "libegl1", "libosmesa6")), done.stderr
+
+
+# -- the ladder ------------------------------------------------------------------------------------
+
+
+def test_the_ladder_is_golden_and_its_oracle_succeeds():
+    digest = hashlib.sha256()
+    for rung in range(6):
+        env = make(difficulty=rung, observation="text", split="test")
+        for seed in range(2):
+            _observation, info = env.reset(seed=seed)
+            digest.update(json.dumps([info["level"], info["state"].to_json(), env.episode.instruction]).encode())
+            over = False
+            while not over:
+                *_, terminated, truncated, info = env.step(env.oracle_reply())
+                over = terminated or truncated
+            assert terminated, (rung, seed)
+        digest.update(json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode())
+    assert digest.hexdigest()[:16] == "b12eab134b8a04e7"
+
+
+@pytest.mark.parametrize("rooms", [2, 5, 8])
+def test_in_a_house_of_rooms_the_target_is_out_of_sight_whichever_way_the_robot_turns(rooms):
+    env = make(rooms=rooms, min_solution_length=8, max_solution_length=60)
+    for seed in range(4):
+        env.reset(seed=seed)
+        simulator, start = env.simulator, env.simulator.pose
+        kinds = [each.kind for each in simulator.house.things]
+        assert kinds.count(env.episode.target_type) == 1
+        for rotation in (0, 90, 180, 270):
+            simulator.teleport(dataclasses.replace(start, rotation=rotation))
+            assert not np.any(simulator.segmentation() == kinds.index(env.episode.target_type))
+        simulator.teleport(start)
+        assert 1 <= len(env.plan()) <= 60
+
+
+def test_a_way_that_is_sure_is_walked_by_the_simulator():
+    """The judge of the plane geometry is MuJoCo: each move that it calls sure is made, in eight rooms."""
+    env = make(difficulty=5, observation="text")
+    env.reset(seed=1)
+    house, (x, z) = env.simulator.house, env.episode.target_position
+    obstacles = [*house.walls, *(each.rect for each in house.things if each.z < 180)]
+    moves = moves_to(house.width, house.depth, obstacles, round(100 * x), round(100 * z), 100)
+    tried = 0
+    for i, j in np.argwhere(moves >= 0).tolist():
+        for (di, dj), action in {(1, 0): "MoveRight", (0, 1): "MoveAhead"}.items():
+            if i + di < moves.shape[0] and j + dj < moves.shape[1] and moves[i + di, j + dj] >= 0:
+                assert not env.simulator.blocked(Pose(0.25 * (i + 1), 0.25 * (j + 1), 0), action)
+                tried += 1
+    assert tried > 500
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"max_solution_length": 40, "max_turns": 4}, "max_turns=4 .*at least 8"),
+        ({"max_solution_length": 40, "max_steps": 20}, "max_steps=20 .*at least 40"),
+        ({"rooms": 9}, "rooms"),
+        ({"rooms": 3, "step_length": 0.5}, "step_length"),
+        ({"difficulty": 6}, "difficulty"),
+    ],
+)
+def test_what_the_oracle_cannot_solve_is_refused(options, named):
+    with pytest.raises(ConfigError, match=named):
+        make(**options)
+
+
+def test_turns_follow_from_the_longest_way():
+    env = make(max_solution_length=40, observation="text")
+    assert (env.config.max_turns, env.config.max_steps) == (9, 44)

@@ -392,3 +392,43 @@ except vagen_envs.VagenError as error:
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
     assert 'observation="text"' in done.stdout
+
+
+# -- the ladder ------------------------------------------------------------------------------------
+
+
+def test_positions_may_be_left_to_the_picture():
+    env = gym.make(IDS["drawer"], observation="text", workers=0, positions_in_text=False).unwrapped
+    listing = env.reset(seed=0)[0]["text"].partition("Human instruction")[2]
+    assert "positions" not in listing
+    assert "drawer_open_value" not in listing.partition("Decide")[0]
+    assert "y_workspace_limit: (-600, 200)" in listing
+    assert "no particular order" not in env.system_prompt
+    assert "aren't told where things are" in env.system_prompt
+    env.close()
+
+
+@pytest.mark.parametrize("rung", [2, 4, 5])
+def test_the_oracle_solves_a_rung_within_its_turns(rung):
+    env = gym.make("vagen/PrimitiveSkill-v0", difficulty=rung, observation="text", workers=0).unwrapped
+    turns = play(env, 3)
+    assert turns[-1].success
+    assert env.config.positions_in_text is False
+    cubes = [body.name for body in env._level.bodies]
+    assert len(cubes) == {2: 4, 4: 5, 5: 6}[rung]
+    assert not any(word in env._level.instruction for word in ("purple", "white cube"))
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": "stack", "cubes": 4, "max_turns": 2}, "max_turns=2 .*at least 3"),
+        ({"max_steps": 3}, "max_steps=3 .*at least 4"),
+        ({"cubes": 4}, "cubes"),
+        ({"task": "align", "distractors": 1}, "distractors"),
+    ],
+)
+def test_what_the_oracle_cannot_solve_is_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        gym.make("vagen/PrimitiveSkill-v0", **options)

@@ -45,6 +45,14 @@ class NavigationConfig(EnvConfig):
         "max_solution_length",
         "episodes",
     )
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"success_threshold": 2.0, "max_turns": 8, "max_steps": 40},
+        {"success_threshold": 1.5, "max_turns": 5, "max_steps": 25},
+        {"rooms": 2, "min_solution_length": 8, "max_solution_length": 20, "max_turns": 5, "max_steps": 25},
+        {"rooms": 4, "min_solution_length": 16, "max_solution_length": 30, "max_turns": 7, "max_steps": 35},
+        {"rooms": 6, "min_solution_length": 26, "max_solution_length": 44, "max_turns": 10, "max_steps": 50},
+        {"rooms": 8, "min_solution_length": 40, "max_solution_length": 64, "max_turns": 14, "max_steps": 70},
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
         "released": {
@@ -68,6 +76,8 @@ class NavigationConfig(EnvConfig):
         "multiview": SWITCH,
         "success_threshold": Number(0.3, 2.5),
         "step_length": Number(0.05, 1.0),
+        "rooms": Whole(1, 8),
+        "min_solution_length": Whole(1, 400),
         "max_solution_length": Whole(1, 400),
         "success_reward": REWARD,
         "step_reward": REWARD,
@@ -99,8 +109,14 @@ class NavigationConfig(EnvConfig):
     """Metres: the task is done when the target is horizontally at most this far. The released code has 1.5."""
     step_length: float = 0.25
     """Metres of a move. The released code has 0.5."""
+    rooms: int = 1
+    """Rooms with doorways between them, for `house`: 1 to 8. With several the target is out of sight at first,
+    whichever way the robot turns, `room` doesn't count, and moves are of 0.25 m."""
+    min_solution_length: int = 1
+    """Fewest moves of a way that is sure, with several rooms; a bolder one may be shorter by a few."""
     max_solution_length: int = 16
-    """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions."""
+    """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions. Turns and steps that
+    aren't given are as many as it needs, and four actions more."""
     success_reward: float = 10.0
     """When the target is reached (table 18)."""
     step_reward: float = -0.1
@@ -135,13 +151,43 @@ class NavigationConfig(EnvConfig):
             "max_solution_length",
             f"from {least} to 1000: the way to the target begins {NEAREST_START} m from it or farther",
         )
+        self._require_a_budget()
+        self.require(1 <= self.rooms <= 8, "rooms", "from 1 to 8")
+        self.require(self.rooms == 1 or self.backend == "house", "rooms", 'of the backend "house"')
+        self.require(self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms")
+        self.require(
+            1 <= self.min_solution_length <= self.max_solution_length, "min_solution_length", "from 1 to the maximum"
+        )
         self.require(0 < self.thor_start_timeout <= 86_400, "thor_start_timeout", "above 0, at most a day of 86,400 s")
         self.require(0 < self.thor_step_timeout <= 86_400, "thor_step_timeout", "above 0, at most a day of 86,400 s")
         self.require(self.backend == "house" or self.episodes is not None, "episodes", 'a path with backend="thor"')
 
+    def _require_a_budget(self) -> None:
+        """The oracle can walk the longest way. AI2-THOR's episodes are what they are."""
+        longest = self.max_solution_length if self.backend == "house" else 1
+        turns = math.ceil(longest / self.max_actions_per_turn)
+        why = f"a way may take {longest} moves (max_solution_length), {self.max_actions_per_turn} a turn"
+        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
+        self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a way may take")
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("max_solution_length", "max_actions_per_turn", "max_turns", "max_steps")
+        longest, actions, turns, steps = values = [given.get(name, cls._default(name)) for name in names]
+        if any(type(value) is not int or value < 1 for value in values):
+            return {}  # said by the constructor
+        wanted = longest + 4
+        follows = {"max_turns": max(turns, math.ceil(wanted / actions)), "max_steps": max(steps, wanted)}
+        if "max_solution_length" not in given:
+            given_turns = given.get("max_turns", longest) * actions
+            follows["max_solution_length"] = min(longest, given_turns, given.get("max_steps", longest))
+        return follows
+
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the episodes are, not on the path where they lie."""
         key = EnvConfig.level_key(self)
+        if self.rooms > 1:
+            key |= {"rooms": self.rooms, "min_solution_length": self.min_solution_length}
         if self.episodes is None:
             return key
         content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))
@@ -159,7 +205,9 @@ class NavigationEnv(VagenEnv):
     Actions: `moveahead`, `moveback`, `moveright`, `moveleft`, `rotateright`, `rotateleft`, `lookup`, `lookdown`
     (VAGEN, table 10). A move is carried out in full or not at all; turns are by 90 degrees, looks by 30 between
     30 up and 60 down. The task is done as soon as the target is within `success_threshold`, wherever the robot
-    looks. Rooms are disjoint between splits, and so are the poses of target and start.
+    looks. Rooms are disjoint between splits, and so are the poses of target and start; of houses with several rooms
+    the floor plans are. `difficulty` 0 and 1 are one room, done within 2.0 m and 1.5 m; 2 to 5 are houses of 2, 4, 6
+    and 8 rooms, done within 1.0 m.
 
     Version history:
         v0: first release.
@@ -212,6 +260,8 @@ class NavigationEnv(VagenEnv):
             config.fov,
             config.success_threshold,
             config.max_solution_length,
+            config.min_solution_length,
+            config.rooms,
             config.cast_shadows,
         )
 

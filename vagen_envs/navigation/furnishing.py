@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
+from vagen_envs.navigation.floor_plan import DOOR, FloorPlan
 from vagen_envs.navigation.furniture import (
     CABINET_COLORS,
     CLOTH_COLORS,
@@ -41,14 +42,51 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
     raise LevelError(f"no {kind or 'room'} could be furnished in {_TRIES} tries; use another seed")
 
 
-class _Room:
-    """A room being furnished."""
+def furnish(stream: HashStream, plan: FloorPlan) -> House:
+    """A house of several rooms with 20 or so things to look for, each of another type."""
+    kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][: len(plan.rooms)]
+    furniture: list[Thing] = []
+    targets: list[Thing] = []
+    for kind, (x0, y0, x1, y1) in zip(kinds, plan.rooms, strict=True):
+        room = _Room(stream, kind, (x1 - x0, y1 - y0))
+        near = [overlapping for door in plan.doors if (overlapping := _before(door, (x0, y0, x1, y1)))]
+        room.doors = [(a - x0, b - y0, c - x0, d - y0) for a, b, c, d in near]
+        room.taken += room.doors
+        _FURNISH[kind](room)
+        room.hang()
+        room.fill(each.kind for each in targets)
+        for each in room.things:
+            moved = dataclasses.replace(each, x=each.x + x0, y=each.y + y0)
+            if each.kind in TARGETS:
+                targets.append(moved)
+            elif each.kind != "Window" or _at_the_rim(moved.rect, plan):
+                furniture.append(moved)
+    wall, floor = stream.choice(WALL_COLORS), stream.choice(FLOORS)
+    return House(
+        "house", plan.width, plan.depth, None, wall, floor, None, (*furniture, *targets), plan.walls, plan.doors
+    )
 
-    def __init__(self, stream: HashStream, kind: RoomKind) -> None:
+
+def _before(door: Rect, room: Rect) -> Rect | None:
+    """What has to stay free in a room for a doorway of its walls."""
+    x0, y0, x1, y1 = door
+    grown = (x0 - 70, y0, x1 + 70, y1) if y1 - y0 == DOOR else (x0, y0 - 70, x1, y1 + 70)
+    return grown if overlap(grown, room) else None
+
+
+def _at_the_rim(rect: Rect, plan: FloorPlan) -> bool:
+    return rect[0] <= 1 or rect[1] <= 1 or rect[2] >= plan.width - 1 or rect[3] >= plan.depth - 1
+
+
+class _Room:
+    """A room being furnished, of a given width and depth or a drawn one."""
+
+    def __init__(self, stream: HashStream, kind: RoomKind, size: tuple[int, int] | None = None) -> None:
         self.stream, self.kind = stream, kind
-        self.width, self.depth = 400 + 20 * stream.below(11), 400 + 20 * stream.below(8)
+        self.width, self.depth = size or (400 + 20 * stream.below(11), 400 + 20 * stream.below(8))
+        self.doors: list[Rect] = []
         self.notch: Rect | None = None
-        if stream.below(3) == 0:
+        if size is None and stream.below(3) == 0:
             wide, deep = 100 + 10 * stream.below(8), 100 + 10 * stream.below(8)
             west, south = stream.choice((0, self.width - wide)), stream.choice((0, self.depth - deep))
             self.notch = (west, south, west + wide, south + deep)
@@ -175,20 +213,25 @@ class _Room:
         for kind, bottom in (("Window", 100), ("Painting", 135), ("Painting", 130)):
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
-                blocked = [each.rect for each in self.things if each.z + each.size[2] > bottom - 15]
+                blocked = [each.rect for each in self.things if each.z + each.size[2] > bottom - 15] + self.doors
                 if self.notch:
                     blocked.append(self.notch)
                 if _inside(thing.rect, self.width, self.depth) and not _meets(thing.rect, blocked):
                     self.things.append(thing)
                     break
 
-    def fill(self) -> None:
-        """Things to look for, each type at most once, on surfaces and on the floor at the walls."""
-        kinds = sorted(TARGETS)
+    def fill(self, elsewhere: Iterable[str] = ()) -> None:
+        """Things to look for, each type at most once, on surfaces and on the floor at the walls.
+
+        Args:
+            elsewhere: types that another room has.
+        """
+        kinds = sorted(set(TARGETS) - set(elsewhere))
         self.stream.shuffle(kinds)
+        most = 5 if self.doors else 12
         placed = 0
         for kind in kinds:
-            if placed == 12:
+            if placed == most:
                 break
             spots = list(self._spots(kind))
             if spots:

@@ -15,6 +15,7 @@ from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color
 
 RoomKind = Literal["kitchen", "living_room", "bedroom"]
+HouseKind = Literal[RoomKind, "house"]
 ROOM_KINDS: tuple[RoomKind, ...] = ("kitchen", "living_room", "bedroom")
 FLOORS = ("planks", "tiles", "carpet")
 
@@ -58,19 +59,20 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """One furnished room.
+    """One furnished room, or several with doorways between them.
 
     Attributes:
-        kind: what room it is.
+        kind: what room it is, or `house`.
         width, depth: extent along x and y in cm.
         notch: a corner that doesn't belong to the room, which makes it L-shaped.
         wall: colour of the walls.
         floor: name in `FLOORS`.
         rug: where a rug lies, and its colour.
         things: furniture first.
+        walls, doors: between rooms, see `floor_plan`.
     """
 
-    kind: RoomKind
+    kind: HouseKind
     width: int
     depth: int
     notch: Rect | None
@@ -78,11 +80,14 @@ class House:
     floor: str
     rug: tuple[Rect, Color] | None
     things: tuple[Thing, ...]
+    walls: tuple[Rect, ...] = ()
+    doors: tuple[Rect, ...] = ()
 
     def content(self) -> bytes:
-        """The room's canonical content: what stands where, without colours."""
+        """The canonical content: what stands where, without colours."""
         things = [(each.kind, each.x, each.y, each.z, each.turn) for each in self.things]
-        return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things]).encode()
+        walls = [self.walls] if self.walls else []
+        return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things, *walls]).encode()
 
     @property
     def targets(self) -> list[Thing]:

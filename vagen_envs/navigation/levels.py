@@ -7,11 +7,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation.camera import Camera, mujoco
-from vagen_envs.navigation.furnishing import draw_house
-from vagen_envs.navigation.house import RoomKind, Thing
+from vagen_envs.navigation.floor_plan import GRID, draw_plan, moves_to, out_of_sight
+from vagen_envs.navigation.furnishing import draw_house, furnish
+from vagen_envs.navigation.house import House, RoomKind, Thing
 from vagen_envs.navigation.instructions import EvalSet, say
+from vagen_envs.navigation.mjcf import AGENT_HEIGHT
 from vagen_envs.navigation.scene import Episode, Level, Pose, bearing, distance
 from vagen_envs.navigation.search import shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
@@ -35,6 +39,8 @@ class HouseLevels:
         field_of_view: degrees.
         threshold: metres from the target that are near enough.
         longest: most moves of a shortest way.
+        shortest: fewest moves of a shortest way, in a house of several rooms.
+        rooms: how many.
         cast_shadows: as in `HouseSimulator`.
     """
 
@@ -45,6 +51,8 @@ class HouseLevels:
     field_of_view: float
     threshold: float
     longest: int
+    shortest: int = 1
+    rooms: int = 1
     cast_shadows: bool = False
 
     def draw(self, stream: HashStream, split: Split) -> Level:
@@ -54,18 +62,14 @@ class HouseLevels:
             LevelError: no room has an episode; the message says what to change.
         """
         mujoco()
+        if self.rooms > 1:
+            house, episode, content = self.draw_in_rooms(stream, split)
+            return Level(self._simulator(house, episode.start), episode, content)
         for _ in range(_MOST_ROOMS):
             house = draw_house(stream, self.room)
             if split_of(house.content()) != split:
                 continue
-            simulator = HouseSimulator(
-                house,
-                Pose(house.width / 200, house.depth / 200, 0),
-                self.camera,
-                step_length=self.step_length,
-                field_of_view=self.field_of_view,
-                cast_shadows=self.cast_shadows,
-            )
+            simulator = self._simulator(house, Pose(house.width / 200, house.depth / 200, 0))
             targets = house.targets
             stream.shuffle(targets)
             for target in targets:
@@ -76,6 +80,60 @@ class HouseLevels:
             f"no room has an episode with a way of at most max_solution_length={self.longest} moves of "
             f"{self.step_length} m to within {self.threshold} m; widen one of them"
         )
+
+    def _simulator(self, house: House, start: Pose) -> HouseSimulator:
+        return HouseSimulator(
+            house,
+            start,
+            self.camera,
+            step_length=self.step_length,
+            field_of_view=self.field_of_view,
+            cast_shadows=self.cast_shadows,
+        )
+
+    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, Episode, bytes]:
+        """A house of several rooms of the split, and a task in it whose target no turn brings into sight.
+
+        Floor plans belong to splits, and so do the poses of target and start. Needs no simulator: a way
+        that is sure (see `moves_to`) is at least as long as the shortest one.
+        """
+        for _ in range(_MOST_ROOMS):
+            plan = draw_plan(stream, self.rooms)
+            if split_of(plan.content()) != split:
+                continue
+            house = furnish(stream, plan)
+            targets = house.targets
+            stream.shuffle(targets)
+            for target in targets:
+                task = self._task_in_rooms(stream, split, house, target)
+                if task is not None:
+                    episode, pose = task
+                    return house, episode, house.content() + pose
+        raise LevelError(
+            f"no house of {self.rooms} rooms has a way of min_solution_length={self.shortest} to "
+            f"max_solution_length={self.longest} moves; widen the window"
+        )
+
+    def _task_in_rooms(
+        self, stream: HashStream, split: Split, house: House, target: Thing
+    ) -> tuple[Episode, bytes] | None:
+        kinds = {each.kind for each in house.things} - {target.kind}
+        instruction = say(stream, self.eval_set, target, kinds)
+        if instruction is None:
+            return None
+        tall = round(100 * AGENT_HEIGHT)
+        obstacles = [*house.walls, *(each.rect for each in house.things if each.z < tall)]
+        near = round(100 * self.threshold)
+        moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
+        places = np.argwhere((moves >= self.shortest) & (moves <= self.longest)).tolist()
+        for _ in range(min(_MOST_STARTS, len(places))):
+            i, j = stream.choice(places)
+            x, y = GRID * (i + 1), GRID * (j + 1)
+            start = Pose(x / 100, y / 100, 90 * stream.below(4))
+            pose = _pose_bytes(house.kind, target, start)
+            if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
+                return Episode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
+        return None
 
     def _look_for(self, stream: HashStream, split: Split, simulator: HouseSimulator, target: Thing) -> Level | None:
         kinds = {each.kind for each in simulator.house.things} - {target.kind}

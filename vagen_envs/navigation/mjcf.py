@@ -15,6 +15,7 @@ from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color, Part
 
 WALL_HEIGHT = 2.6
+_DOOR_HEIGHT = 2.05
 AGENT_RADIUS = 0.198
 """Metres; AI2-THOR's agent has 0.2. All stands on whole centimetres, so 2 mm less keep rounding from deciding whether
 something is only just touched."""
@@ -130,10 +131,13 @@ def _walls(house: House) -> str:
     if house.notch:
         x0, y0, x1, y1 = (side / 100 for side in house.notch)
         sides.append((x0, y0, x1, y1))
+    sides += [(x0 / 100, y0 / 100, x1 / 100, y1 / 100) for x0, y0, x1, y1 in house.walls]
     skirting: Color = (0.96, 0.96, 0.95)
     text = ""
+    for i, (x0, y0, x1, y1) in enumerate(house.doors):
+        text += _box(f"lintel{i}", x0 / 100, y0 / 100, x1 / 100, y1 / 100, _DOOR_HEIGHT, WALL_HEIGHT, house.wall)
     for i, (x0, y0, x1, y1) in enumerate(sides):
-        tint = tuple(channel * (0.93, 0.93, 1.0, 0.97, 0.95)[i] for channel in house.wall)
+        tint = tuple(channel * (0.93, 0.93, 1.0, 0.97, 0.95)[min(i, 4)] for channel in house.wall)
         text += _box(f"wall{i}", x0, y0, x1, y1, 0, WALL_HEIGHT, tint)  # type: ignore[arg-type]
         text += _box(f"skirting{i}", x0 - 0.012, y0 - 0.012, x1 + 0.012, y1 + 0.012, 0, 0.09, skirting)
     return text

@@ -80,6 +80,7 @@ class HouseSimulator:
         mj.mj_forward(self._model, self._data)
         self._agent = self._model.nbody - 1
         self._last = ("Initialize", True, "")
+        self._known: dict[tuple[float, float, int], bool] = {}
         self._scene: Any = None
         self._groups = self._model.geom_group.copy()
         self._corners = self._bounds()
@@ -135,8 +136,11 @@ class HouseSimulator:
         self.pose, self._last = Pose(x, z, rotation, horizon), (action, success, error)
 
     def blocked(self, pose: Pose, action: str) -> bool:
-        """Whether a move from this pose would touch something on its way."""
-        return bool(self._blocker(pose, action))
+        """Whether a move from this pose would touch something on its way. Remembered: searches ask again."""
+        key = (round(pose.x, 3), round(pose.z, 3), (pose.rotation + MOVES[action]) % 360)
+        if key not in self._known:
+            self._known[key] = bool(self._blocker(pose, action))
+        return self._known[key]
 
     def _blocker(self, pose: Pose, action: str) -> str:
         """What the agent would touch first, or nothing."""

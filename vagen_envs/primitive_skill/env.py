@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
-from vagen_envs.bounds import REWARD, Bound, OneOf, Several, Whole
+from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import MissingExtraError
@@ -30,6 +31,17 @@ class PrimitiveSkillConfig(EnvConfig):
     """Options of `vagen/PrimitiveSkill-v0`; the defaults are VAGEN's tables 13 and 19."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("task",)
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
+        {"positions_in_text": False, **rung}
+        for rung in (
+            {"task": "place", "max_turns": 5},
+            {"task": "place", "max_turns": 4},
+            {"task": "place", "distractors": 2, "max_turns": 3},
+            {"task": "stack", "distractors": 1, "max_turns": 2},
+            {"task": "stack", "cubes": 4, "distractors": 1, "max_turns": 3},
+            {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
+        )
+    )
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -44,6 +56,9 @@ class PrimitiveSkillConfig(EnvConfig):
         "step_reward": REWARD,
         "stage_rewards": Several(REWARD, 3, 3),
         "payment": OneOf(("each", "released")),
+        "cubes": Whole(2, 4),
+        "distractors": Whole(0, 2),
+        "positions_in_text": SWITCH,
         "out_of_workspace": OneOf(("clip", "refuse")),
         "picture_size": Whole(64, 512),
     }
@@ -57,6 +72,13 @@ class PrimitiveSkillConfig(EnvConfig):
     """Table 13."""
     task: Literal["place", "stack", "drawer", "align"] = "place"
     """What is to be done."""
+    cubes: int = 3
+    """How high the tower of `stack` is to be: 2 to 4 cubes."""
+    distractors: int = 0
+    """Further cubes that stand about in `place` and `stack`: 0 to 2."""
+    positions_in_text: bool = True
+    """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
+    the drawer is solved from the text alone. Without, all is to be read off the picture."""
     success_reward: float = 10.0
     """When the task is done (table 19)."""
     step_reward: float = -0.1
@@ -88,18 +110,48 @@ class PrimitiveSkillConfig(EnvConfig):
         EnvConfig.__post_init__(self)
         self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
         self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
+        self.require(2 <= self.cubes <= 4, "cubes", "from 2 to 4")
+        self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
+        self.require(0 <= self.distractors <= 2, "distractors", "from 0 to 2")
+        cubic = self.task in ("place", "stack")
+        self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
+        needed = tasks.skills_needed(self.task, self.cubes)
+        turns = math.ceil(needed / self.max_actions_per_turn)
+        why = f"the task takes {needed} skills, {self.max_actions_per_turn} a turn"
+        self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
+        self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
         self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
         self.require(not self.assets or self.device == "cpu", "assets", "empty with device='gpu'")
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
         key = EnvConfig.level_key(self)
+        if self.cubes != 3 or self.distractors:
+            key = {**key, "cubes": self.cubes, "distractors": self.distractors}
         return {**key, "scene": "published"} if self.assets else key
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        task, cubes, actions = (
+            given.get(name, cls._default(name)) for name in ("task", "cubes", "max_actions_per_turn")
+        )
+        if type(cubes) is not int or type(actions) is not int or actions < 1:
+            return {}  # said by the constructor
+        turns = math.ceil(tasks.skills_needed(str(task), cubes) / actions)
+        return {"max_turns": max(cls._default("max_turns"), turns)}
 
     @property
     def workspace(self) -> Workspace:
         """The limits of the skills' coordinates."""
         return FLOOR if self.task == "drawer" else TABLE
+
+
+_TOLD = (
+    "You are told the positions of all things in no particular order. Which position belongs to which thing is for you "
+    "to see in the picture. drawer_open_value, if given, says by how many millimetres the drawer is open; you push its "
+    "handle to close it."
+)
+_NOT_TOLD = "You aren't told where things are: read it off the picture. You push the handle of a drawer to close it."
 
 
 class PrimitiveSkillEnv(VagenEnv):
@@ -111,7 +163,8 @@ class PrimitiveSkillEnv(VagenEnv):
     Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
     into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
     vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
-    own drawer scene is an option (`assets`).
+    own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns, then other
+    cubes about; 3 to 5 `stack` of three and four cubes, among others, with no turn to spare. None lists positions.
 
     Version history:
         v0: first release.
@@ -150,7 +203,8 @@ class PrimitiveSkillEnv(VagenEnv):
         return self.config.picture_size, self.config.picture_size, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        self._level = draw_level(self.config.task, stream, split, self._published)
+        config = self.config
+        self._level = draw_level(config.task, stream, split, self._published, config.cubes, config.distractors)
         self._see(self._here().load(self._level))
         self._stage = tasks.stage(self._level, self._now)
 
@@ -214,13 +268,17 @@ class PrimitiveSkillEnv(VagenEnv):
     def _metrics(self) -> dict[str, bool | float | str]:
         return {"stage": self._stage}
 
+    def _constants(self) -> dict[str, str]:
+        return {"told": _TOLD if self.config.positions_in_text else _NOT_TOLD}
+
     def _fields(self) -> dict[str, str]:
         state, limits = self._now, self.config.workspace.limits
-        opened = state.drawer_open_value
+        opened = state.drawer_open_value if self.config.positions_in_text else None
+        listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
         return {
             "instruction": self._level.instruction,
             "limits": "\n".join(f"{axis}_workspace_limit: {limit}" for axis, limit in zip("xyz", limits, strict=True)),
-            "positions": str([state.positions[name] for name in self._level.listing]),
+            "positions": listed if self.config.positions_in_text else "",
             "other": "" if opened is None else f"\nOther information:\n{{'drawer_open_value': {opened}}}",
         }
 

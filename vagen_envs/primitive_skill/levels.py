@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill.published import PublishedCabinet
@@ -155,14 +157,28 @@ class Facts:
     opened: int | None
 
 
-def draw_level(task: str, stream: HashStream, split: Split, published: PublishedCabinet | None = None) -> Level:
+def draw_level(
+    task: str,
+    stream: HashStream,
+    split: Split,
+    published: PublishedCabinet | None = None,
+    cubes: int = 3,
+    distractors: int = 0,
+) -> Level:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
+
+    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`.
 
     Raises:
         LevelError: none was found, which the sizes of the spaces rule out.
     """
     for _ in range(2_000):
-        level = _DRAW[task](stream) if published is None else _draw_published(stream, published)
+        if published is not None:
+            level = _draw_published(stream, published)
+        elif task in ("place", "stack"):
+            level = _draw_place(stream, distractors) if task == "place" else _draw_stack(stream, cubes, distractors)
+        else:
+            level = _draw_align(stream) if task == "align" else _draw_drawer(stream)
         if split_of(level.content()) == split:
             return level
     raise LevelError(f"no {task} level for split {split} in 2000 draws; report this as a bug")
@@ -194,9 +210,34 @@ def _cubes(
             return tuple(bodies)
 
 
+def _crowd(
+    stream: HashStream, names: tuple[str, ...], keep_off: Collection[Vector], fingers: int = 100
+) -> tuple[Body, ...]:
+    """Cubes as far from each other and from some places as `apart` asks, each wherever there is room left."""
+    x, y = np.arange(-80, 131)[:, None], np.arange(-160, 161)
+    while True:
+        free = np.ones((x.size, y.size), np.bool_)
+        for place in keep_off:
+            free &= (abs(y - place[1]) >= 100) | (abs(x - place[0]) >= 70)
+        bodies: list[Body] = []
+        for name in names:
+            spots = np.flatnonzero(free)
+            if not len(spots):
+                break
+            i, j = divmod(int(spots[stream.below(len(spots))]), y.size)
+            at = (i - 80, j - 160, CUBE // 2)
+            bodies.append(Body(name, at, stream.below(31) - 15))
+            free &= (abs(y - at[1]) >= fingers) | (abs(x - at[0]) >= 70)
+        if len(bodies) == len(names):
+            return tuple(bodies)
+
+
 def _shuffled(stream: HashStream, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stream.sample(names, len(names)))
 
+
+_DISTRACTORS = ("purple_cube", "white_cube")
+"""Cubes that no instruction speaks of."""
 
 _PLACE_WORDS = (
     "Put the {left} on the left target and the {right} on the right target.",
@@ -207,12 +248,16 @@ _PLACE_WORDS = (
 )
 
 
-def _draw_place(stream: HashStream) -> Level:
+def _draw_place(stream: HashStream, distractors: int) -> Level:
     cubes = ("red_cube", "green_cube")
-    bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
+    all_cubes = (*cubes, *_DISTRACTORS[:distractors])
+    if distractors:
+        bodies = _crowd(stream, all_cubes, TARGETS.values())
+    else:
+        bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
     left, right = goal = _shuffled(stream, cubes)
     words = stream.choice(_PLACE_WORDS).format(left=say(left), right=say(right))
-    return Level("place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*cubes, *TARGETS)))
+    return Level("place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS)))
 
 
 _STACK_WORDS = (
@@ -224,12 +269,27 @@ _STACK_WORDS = (
 )
 
 
-def _draw_stack(stream: HashStream) -> Level:
-    cubes = ("red_cube", "green_cube", "yellow_cube")
-    bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
-    bottom, middle, top = goal = _shuffled(stream, cubes)
-    words = stream.choice(_STACK_WORDS).format(bottom=say(bottom), middle=say(middle), top=say(top))
-    return Level("stack", bodies, (), None, goal, words, _shuffled(stream, cubes))
+_TOWER_WORDS = (
+    "From the table up I want the {first} and the {last} in one stack.",
+    "Please build a tower, from the lowest cube to the highest: the {first}, and the {last} on top.",
+)
+
+
+def _draw_stack(stream: HashStream, height: int, distractors: int) -> Level:
+    cubes = ("red_cube", "green_cube", "yellow_cube", "blue_cube")[:height]
+    all_cubes = (*cubes, *_DISTRACTORS[:distractors])
+    if len(all_cubes) == 3:
+        bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
+    else:
+        bodies = _crowd(stream, all_cubes, (), fingers=150)
+    goal = _shuffled(stream, cubes)
+    names = [say(name) for name in goal]
+    if height == 3:
+        bottom, middle, top = names
+        words = stream.choice(_STACK_WORDS).format(bottom=bottom, middle=middle, top=top)
+    else:
+        words = stream.choice(_TOWER_WORDS).format(first=", the ".join(names[:-1]), last=names[-1])
+    return Level("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 
 _ALIGN_WORDS = (
@@ -282,11 +342,3 @@ def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: V
     apple = Body("apple", at, stream.below(360))
     words, listing = stream.choice(_DRAWER_WORDS), _shuffled(stream, ("apple", "drawer", "handle"))
     return Level("drawer", (apple,), (), cabinet, (), words, listing)
-
-
-_DRAW: Mapping[str, Callable[[HashStream], Level]] = {
-    "place": _draw_place,
-    "stack": _draw_stack,
-    "drawer": _draw_drawer,
-    "align": _draw_align,
-}

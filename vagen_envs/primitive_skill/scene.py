@@ -23,7 +23,8 @@ from vagen_envs.primitive_skill.published_scene import build_apple, build_cabine
 Colour = tuple[float, float, float]
 
 COLOURS: dict[str, Colour] = {"red_cube": (0.8, 0.05, 0.04), "green_cube": (0.05, 0.5, 0.08),
-                              "yellow_cube": (0.95, 0.7, 0.04)}  # fmt: skip
+                              "yellow_cube": (0.95, 0.7, 0.04), "blue_cube": (0.03, 0.16, 0.7),
+                              "purple_cube": (0.3, 0.06, 0.42), "white_cube": (0.9, 0.9, 0.9)}  # fmt: skip
 HOME_JOINTS = (0.0, -0.3, 0.0, -2.55, 0.0, 2.25, math.pi / 4)
 """Joint angles, in radians, with the hand drawn back and pointing straight down."""
 

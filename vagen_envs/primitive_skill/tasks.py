@@ -34,6 +34,11 @@ def solved(level: Level, state: State) -> bool:
     return len(_done(level, state)) == len(_movers(level))
 
 
+def skills_needed(task: str, cubes: int) -> int:
+    """Skills of the longest solution from the start: two for each cube that has to move; pick, place and push."""
+    return 3 if task == "drawer" else 2 * (cubes - 1) if task == "stack" else 4
+
+
 def stage(level: Level, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.task == "drawer":

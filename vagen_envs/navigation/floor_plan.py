@@ -1,0 +1,143 @@
+"""Floor plans of several rooms, and ways through a furnished house: plain geometry in whole centimetres."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vagen_envs.navigation.house import Rect, overlap
+from vagen_envs.seeding import HashStream
+
+DOOR, WALL = 100, 10
+"""Width of a doorway and thickness of a wall."""
+_NARROWEST = 290
+"""A room's shorter side."""
+GRID = 25
+"""Distance of the places that a way goes through."""
+_CLEAR = 24
+"""Half the side of a square around the agent with some cm to spare: where that is free, its cylinder is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorPlan:
+    """Rooms that share walls. Each is reached from each other one.
+
+    Attributes:
+        width, depth: extent along x and y.
+        rooms: what each encloses.
+        walls: between rooms, doorways left out.
+        doors: the doorways.
+    """
+
+    width: int
+    depth: int
+    rooms: tuple[Rect, ...]
+    walls: tuple[Rect, ...]
+    doors: tuple[Rect, ...]
+
+    def content(self) -> bytes:
+        """The plan's canonical content."""
+        return json.dumps(["navigation plan", self.width, self.depth, self.walls]).encode()
+
+
+def draw_plan(stream: HashStream, rooms: int) -> FloorPlan:
+    """A rectangle that is cut in two until it has so many rooms, with a doorway in each cut."""
+    while True:
+        side = 280 + 85 * rooms
+        width = 10 * ((side + 10 * stream.below(16)) // 10)
+        depth = max(400, 10 * (rooms * 19 * 100 * 100 // width // 10) + 10 * stream.below(11))
+        plan = _cut(stream, width, depth, rooms)
+        if plan is not None:
+            return plan
+
+
+def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | None:
+    pieces: list[Rect] = [(0, 0, width, depth)]
+    walls: list[Rect] = []
+    doors: list[Rect] = []
+    while len(pieces) < rooms:
+        x0, y0, x1, y1 = piece = max(pieces, key=lambda each: (each[2] - each[0]) * (each[3] - each[1]))
+        across = x1 - x0 >= y1 - y0
+        length, room = (x1 - x0, y1 - y0) if across else (y1 - y0, x1 - x0)
+        spare = length - WALL - 2 * _NARROWEST
+        if spare < 0 or room < DOOR + 20:
+            return None
+        at = _NARROWEST + 5 * stream.below(spare // 5 + 1)
+        door = 10 + 5 * stream.below((room - DOOR - 20) // 5 + 1)
+        wall, gap, parts = _wall(piece, across, at, door)
+        if any(overlap(_grown(wall, 30), each) for each in doors):  # it would end in a doorway
+            return None
+        pieces.remove(piece)
+        pieces += parts
+        walls += [each for each in _without(wall, gap, across) if each[2] > each[0] and each[3] > each[1]]
+        doors.append(gap)
+    return FloorPlan(width, depth, tuple(pieces), tuple(walls), tuple(doors))
+
+
+def _wall(piece: Rect, across: bool, at: int, door: int) -> tuple[Rect, Rect, list[Rect]]:
+    """The wall `at` cm into a piece, its doorway, and the two rooms it makes."""
+    x0, y0, x1, y1 = piece
+    if across:
+        a, b = x0 + at, x0 + at + WALL
+        return (a, y0, b, y1), (a, y0 + door, b, y0 + door + DOOR), [(x0, y0, a, y1), (b, y0, x1, y1)]
+    a, b = y0 + at, y0 + at + WALL
+    return (x0, a, x1, b), (x0 + door, a, x0 + door + DOOR, b), [(x0, y0, x1, a), (x0, b, x1, y1)]
+
+
+def _without(wall: Rect, gap: Rect, across: bool) -> list[Rect]:
+    x0, y0, x1, y1 = wall
+    return [(x0, y0, x1, gap[1]), (x0, gap[3], x1, y1)] if across else [(x0, y0, gap[0], y1), (gap[2], y0, x1, y1)]
+
+
+def _grown(rect: Rect, by: int) -> Rect:
+    return rect[0] - by, rect[1] - by, rect[2] + by, rect[3] + by
+
+
+Field = NDArray[np.intp]
+
+
+def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, near: int) -> Field:
+    """From each place of the grid the moves of a way to within `near` cm of (x, y), or -1 where none is sure.
+
+    Place (i, j) is at x = `GRID` (i + 1), y = `GRID` (j + 1). A way is sure where the agent stays clear of every
+    obstacle, so that there may be a shorter one.
+    """
+    columns, rows = width // GRID - 1, depth // GRID - 1
+    free = np.zeros((columns + 2, rows + 2), np.bool_)  # a rim that isn't free
+    across, along = GRID * np.arange(columns + 2), GRID * np.arange(rows + 2)
+    free[1:-1, 1:-1] = True
+    free[(across < _CLEAR) | (across > width - _CLEAR)] = False
+    free[:, (along < _CLEAR) | (along > depth - _CLEAR)] = False
+    for x0, y0, x1, y1 in obstacles:
+        free[max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
+             max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1] = False  # fmt: skip
+    moves = np.full(free.shape, -1, np.intp)
+    front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
+    count = 0
+    while front.any():
+        moves[front] = count
+        free &= ~front
+        spread = np.zeros_like(front)
+        spread[1:] |= front[:-1]
+        spread[:-1] |= front[1:]
+        spread[:, 1:] |= front[:, :-1]
+        spread[:, :-1] |= front[:, 1:]
+        front, count = spread & free, count + 1
+    return moves[1:-1, 1:-1]
+
+
+def out_of_sight(walls: Sequence[Rect], x: int, y: int, thing: Rect) -> bool:
+    """Whether walls are between a point and everything of a thing, whatever their height."""
+    xs, ys = (np.linspace(thing[i], thing[i + 2], 5) for i in (0, 1))
+    ends = np.stack(np.meshgrid(xs, ys), -1).reshape(-1, 1, 2)
+    boxes = np.array(walls, float).reshape(1, -1, 2, 2)
+    start = np.array((x, y), float)
+    way = ends - start
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = (boxes[:, :, 0] - start) / way, (boxes[:, :, 1] - start) / way
+    enter, leave = np.fmin(first, second).max(2), np.fmax(first, second).min(2)
+    return bool(((enter <= leave) & (enter <= 1) & (leave >= 0)).any(1).all())
