@@ -121,6 +121,9 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
                 "ending": call["ending"] if call else None,
                 "prompt_tokens": call["prompt_tokens"] if call else None,
                 "completion_tokens": call["completion_tokens"] if call else None,
+                "cached_tokens": call["cached_tokens"] if call else None,
+                "dollars": call["dollars"] if call else None,
+                "tokens_counted_by_us": call["estimated"] if call else None,
             }
 
 
@@ -218,7 +221,7 @@ def _turns_schema(pa: Any) -> Any:
         "reward": pa.float64(), "rewards": text, "executed": texts, "problems": texts, "well_formed": flag,
         "action_is_valid": flag, "action_is_effective": flag, "success": flag, "metrics": text, "terminated": flag,
         "truncated": flag, "ended": text, "before": text, "after": text, "ending": text, "prompt_tokens": number,
-        "completion_tokens": number,
+        "completion_tokens": number, "cached_tokens": number, "dollars": pa.float64(), "tokens_counted_by_us": flag,
     }  # fmt: skip
     return pa.schema(list(kinds.items()))
 

@@ -267,7 +267,7 @@ class _Loop:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, which takes a third less CPU a request, where it is installed."""
+    """uvloop's, where it is installed."""
     try:
         import uvloop
     except ImportError:

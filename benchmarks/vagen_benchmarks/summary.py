@@ -12,6 +12,7 @@ from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.protocol import Protocol
 from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.spending import Bill
 from vagen_benchmarks.stats import Estimate, average, by_level, mean, pass_at, rate
 from vagen_rewards.scores import PARTS
 
@@ -80,7 +81,7 @@ class Cell:
     endings: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     said: dict[str, set[str]] = field(default_factory=dict)
-    tokens: list[int] = field(default_factory=lambda: [0, 0])
+    bill: Bill = field(default_factory=Bill)
     seconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     solved_at: Counter[int] = field(default_factory=Counter)
@@ -94,8 +95,7 @@ class Cell:
         if episode.content:
             self.contents[episode.seed] = level
         for call in filter(None, episode.calls):
-            self.tokens[0] += call["prompt_tokens"] or 0
-            self.tokens[1] += call["completion_tokens"] or 0
+            self.bill.add(call)
             self.seconds.append(call["seconds"])
         if episode.failure is not None:
             self.failures[episode.failure.kind] += 1
@@ -175,8 +175,11 @@ class Cell:
             "metrics": {name: each.value for name, each in self._metrics().items()},
             "metric_bounds": {name: _bounds(each)[1:] for name, each in self._metrics().items()},
             "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
-            "prompt_tokens": self.tokens[0],
-            "completion_tokens": self.tokens[1],
+            "prompt_tokens": self.bill.prompt_tokens,
+            "cached_tokens": self.bill.cached_tokens,
+            "completion_tokens": self.bill.completion_tokens,
+            "dollars": self.bill.dollars if self.bill.requests else None,
+            "counted_by_us": self.bill.estimated,
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
         }
 

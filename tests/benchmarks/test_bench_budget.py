@@ -8,7 +8,9 @@ import runs
 from vagen_benchmarks.agents import Oracle
 from vagen_benchmarks.chat_agent import ChatAgent
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.export import export
 from vagen_benchmarks.models import Price, Registry
+from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder
 from vagen_benchmarks.runner import Policy
 from vagen_benchmarks.spending import Purse, prompt_tokens
@@ -137,3 +139,21 @@ def test_one_waits_until_another_has_ended():
         assert await second == (1.0, 1_000_000)
 
     asyncio.run(scene())
+
+
+def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint):
+    pq = pytest.importorskip("pyarrow.parquet")
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
+    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+    play(tmp_path / "run", endpoint.url, 2, Policy())
+    (row,) = runs.rows(tmp_path / "run")
+    wanted = 6 * (200 * 2.50 + 800 * 1.25 + 100 * 10.00) / 1e6
+    assert row["dollars"] == pytest.approx(wanted)
+    assert (row["cached_tokens"], row["counted_by_us"]) == (4800, 0)
+    export(RunFolder(tmp_path / "run"), tmp_path / "turns.parquet", "turns")
+    table = pq.read_table(tmp_path / "turns.parquet").to_pydict()
+    assert sum(table["dollars"]) == pytest.approx(wanted)
+    assert set(table["cached_tokens"]) == {800}
+    page = write_report(RunFolder(tmp_path / "run")).read_text()
+    assert '"dollars":' in page
+    assert "Cached" in page

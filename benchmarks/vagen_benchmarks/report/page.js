@@ -63,7 +63,7 @@ function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
   $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
   let last = null;
   for (const row of page.rows) {
@@ -76,7 +76,8 @@ function drawTable() {
       el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
       ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
-      ...(spent ? [el("td", {}, row.completion_tokens ? `${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"), el("td", {}, number(row.seconds_per_reply))] : []),
+      ...(spent ? [el("td", { title: row.counted_by_us ? `counted by us for ${row.counted_by_us} replies, whose endpoint doesn't say` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
+        el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
       el("td", { title: `${number(row.effective, 0)} independent plays would say as much` }, String(row.levels)),
@@ -342,7 +343,8 @@ function cost(turn) {
   const call = turn.call;
   if (!call) return null;
   const facts = [call.ending === "stop" ? null : `ended by ${call.ending}`, `${call.seconds.toFixed(2)} s`, call.attempts > 1 ? `${call.attempts} attempts` : null,
-    call.completion_tokens === null ? null : `${call.prompt_tokens} tokens in, ${call.completion_tokens} out`];
+    call.completion_tokens === null ? null : `${call.estimated ? "≈ " : ""}${call.prompt_tokens} tokens in, ${call.completion_tokens} out`,
+    call.cached_tokens ? `${call.cached_tokens} from a cache` : null, call.dollars ? `$${call.dollars.toFixed(5)}` : null];
   const line = el("p", { className: "feedback" }, facts.filter(Boolean).join(" · "));
   if (!call.reasoning) return line;
   return el("div", {}, line, el("details", {}, el("summary", {}, "Hidden reasoning"), el("pre", {}, call.reasoning)));
