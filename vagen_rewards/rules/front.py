@@ -15,6 +15,7 @@ from typing import NamedTuple
 from vagen_rewards.rules.lexicon import language, spelt
 from vagen_rewards.rules.modality import plain
 from vagen_rewards.rules.spans import sentences
+from vagen_rewards.rules.translate import in_english, language_of
 from vagen_rewards.scores import Span
 
 
@@ -50,7 +51,16 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
     """
     kept, left_out, matters = [], [], []
     for span in sentences(text):
-        said = plain(text[span[0] : span[1]])
+        raw = text[span[0] : span[1]]
+        spoken = language_of(raw)
+        if spoken != "en":
+            english = in_english(spoken, kind, raw) if spoken else None
+            if english is None:
+                left_out.append(span)
+                matters.append(span)
+                continue
+            raw = english
+        said = plain(raw)
         said = spelt(kind, said)
         if not said.isascii():
             said = _signs().sub(lambda match: language("en")["signs"][match[0]], said)
