@@ -16,7 +16,7 @@ from vagen_rewards.scores import (
     score_turns_sync,
     statements_of,
 )
-from vagen_rewards.wrapper import VisualReasoningReward
+from vagen_rewards.wrapper import VisualReasoningReward, with_reasoning
 
 __all__ = [
     "FallbackJudge",
@@ -36,4 +36,5 @@ __all__ = [
     "score_turns",
     "score_turns_sync",
     "statements_of",
+    "with_reasoning",
 ]

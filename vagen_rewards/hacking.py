@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -114,6 +115,10 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NO_NAMES = frozenset({"ahead", "left", "right", "back"})
 
 
+_counting = threading.Lock()
+"""Of all penalties: counting is short, and a lock of its own would keep one from being sent to a worker."""
+
+
 class RepetitionPenalty:
     """Fines a wrong or empty statement that repeats a frequent wording (VAGEN, appendix D.1.2).
 
@@ -162,9 +167,10 @@ class RepetitionPenalty:
             names: of things, see `masked`.
         """
         said = sentences(text) if self.form == "paper" else masked(text, names)
-        repeated = any(self._is_frequent(each) for each in said)
-        for each in said:
-            self.frequent.add(each)
+        with _counting:
+            repeated = any(self._is_frequent(each) for each in said)
+            for each in said:
+                self.frequent.add(each)
         spared = value >= self.threshold or (earned and self.form == "masked")
         return self.amount if repeated and not spared else 0.0
 

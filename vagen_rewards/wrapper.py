@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -65,3 +68,24 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
         self.tally.check()
         info = {**info, "turn": turn, "scores": scores}
         return observation, turn.reward, terminated, truncated, info
+
+
+def with_reasoning(env: gym.Env[Any, Any], reasoning: Mapping[str, Any] | ReasoningReward | None) -> gym.Env[Any, Any]:
+    """The environment, wrapped if a reward for reasoning is asked for; what adapters' option `reasoning` means.
+
+    Args:
+        env: an environment of this package.
+        reasoning: options as `ReasoningReward.from_options` takes them (`{}` for its defaults), one that is made
+            already, or `None` for no such reward.
+    """
+    if reasoning is None:
+        return env
+    if isinstance(reasoning, ReasoningReward):
+        return VisualReasoningReward(env, reasoning)
+    return VisualReasoningReward(env, _shared(json.dumps(dict(reasoning), sort_keys=True)))
+
+
+@functools.lru_cache(maxsize=16)
+def _shared(options: str) -> ReasoningReward:
+    """One judge and one memory of wordings in a process, where each episode has an environment of its own."""
+    return ReasoningReward.from_options(json.loads(options))

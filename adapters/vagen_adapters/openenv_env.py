@@ -11,7 +11,7 @@ import argparse
 import base64
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
@@ -22,6 +22,7 @@ from vagen_envs.errors import MissingExtraError
 from vagen_envs.permission import permitted_reset
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
+from vagen_rewards import with_reasoning
 
 try:
     from fastapi import FastAPI
@@ -73,15 +74,18 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, env_id: str, **options: Any) -> None:
+    def __init__(self, env_id: str, reasoning: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__()
-        self.env = cast(VagenEnv, gym.make(env_id, **options).unwrapped)
-        self._state = Episode(env_id=env_id, system_prompt=self.env.system_prompt)
+        self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
+        self._core = cast(VagenEnv, self.env.unwrapped)
+        self._state = Episode(env_id=env_id, system_prompt=self._core.system_prompt)
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, split: Split | None = None, **_: Any
@@ -90,7 +94,7 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
 
         Raises ConfigError beyond the bounds of what a client elsewhere may say, see `vagen_envs.permission`.
         """
-        seed, split = permitted_reset(self.env.id, seed, split)
+        seed, split = permitted_reset(self._core.id, seed, split)
         shown, info = self.env.reset(seed=seed, options={"split": split} if split else None)
         self._note(info, episode_id=episode_id, step_count=0)
         png = base64.b64encode(Picture(shown["image"]).png).decode() if "image" in shown else None
@@ -138,15 +142,19 @@ class VagenClient(EnvClient[Reply, Seen, Episode]):
         return Episode(**payload)
 
 
-def create_app(env_id: str, *, max_sessions: int = 64, **options: Any) -> FastAPI:
+def create_app(
+    env_id: str, *, max_sessions: int = 64, reasoning: Mapping[str, Any] | None = None, **options: Any
+) -> FastAPI:
     """The server's application.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         max_sessions: sessions at once; one more is refused with `CAPACITY_REACHED`.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`. Wrong ones are reported here, not to the first client.
     """
-    factory = functools.partial(VagenEnvironment, env_id, **options)
+    factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)
     factory().close()
     return create_fastapi_app(factory, Reply, Seen, max_concurrent_envs=max_sessions)
 
@@ -158,11 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.openenv_env", description=main.__doc__)
     parser.add_argument("--env-id", default="vagen/Sokoban-v0")
     parser.add_argument("--options", type=json.loads, default={}, help="a JSON object, as for gym.make")
+    parser.add_argument("--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--max-sessions", type=int, default=64)
     args = parser.parse_args(arguments)
-    app = create_app(args.env_id, max_sessions=args.max_sessions, **args.options)
+    app = create_app(args.env_id, max_sessions=args.max_sessions, reasoning=args.reasoning, **args.options)
     uvicorn.run(app, host=args.host, port=args.port)
 
 

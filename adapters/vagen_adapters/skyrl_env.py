@@ -20,6 +20,7 @@ from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError
 from vagen_envs.seeding import Split
+from vagen_rewards import with_reasoning
 
 try:
     import skyrl_gym
@@ -36,7 +37,7 @@ class VagenText(BaseTextEnv):
 
     Args:
         env_config: SkyRL's configuration of the environment class; not used.
-        extras: a row of `levels`: `env_id`, `split`, `seed` and `options`.
+        extras: a row of `levels`: `env_id`, `split`, `seed`, `options` and `reasoning`.
     """
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
@@ -45,16 +46,21 @@ class VagenText(BaseTextEnv):
         missing = [name for name in ("env_id", "seed") if name not in self.extras]
         if missing:
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
-        self._env = cast(VagenEnv, gym.make(self.extras["env_id"], **(self.extras.get("options") or {})).unwrapped)
-        self.max_turns = self._env.config.max_turns
+        env = gym.make(self.extras["env_id"], **(self.extras.get("options") or {})).unwrapped
+        self._env = with_reasoning(env, self.extras.get("reasoning"))
+        self.max_turns = self._core.config.max_turns
         self.played: list[Turn] = []
+
+    @property
+    def _core(self) -> VagenEnv:
+        return cast(VagenEnv, self._env.unwrapped)
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Begin the row's level: the prompt, and after it the first observation."""
         split = self.extras.get("split")
         _, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
         self.played, self.turns = [], 0
-        return [*prompt, {"role": "user", "content": observation_parts(self._env.observed)}], {"level": info["level"]}
+        return [*prompt, {"role": "user", "content": observation_parts(self._core.observed)}], {"level": info["level"]}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play one turn. `metadata` has `terminated` and `truncated` apart, and the turn in JSON form."""
@@ -78,7 +84,13 @@ class VagenText(BaseTextEnv):
 
 
 def levels(
-    env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
+    env_id: str,
+    *,
+    split: Split = "train",
+    first_seed: int = 0,
+    num_levels: int = 100,
+    reasoning: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Iterator[dict[str, Any]]:
     """Rows of a SkyRL dataset: row `i` is the level of seed `first_seed + i`, its prompt the system prompt.
 
@@ -87,11 +99,15 @@ def levels(
         split: splits share no level, whatever the seeds.
         first_seed: at least 0.
         num_levels: how many rows.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`.
     """
     prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     for seed in range(first_seed, first_seed + num_levels):
-        yield {"prompt": prompt, "env_class": NAME, "env_id": env_id, "split": split, "seed": seed, "options": options}
+        level = {"env_id": env_id, "split": split, "seed": seed, "options": options}
+        asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
+        yield {"prompt": prompt, "env_class": NAME, **level, **asked}
 
 
 skyrl_gym.register(id=NAME, entry_point="vagen_adapters.skyrl_env:VagenText")

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, cast
 
 import gymnasium as gym
@@ -22,6 +23,7 @@ from vagen_envs.chat import observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError
 from vagen_envs.seeding import Split
+from vagen_rewards import ReasoningReward, with_reasoning
 
 try:
     from datasets import Dataset
@@ -52,14 +54,21 @@ class Episode:
 
     Args:
         env: an id such as `"vagen/Sokoban-v0"`, or an environment, wrapped as you like.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`, with an id.
 
     Attributes:
         turns: those of the episode that runs or ran last, for reward functions of your own.
     """
 
-    def __init__(self, env: str | gym.Env[dict[str, Any], str], **options: Any) -> None:
-        self._env = gym.make(env, **options) if isinstance(env, str) else env
+    def __init__(
+        self,
+        env: str | gym.Env[dict[str, Any], str],
+        reasoning: Mapping[str, Any] | ReasoningReward | None = None,
+        **options: Any,
+    ) -> None:
+        self._env = with_reasoning(gym.make(env, **options) if isinstance(env, str) else env, reasoning)
         self.turns: list[Turn] = []
         self._rewards: list[float] = []
         self._broken: Exception | None = None

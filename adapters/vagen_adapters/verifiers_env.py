@@ -25,6 +25,7 @@ from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.seeding import Split
+from vagen_rewards import with_reasoning
 
 try:
     import verifiers.v1 as vf
@@ -127,6 +128,8 @@ class PlayConfig(vf.EnvConfig):
     """The model that plays."""
     weights: dict[str, float] = Field(default_factory=dict)
     """Weights of the reward terms by name (`success`, `format`, …), 1 where none is given."""
+    reasoning: dict[str, Any] | None = None
+    """Options of the reward for reasoning, see `load_environment`."""
 
 
 class Play(vf.Env[PlayConfig]):
@@ -140,7 +143,7 @@ class Play(vf.Env[PlayConfig]):
             def call(function: Any, *args: Any) -> Any:
                 return asyncio.get_running_loop().run_in_executor(pool, function, *args)
 
-            env: VagenEnv = await call(make, data.env_id, data.options)
+            env: gym.Env[Any, Any] = await call(make, data.env_id, data.options, self.config.reasoning)
             turns: list[Turn] = []
             try:
                 now: Observation = await call(reset, env, data.seed, data.split)
@@ -177,15 +180,15 @@ def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float])
     trace.info["turns"] = [turn.to_json() for turn in turns]
 
 
-def make(env_id: str, options: Mapping[str, Any]) -> VagenEnv:
-    """The environment without Gymnasium's wrappers."""
-    return cast(VagenEnv, gym.make(env_id, **options).unwrapped)
+def make(env_id: str, options: Mapping[str, Any], reasoning: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
+    """The environment without Gymnasium's wrappers, with the reward for reasoning that is asked for."""
+    return with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
 
 
-def reset(env: VagenEnv, seed: int, split: Split) -> Observation:
+def reset(env: gym.Env[Any, Any], seed: int, split: Split) -> Observation:
     """The first observation of a level, with its picture."""
     env.reset(seed=seed, options={"split": split})
-    return env.observed
+    return cast(VagenEnv, env.unwrapped).observed
 
 
 def load_environment(
@@ -196,6 +199,7 @@ def load_environment(
     num_levels: int = 100,
     weights: Mapping[str, float] | None = None,
     max_model_turns: int | None = None,
+    reasoning: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Play:
     """A verifiers environment over levels of `env_id`.
@@ -207,10 +211,13 @@ def load_environment(
         num_levels: how many tasks there are.
         weights: of the reward terms by name, 1 where none is given.
         max_model_turns: ends an episode after so many replies, if the environment doesn't before.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`.
     """
     taskset = LevelsConfig(
         id=TASKSET_ID, env_id=env_id, split=split, first_seed=first_seed, num_levels=num_levels, options=options
     )
     player = PlayConfig().player.model_copy(update={"max_turns": max_model_turns})
-    return Play(PlayConfig(taskset=taskset, weights=dict(weights or {}), player=player))
+    asked = None if reasoning is None else dict(reasoning)
+    return Play(PlayConfig(taskset=taskset, weights=dict(weights or {}), player=player, reasoning=asked))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 from uuid import uuid4
@@ -34,11 +34,16 @@ except ImportError as error:
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_rewards import with_reasoning
 
 NAME = "vagen"
 """The `agent_name` of a dataset's rows."""
 ESTIMATOR = "bilevel_gae_released"
 """The `algorithm.adv_estimator`. Algorithm 2 as printed needs the value after the last token, which verl has not."""
+
+
+REASONING = {"grounding": 0.5, "world_modeling": 0.5}
+"""Weights of the reward for reasoning where a row has one; parquet has no empty tables."""
 
 
 class Played(AgentLoopOutput):
@@ -70,7 +75,7 @@ class VagenAgentLoop(AgentLoopBase):
             def call(function: Any, *args: Any) -> Any:
                 return asyncio.get_running_loop().run_in_executor(pool, function, *args)
 
-            env: VagenEnv = await call(make, level)
+            env: gym.Env[Any, Any] = await call(make, level)
             try:
                 now: Observation = await call(reset, env, level)
                 return await self._play(env, call, [*kwargs["raw_prompt"], _user(now)], sampling_params)
@@ -78,7 +83,7 @@ class VagenAgentLoop(AgentLoopBase):
                 await call(env.close)
 
     async def _play(
-        self, env: VagenEnv, call: Any, messages: list[Message], sampling_params: dict[str, Any]
+        self, env: gym.Env[Any, Any], call: Any, messages: list[Message], sampling_params: dict[str, Any]
     ) -> AgentLoopOutput:
         room = self.rollout_config.response_length
         images = _pictures(messages)
@@ -146,20 +151,29 @@ class VagenAgentLoop(AgentLoopBase):
         )
 
 
-def make(level: dict[str, Any]) -> VagenEnv:
-    """The environment of a row, without Gymnasium's wrappers."""
+def make(level: dict[str, Any]) -> gym.Env[Any, Any]:
+    """The environment of a row, without Gymnasium's wrappers, with the reward for reasoning that the row asks for."""
     options = {name: value for name, value in (level.get("options") or {}).items() if value is not None}  # of parquet
-    return cast(VagenEnv, gym.make(level["env_id"], **options).unwrapped)
+    env = gym.make(level["env_id"], **options).unwrapped
+    said = level.get("reasoning")
+    reasoning = {name: value for name, value in said.items() if value is not None} if said else None
+    return with_reasoning(env, reasoning)
 
 
-def reset(env: VagenEnv, level: dict[str, Any]) -> Observation:
+def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:
     """The first observation of a row's level."""
     env.reset(seed=int(level["seed"]), options={"split": level["split"]})
-    return env.observed
+    return cast(VagenEnv, env.unwrapped).observed
 
 
 def levels(
-    env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
+    env_id: str,
+    *,
+    split: Split = "train",
+    first_seed: int = 0,
+    num_levels: int = 100,
+    reasoning: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Iterator[dict[str, Any]]:
     """Rows for verl's dataset (write them to a parquet file): row `i` is the level of seed `first_seed + i`.
 
@@ -168,11 +182,15 @@ def levels(
         split: splits share no level, whatever the seeds.
         first_seed: at least 0.
         num_levels: how many rows.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
         options: for `gym.make`.
     """
     prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     for index, seed in enumerate(range(first_seed, first_seed + num_levels)):
         level = {"index": index, "env_id": env_id, "split": split, "seed": seed, "options": options or None}
+        if reasoning is not None:
+            level["reasoning"] = {**REASONING, **reasoning}
         yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}
 
 

@@ -12,20 +12,25 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.bench_cli import parse_options
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.output import out
+from vagen_benchmarks.protocol import resolve_id
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
+from vagen_rewards.audit import audit
 from vagen_rewards.calibration import CATEGORIES, INDEPENDENT, Report, calibrate, labelled_file, labelled_set
 from vagen_rewards.calibration.report import Counts
 from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part
+from vagen_rewards.worth import Worth, reference_of
+from vagen_rewards.worth.reference import SIZE, draw
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
 
@@ -126,6 +131,41 @@ def _figures(counts: Counts) -> list[str]:
     shares = [counts.agreement, counts.precision, counts.accepted, counts.rejected]
     said = ["–" if math.isnan(share) else f"{share:.3f}" for share in shares]
     return [str(counts.scored + counts.unscored), *said, str(counts.unscored)]
+
+
+@app.command("audit")
+def audit_command(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment; `MODULE:ID` imports yours first.")],
+    option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the environment, NAME=VALUE.")] = None,
+    bound: Annotated[float, typer.Option(help="Exit with 1 if a constant statement earns more.")] = 0.10,
+    tries: Annotated[int, typer.Option(min=1, help="How many statements are tried.")] = 20_000,
+    states: Annotated[int, typer.Option(min=8, help="Turns of each stage that they are tried on.")] = 128,
+    size: Annotated[int, typer.Option(min=8, help="Turns of each stage that claims are weighed by.")] = SIZE,
+    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+) -> None:
+    """Search for words that earn without looking: the same statement in every turn, paid as `ReasoningReward` does."""
+    env_id, options = resolve_id(env), parse_options(option or [])
+    with out.status(f"playing {env_id}, to know what its states are like; kept for the next time"):
+        reference = reference_of(env_id, options, size)
+        others = draw(reference.env_id, reference.options, states, first_seed=OTHER_SEEDS)
+    representation = options.get("representation", "natural_language")
+    with out.status(f"trying {tries} statements on {states} other turns of each stage"):
+        found = audit(Worth(reference, representation), others, tries, seed=seed)
+    table = Table(box=None, header_style="bold")
+    for name in ("", "best constant", "the truth's own words", "turns in which these tell something"):
+        table.add_column(name, justify="left" if not name else "right")
+    for where, best in found.best.items():
+        telling = f"{found.telling[where]:.0%}"
+        table.add_row(" ".join(where), f"{best[0].means[where]:.3f}", f"{found.oracle[where]:.3f}", telling)
+    out.print(table)
+    for each in found.ranked(10):
+        out.print(f"{each.most:+.3f}  {' '.join(each.text.split())[:160]}", soft_wrap=True, markup=False)
+    out.print(f"{found.tries} statements tried; the best earns {found.most:.3f}, and {bound:.2f} is allowed")
+    raise typer.Exit(int(found.most > bound))
+
+
+OTHER_SEEDS = 1_000_000
+"""Statements are tried on other levels than those that claims are weighed by."""
 
 
 @app.command("rescore")

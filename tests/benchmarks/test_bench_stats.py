@@ -235,12 +235,12 @@ def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
 
 
 class Liar(Agent):
-    """Says that it is at the goal, wherever it is."""
+    """Says what can't be."""
 
     name = "liar"
 
     def reply(self, game):
-        lie = "The target is at the same position as the player."
+        lie = "The target is above the player. The target is below the player."
         return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
 
 
