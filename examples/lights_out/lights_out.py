@@ -22,7 +22,6 @@ from vagen_envs.config import EnvConfig
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
 from vagen_envs.seeding import HashStream, Split, content_hash, split_of
-from vagen_rewards.rules import Claim, Reading, register_reader
 
 LAMP = 32
 """Pixels of a lamp."""
@@ -140,24 +139,6 @@ class LightsOutEnv(VagenEnv):
             lit ^= set(self.switched[self.names.index(name)])
         return LightsOutState(self.config.size, tuple(self.names[i] for i in sorted(lit)))
 
-
-@dataclass(frozen=True)
-class Lit:
-    """What a text may claim: that a lamp is on."""
-
-    lamp: str
-
-    def holds(self, state: LightsOutState) -> bool:
-        return self.lamp in state.lit
-
-
-def claims_of(text: str, _part: str) -> Reading:
-    """Every lamp that a text names is claimed to be on. Judges and the reward for reasoning read it so."""
-    lamps = list(re.finditer(r"\b[A-E][1-5]\b", text))
-    return Reading(tuple(Claim(lamp.span(), Lit(lamp[0])) for lamp in lamps))
-
-
-register_reader("lights_out", claims_of)
 
 if "example/LightsOut-v0" not in gym.registry:
     gym.register("example/LightsOut-v0", "lights_out:LightsOutEnv")
