@@ -362,7 +362,7 @@ def _screen(env: Any) -> Iterator[None]:
             del os.environ["SDL_VIDEODRIVER"]
 
 
-def _first_picture(env: VagenEnv, seed: int) -> str:
+def _first_picture(env: Any, seed: int) -> str:
     return _bytes(env.reset(seed=seed)[0])
 
 

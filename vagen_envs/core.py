@@ -543,8 +543,9 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
 
         `world` may come from a stranger: KeyError, TypeError or ValueError refuse it.
         """
-        actions = [self.grammar.actions.read(text, 0, len(text)) for text in world]
-        if not all(isinstance(action, Action) for action in actions) or len(actions) > self._steps:
+        read = [self.grammar.actions.read(text, 0, len(text)) for text in world]
+        actions = [action for action in read if isinstance(action, Action)]
+        if len(actions) < len(read) or len(actions) > self._steps:
             raise ValueError("an action can't be read, or there are more than were counted")
         self._guarded(self._load, self._levels(self.level["split"]).child(self.level["seed"]), self.level["split"])
         if self._content() != self.level["content"]:

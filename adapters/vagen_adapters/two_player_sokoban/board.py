@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.errors import LevelError
@@ -177,7 +178,7 @@ def _path(came: dict[Placement, tuple[Placement, str, str] | None], end: Placeme
     return plans
 
 
-def draw_board(stream: HashStream, split: Split, **level_options: int) -> Board:
+def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
     """A level of Sokoban with a second player where it is in nobody's way.
 
     Player 1 starts on a cell that one shortest solution of player 0 leaves untouched, so every level can

@@ -117,6 +117,25 @@ def test_turns_a_second(benchmark: Any, any_grid: str) -> None:
     benchmark.pedantic(turner(env), rounds=5000, warmup_rounds=100)
 
 
+def test_snapshot(benchmark: Any, any_grid: str) -> None:
+    benchmark.group = f"{any_grid}, snapshot in the middle of an episode"
+    env: Any = gym.make(any_grid).unwrapped
+    env.reset(seed=7)
+    env.step(env.oracle_reply())
+    benchmark.extra_info["at_most_us"] = 20
+    benchmark.pedantic(env.snapshot, rounds=5000, warmup_rounds=100)
+
+
+def test_restore(benchmark: Any, any_grid: str) -> None:
+    benchmark.group = f"{any_grid}, restore in the middle of an episode"
+    env: Any = gym.make(any_grid).unwrapped
+    env.reset(seed=7)
+    env.step(env.oracle_reply())
+    moment = env.snapshot()
+    benchmark.extra_info["at_most_us"] = 20
+    benchmark.pedantic(env.restore, (moment,), rounds=5000, warmup_rounds=100)
+
+
 @pytest.mark.benchmark(group="PNG of an observation at 96x96")
 def test_png(benchmark: Any) -> None:
     env: Any = gym.make("vagen/Sokoban-v0").unwrapped
