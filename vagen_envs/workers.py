@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import pickle
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -20,12 +18,6 @@ from vagen_envs.errors import SimulatorError
 TIMEOUT, START_TIMEOUT = 300.0, 900.0
 """Seconds after which a worker that doesn't answer, or doesn't start, is taken for dead. A robot's skill takes a tenth
 of a second and a start ten, but a busy machine may take fifty times as long."""
-
-
-AT_ONCE = 100_000
-"""Bytes that a socket takes without waiting for the other end to read."""
-PARTS = 10
-"""Seconds between the parts of an answer, after which a worker is taken for dead."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - not an error of the caller's
@@ -54,8 +46,7 @@ class Worker:
             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PARTS, 0))
-        self._name, self.timeout = name, timeout
+        self._name, self._timeout = name, timeout
         self._connection = Connection(ours.detach())
         self._arrival = _arrival_at(self._connection)
         self._lock = threading.Lock()
@@ -80,7 +71,7 @@ class Worker:
                     self._started = True
                 self._connection.send(message)
                 during = True
-                return self._answer(self.timeout)
+                return self._answer(self._timeout)
             except (EOFError, OSError) as error:
                 self.dead = self._why(error)
                 raise WorkerDied(self.dead, during=during) from error
@@ -94,43 +85,6 @@ class Worker:
     def is_up(self) -> bool:
         """Whether the process lives and has said that it is ready."""
         return self.process.poll() is None and (self._started or self._connection.poll())
-
-    def begin(self, *message: Any) -> int | None:
-        """Ask and don't wait; the file that can be read when the answer is there, after which comes `finish`.
-
-        None, and nothing is asked, where that would wait: the process is starting, dead or at work, or doesn't take
-        the whole message at once.
-        """
-        data = pickle.dumps(message)
-        if len(data) > AT_ONCE or not self._lock.acquire(blocking=False):
-            return None
-        try:
-            if self._started and not self.dead:
-                self._connection.send_bytes(data)
-                return self._connection.fileno()
-        except OSError:  # who calls it next is told why
-            pass
-        self._lock.release()
-        return None
-
-    def has_answered(self) -> bool:
-        """Whether there is something to read, be it the end: an event loop may tell of it twice."""
-        return bool(self._arrival.poll(0))
-
-    def finish(self) -> Any:
-        """The answer to what was begun, once it is there. Raises as `call`; a worker that fails so was killed."""
-        try:
-            return self._answer(0.0)
-        except (EOFError, OSError) as error:
-            self.process.kill()
-            raise WorkerDied(f"worker process {self.process.pid} is gone ({error!r})", during=True) from error
-        finally:
-            self._lock.release()
-
-    def give_up(self) -> None:
-        """Kill the process, which doesn't answer to what was begun."""
-        self.dead = f"worker process {self.process.pid} gave no answer within {self.timeout:.0f} s and was killed"
-        self.process.kill()
 
     def _answer(self, timeout: float) -> Any:
         if not self._arrival.poll(1e3 * timeout):
@@ -156,12 +110,9 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         self.dead = self.dead or "it was closed"
+        self._connection.close()
         self.process.terminate()
         self.process.wait()
-        mine = self._lock.acquire(timeout=1.0)  # whoever waits for an answer sees first that there will be none
-        self._connection.close()
-        if mine:
-            self._lock.release()
 
 
 def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]) -> None:

@@ -56,6 +56,12 @@ def serve(
     A key, if there is to be one, stands in the environment variable VAGEN_SERVE_KEY; several have commas between
     them. An interrupt or SIGTERM ends it after the turns in progress.
     """
+    if pool not in POOLS:
+        raise BenchError(f"unknown pool {pool!r}.{did_you_mean(pool, POOLS)}")
+    if pool == "ray":
+        from vagen_adapters.service.ray_cluster import find_cluster
+
+        address = find_cluster(address)
     from vagen_adapters.service.server import serve as serve_pool  # first: it says which extra is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
     from vagen_adapters.service.limits import Limits
@@ -101,8 +107,6 @@ def _make_pool(pool: str, address: str, sizes: dict[str, Any]) -> Pool:
         from vagen_adapters.service.local_pool import local_pool
 
         return local_pool(**sizes)
-    if pool != "ray":
-        raise BenchError(f"unknown pool {pool!r}.{did_you_mean(pool, POOLS)}")
     from vagen_adapters.service.ray_pool import ray_pool  # first: it says which extra is missing
     import ray  # isort: skip
 

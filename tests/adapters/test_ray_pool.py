@@ -6,8 +6,11 @@ import contextlib
 import os
 import re
 import signal
+import socket
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -22,8 +25,10 @@ from ray.cluster_utils import Cluster
 from service_fixtures import LAKE, SOKOBAN, Served, kill, wait_until
 from service_soak import soak, strike_at
 
+from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.places import InPool
+from vagen_adapters.service.ray_cluster import find_cluster
 from vagen_adapters.service.ray_pool import ray_pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
@@ -175,3 +180,32 @@ def test_no_turn_is_lost_or_doubled_while_actors_are_killed(cluster):
     with pooled(2) as place:
         pids = strike_at(lambda: [host.pid for host in place.pool.hosts if hasattr(host, "pid")])
         assert soak([place, place], pids, 1_500, 16, 300)[1] >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_losing_rays_control_process_is_an_error_in_the_sessions():
+    """Ray's own library ends the program a minute after that."""
+    script = Path(__file__).parents[1] / "helpers" / "ray_without_control.py"
+    said = subprocess.run([sys.executable, script, "80"], check=False, capture_output=True, text=True, timeout=380)
+    assert "without control: 0" in said.stdout
+    assert "Ray's control process at" in said.stdout
+    assert said.stdout.endswith("still there\n"), said.stderr[-2000:]
+    assert said.returncode == 0
+
+
+def test_a_missing_cluster_is_one_error_at_once(monkeypatch, tmp_path):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    began = time.monotonic()
+    with pytest.raises(ServiceError, match="in no Ray cluster"):
+        find_cluster()
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text("127.0.0.1:1")
+    for address in ("auto", "127.0.0.1:1", "ray://127.0.0.1:1"):
+        with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*127\.0\.0\.1:1"):
+            find_cluster(address)
+    assert time.monotonic() - began < 5
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        address = f"127.0.0.1:{there.getsockname()[1]}"
+        assert find_cluster(address) == address

@@ -32,7 +32,7 @@ from vagen_envs.workers import WorkerDied
 class Fragile:
     """A worker in this process, which dies of a reply."""
 
-    where, deaths = "here", 0
+    where, pids, deaths = "here", (), 0
 
     def __init__(self):
         self._host = EnvHost()
@@ -45,9 +45,6 @@ class Fragile:
         if self._cause:
             raise WorkerDied(self._cause, during=True)
         return self._host.do(calls)
-
-    def begin(self, calls):
-        return None
 
     def die(self):
         self._cause = "it was told to"

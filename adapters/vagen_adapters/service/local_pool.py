@@ -18,6 +18,7 @@ class LocalHost:
         bounds = (str(limits.cpu), str(limits.memory))
         self._worker = Worker("an environment", "vagen_adapters.service.worker", *bounds, timeout=timeout)
         self.pid = self._worker.process.pid
+        self.pids = (self.pid,)
         self.where = f"process {self.pid}"
 
     def do(self, calls: Sequence[Call]) -> list[Result]:
@@ -29,30 +30,10 @@ class LocalHost:
             raise WorkerDied(f"worker {self.where} broke: {error.cause}", during=True) from error
         return results
 
-    def begin(self, calls: Sequence[Call]) -> int | None:
-        return self._worker.begin(list(calls))
-
-    def has_answered(self) -> bool:
-        return self._worker.has_answered()
-
-    def finish(self) -> list[Result]:
-        try:
-            results: list[Result] = self._worker.finish()
-        except SimulatorError as error:
-            self._worker.process.kill()
-            raise WorkerDied(f"worker {self.where} broke: {error.cause}", during=True) from error
-        return results
-
-    def give_up(self, seconds: float) -> None:
-        if seconds > self._worker.timeout:
-            self._worker.give_up()
-
     def is_ready(self) -> bool:
         return self._worker.is_up()
 
     def cause_of_death(self) -> str:
-        if self._worker.dead:
-            return self._worker.dead
         if self._worker.process.poll() is None:
             return ""
         try:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 
@@ -14,6 +26,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
         self.moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "do")
         self.repeats = self._counter("repeated_moves", "Resets and steps that were said again and not done again")
         self.replays = self._counter("replays", "Episodes that were begun elsewhere and played again here")
@@ -37,3 +51,19 @@ class Metrics:
     def text(self) -> bytes:
         """The exposition format."""
         return generate_latest(self._registry)
+
+
+def resident(pids: Sequence[int]) -> float:
+    """Bytes of memory that processes of this machine hold; those that have ended count nothing."""
+    return os.sysconf("SC_PAGE_SIZE") * sum(float(_told(pid, "statm")[1]) for pid in pids)
+
+
+def processor_seconds(pids: Sequence[int]) -> float:
+    """User and system time of processes of this machine; those that have ended count nothing."""
+    return sum(float(_told(pid, "stat")[11]) + float(_told(pid, "stat")[12]) for pid in pids) / os.sysconf("SC_CLK_TCK")
+
+
+def _told(pid: int, file: str) -> Sequence[str]:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/{file}").read_text().rpartition(")")[2].split()
+    return ["0"] * 20

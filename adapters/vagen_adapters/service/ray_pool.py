@@ -2,20 +2,27 @@
 
 Ray starts the actors, finds machines for them, and, under its autoscaler, more machines when actors find no
 room; it says when one is gone. What follows from that (another actor, on another machine if need be; sessions
-that have ended with a cause; calls in one message) is `pool.Pool`'s, and the same as for processes here.
+that are opened again; calls in one message) is `pool.Pool`'s, and the same as for processes here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from vagen_adapters.service.host import Call, EnvHost, Result
 from vagen_adapters.service.limits import SLICE, Limits
 from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.ray_cluster import takes_connections
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.workers import TIMEOUT, WorkerDied
+
+# Ray's library ends the program when its control process (GCS) has been gone for a minute. Here that is an error in the
+# sessions, of which `_lost_cluster` speaks.
+os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", str(10**6))  # more overflows, in milliseconds
 
 try:
     import ray
@@ -25,6 +32,8 @@ except ImportError as error:
 
 PATIENCE = 600.0
 """Seconds for Ray to find a machine, or to have one started."""
+LOOK_EVERY = 5.0
+"""Seconds of waiting for Ray after which its control process is looked for."""
 
 
 class RayHost:
@@ -36,6 +45,9 @@ class RayHost:
         patience: seconds for Ray to find a machine, or to have a new one started.
         limits: what one call may cost the actor.
     """
+
+    pids: Sequence[int] = ()
+    """None on this machine, as far as is known."""
 
     def __init__(
         self,
@@ -57,35 +69,25 @@ class RayHost:
             results: list[Result] = []
             while len(results) < len(calls):
                 left = list(calls[len(results) :])
-                results += ray.get(self._actor.do.remote(left, SLICE), timeout=self._timeout)
+                results += _get(self._actor.do.remote(left, SLICE), self._timeout)
         except GetTimeoutError as error:
             raise WorkerDied(self._gave_up(), during=True) from error
         except RayActorError as error:
             raise WorkerDied(self._why(error), during=True) from error
         return results
 
-    def begin(self, calls: Sequence[Call]) -> int | None:
-        return None
-
-    def has_answered(self) -> bool:
-        return True
-
-    def finish(self) -> list[Result]:
-        raise AssertionError("nothing was begun")
-
-    def give_up(self, seconds: float) -> None:
-        """Nothing was begun."""
-
     def cause_of_death(self) -> str:
         try:
             if self._place is not None and not ray.wait([self._place], timeout=0)[0]:
                 return ""
             self._wait_for_place()
-            ray.get(self._actor.do.remote([]), timeout=self._timeout)
+            _get(self._actor.do.remote([]), self._timeout)
         except GetTimeoutError:
             return self._gave_up()
         except RayError as error:
             return self._why(error)
+        except WorkerDied as death:
+            return str(death)
         return ""
 
     def is_ready(self) -> bool:
@@ -96,7 +98,7 @@ class RayHost:
 
     def _wait_for_place(self) -> None:
         if self._place is not None:
-            node, self.pid = ray.get(self._place, timeout=self._patience)
+            node, self.pid = _get(self._place, self._patience)
             self.where = f"actor process {self.pid} on node {node}"
             self._place = None
 
@@ -113,6 +115,24 @@ class RayHost:
     def close(self) -> None:
         with contextlib.suppress(Exception):  # it, or the whole cluster, may be gone
             ray.kill(self._actor)
+
+
+def _get(reference: Any, seconds: float) -> Any:
+    """What Ray has, within so many seconds. Raises Ray's errors, and WorkerDied where the cluster is gone."""
+    until = time.monotonic() + seconds
+    while not ray.wait([reference], timeout=min(LOOK_EVERY, max(0.0, until - time.monotonic())))[0]:
+        lost = _lost_cluster()
+        if lost:
+            raise WorkerDied(lost, during=True)
+        if time.monotonic() >= until:
+            break
+    return ray.get(reference, timeout=0.1)
+
+
+def _lost_cluster() -> str:
+    """Why the cluster can't be asked, empty while its control process takes connections."""
+    address = ray.get_runtime_context().gcs_address
+    return "" if takes_connections(address) else f"Ray's control process at {address} is gone; start the cluster again"
 
 
 class _Actor(EnvHost):

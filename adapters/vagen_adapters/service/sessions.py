@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from vagen_adapters.service.host import MOVES, OPENS, TOO_COSTLY, Answer, Call, Failure, Result
 from vagen_adapters.service.keys import Holder
 from vagen_adapters.service.messages import Refused, read_items
-from vagen_adapters.service.metrics import Metrics
+from vagen_adapters.service.metrics import Metrics, processor_seconds, resident
 from vagen_adapters.service.pool import REMEMBERED, Pool
 from vagen_envs.errors import did_you_mean
 from vagen_envs.permission import Offers
@@ -143,11 +143,12 @@ class Sessions:
         self._requests = 0
         self.draining = False
         pool.on_lost = self._on_lost
-        pool.loop = self._loop
         metrics.watch("sessions", "Sessions now", lambda: len(self._sessions))
         metrics.watch("running", "Calls that workers are at work on or that wait for one", lambda: self._running)
         metrics.watch("pictures", "Pictures held now", lambda: len(self._pngs))
         metrics.watch("workers", "Workers now", lambda: len(pool.hosts))
+        metrics.watch("workers_resident_bytes", "Memory of the workers here", lambda: resident(pool.pids))
+        metrics.watch("workers_cpu_seconds", "CPU time of the workers here", lambda: processor_seconds(pool.pids))
         metrics.watch("replaced_workers", "Workers that died and were replaced", lambda: pool.replaced)
 
     async def handle(self, do: Any, items: Any, holder: Holder, line: Line | None = None) -> list[Result]:
