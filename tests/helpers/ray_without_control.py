@@ -7,11 +7,11 @@ import signal
 import sys
 import time
 
+from vagen_adapters.service.ray_pool import ray_pool  # isort: skip - before Ray, which reads its settings then
 import ray
 from ray.cluster_utils import Cluster
 
 from vagen_adapters.service.places import InPool
-from vagen_adapters.service.ray_pool import ray_pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_envs.errors import SimulatorError
 
