@@ -56,6 +56,9 @@ class RayHost:
         patience: float = PATIENCE,
         limits: Limits = Limits(),  # noqa: B008
     ) -> None:
+        lost = _lost_cluster()
+        if lost:
+            raise WorkerDied(lost, during=False)
         self._timeout, self._patience = timeout, patience
         # Environments are state: an actor that Ray restarted, or a call that it repeated, would be another episode.
         made = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
@@ -114,7 +117,8 @@ class RayHost:
 
     def close(self) -> None:
         with contextlib.suppress(Exception):  # it, or the whole cluster, may be gone
-            ray.kill(self._actor)
+            if not _lost_cluster():
+                ray.kill(self._actor)
 
 
 def _get(reference: Any, seconds: float) -> Any:

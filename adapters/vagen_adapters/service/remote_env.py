@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import secrets
-import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -63,7 +63,7 @@ class RemoteEnv(gym.Env[Observed, str]):
         self.id: str = opened["env_id"]
         self.system_prompt: str = opened["system_prompt"]
         """What the model is told before the first observation."""
-        self.config = types.SimpleNamespace(**opened["config"])
+        self.config = dataclasses.make_dataclass("Config", opened["config"])(**opened["config"])
         """The environment's options, all of them."""
         self.action_space = UnicodeText()
         shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
