@@ -48,10 +48,10 @@ class NavigationConfig(EnvConfig):
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"success_threshold": 2.0, "max_turns": 8, "max_steps": 40},
         {"success_threshold": 1.5, "max_turns": 5, "max_steps": 25},
-        {"rooms": 2, "min_solution_length": 8, "max_solution_length": 20, "max_turns": 5, "max_steps": 25},
+        {"rooms": 2, "min_solution_length": 8, "max_solution_length": 20, "max_turns": 6, "max_steps": 30},
         {"rooms": 4, "min_solution_length": 16, "max_solution_length": 30, "max_turns": 7, "max_steps": 35},
-        {"rooms": 6, "min_solution_length": 26, "max_solution_length": 44, "max_turns": 10, "max_steps": 50},
-        {"rooms": 8, "min_solution_length": 40, "max_solution_length": 64, "max_turns": 14, "max_steps": 70},
+        {"rooms": 6, "min_solution_length": 26, "max_solution_length": 44, "max_turns": 9, "max_steps": 45},
+        {"rooms": 8, "min_solution_length": 40, "max_solution_length": 64, "max_turns": 13, "max_steps": 65},
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
