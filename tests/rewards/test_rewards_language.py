@@ -47,7 +47,7 @@ STATES = [
 @pytest.mark.parametrize("state", STATES)
 def test_what_the_oracle_names_is_known(state):
     named = set(AFTER_ARTICLE.findall(" ".join(state.sentences()).lower()))
-    known = known_words(state.kind) | {"filled", "outlined"}
+    known = known_words(state.kind) | {"filled", "outlined", "agent"}
     assert named
     assert {word for word in named if not {word, word.rstrip("0123456789"), word.removesuffix("s")} & known} == set()
 
