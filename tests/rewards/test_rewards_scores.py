@@ -64,7 +64,7 @@ def a_turn(*replies, env_id="vagen/FrozenLake-v0", **options):
 
 @pytest.mark.parametrize("pictures", [False, True])
 def test_an_observation_is_held_against_before_and_a_prediction_against_after(pictures):
-    turn = a_turn(reply(answer="Down"))
+    turn = a_turn(reply(answer="Up"))
     assert turn.before != turn.after
     judge = Lengths(needs_pictures=pictures)
     scores = score_turn(turn, judge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sqlite3
@@ -43,7 +44,11 @@ class ReplyCache:
         """The reply, or `None` if it isn't known."""
         reply = self._recent.get(key)
         if reply is None and self._connection is not None:
-            with self._lock:
+            row = None
+            with (
+                self._lock,
+                contextlib.suppress(sqlite3.Error),
+            ):  # a locked or broken file costs a request, not the batch
                 row = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
             if row is not None:
                 reply = str(row[0])
@@ -54,7 +59,7 @@ class ReplyCache:
         """Keep a reply."""
         self._remember(key, reply)
         if self._connection is not None:
-            with self._lock:
+            with self._lock, contextlib.suppress(sqlite3.Error):
                 self._connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
 
     def _remember(self, key: bytes, reply: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -116,7 +117,7 @@ class LLMJudge(Judge):
     def score(self, statement: Statement) -> Score:
         """Score one statement; blocks until the model has answered."""
         request = self._request(statement)
-        known = self.cache.get(key_of(request))
+        known = self.cache.get(self._key(request))
         if known is not None:
             return self._read(statement, known)
         return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self._running_loop()).result()[0]
@@ -143,6 +144,11 @@ class LLMJudge(Judge):
         form = {"response_format": _VERDICT_SCHEMA if direct else {"type": "json_object"}} if as_json else {}
         return {"model": self.model, "messages": messages, **self._sampling, **form}
 
+    def _key(self, request: dict[str, Any]) -> bytes:
+        """Models of one name at two endpoints are two models."""
+        endpoint = self._client_options["base_url"] or os.environ.get("OPENAI_BASE_URL", "")
+        return key_of({**request, "endpoint": str(endpoint).rstrip("/")})
+
     def _read(self, statement: Statement, reply: str) -> Score:
         if self.mode == "direct":
             return read_verdict(reply, self.structured_output)
@@ -159,7 +165,7 @@ class LLMJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Score(0.0, "nothing is said")
         request = self._request(statement)
-        key = key_of(request)
+        key = self._key(request)
         known = self.cache.get(key)
         if known is None:
             task = self._in_flight.get(key)
@@ -194,16 +200,19 @@ class LLMJudge(Judge):
         )
         async with self._slots:
             try:
-                async with asyncio.timeout(self.item_timeout):
-                    return await tries(self._ask_once, request)
+                async with asyncio.timeout(self.item_timeout) as limit:
+                    return await tries(self._ask_once, request, limit)
             except TimeoutError:
                 raise TimeoutError(f"no answer within {self.item_timeout} s") from None
 
-    async def _ask_once(self, request: dict[str, Any]) -> str:
+    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str:
         self.spending.check()
         if self._interval:
             now = time.monotonic()
             start = self._next_start = max(self._next_start + self._interval, now)
+            ends = limit.when()
+            if ends is not None:  # to wait for one's turn isn't to wait for an answer
+                limit.reschedule(ends + start - now)
             await asyncio.sleep(start - now)
         completion = await self._client.chat.completions.create(**request)
         usage = getattr(completion, "usage", None)
