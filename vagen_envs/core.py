@@ -89,6 +89,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
 
+    _made_with: tuple[tuple[Any, ...], dict[str, Any]]
+
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Remember how it was made: a copy is made the same way and then restored."""
         env = super().__new__(cls)
@@ -348,7 +350,8 @@ class VagenEnv(gym.Env[dict[str, Any], str]):
         self._running = running
 
     def _carried_picture(self, pixels: bytes) -> Picture | None:
-        shape = self.observation_space["image"].shape if self._looks else None
+        shown: Any = self.observation_space
+        shape = shown["image"].shape if self._looks else None
         return None if shape is None else Picture(np.frombuffer(pixels, np.uint8).reshape(shape))
 
     @functools.cached_property

@@ -124,7 +124,7 @@ class _Field:
         telling = [each for each in own if each.whole > 0]
         self.oracle = math.fsum(each.value for each in telling) / max(1, len(telling))
         self.telling = len(telling) / max(1, len(own))
-        self._held: dict[Any, tuple[list[bool], list[bool | None]]] = {}
+        self._held: dict[Any, list[tuple[bool | None, bool | None]]] = {}
 
     def mean(self, claims: Sequence[Any]) -> float:
         """The mean value of these claims over all states."""

@@ -70,7 +70,7 @@ class Levels(vf.Taskset[LevelTask, LevelsConfig]):
     def load(self) -> Iterator[LevelTask]:
         config = self.config
         with contextlib.closing(make(config.env_id, config.options)) as env:
-            system_prompt = env.system_prompt
+            system_prompt = env.unwrapped.system_prompt  # type: ignore[attr-defined]
         for seed in range(config.first_seed, config.first_seed + config.num_levels):
             yield LevelTask(
                 LevelData(

@@ -109,7 +109,7 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
 
 
 def _confirm(verdict: Verdict, episode: Episode, task: Task | None, options: Mapping[str, Any], seat: _Seat) -> None:
-    env = task and seat.take(task, options)
+    env = seat.take(task, options) if task is not None else None
     if task is None or env is None:
         verdict.unplayed += 1
         verdict.unknown += [f"{episode.key}: {seat.why}"] if task else []

@@ -217,7 +217,8 @@ class HouseSimulator:
         edges = np.stack((row.min(1) - 1, row.max(1) + 1, column.min(1) - 1, column.max(1) + 1), 1)
         edges[behind.any(1), :2] = (0, RASTER)
         edges[behind.all(1)] = 0
-        return np.clip(edges, 0, RASTER).astype(np.intp)
+        inside: NDArray[np.intp] = np.clip(edges, 0, RASTER).astype(np.intp)
+        return inside
 
     def metadata(self) -> Metadata:
         """The scene as AI2-THOR describes it."""

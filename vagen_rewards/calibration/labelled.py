@@ -136,9 +136,9 @@ def _states(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[
         reference = reference_of(env_id, options, _DRAWN)
         last: State | None = None
         for i in range(count):
-            turns = reference.play if i % 2 else reference.reset
+            every = reference.play if i % 2 else reference.reset
             ways = _WAYS if kind == "navigation" else ("",)
-            turns = _that_way(turns, ways[i // 2 % len(ways)]) or turns
+            turns = _that_way(every, ways[i // 2 % len(ways)]) or every
             before, after = stream.choice(turns)
             yield {"grounding": (before, None), "world_modeling": (after, None)}, last or after
             last = before

@@ -8,7 +8,7 @@ from typing import Any
 from vagen_envs.grid import Position
 from vagen_rewards.rules.counting import fits, is_present, sides_of
 from vagen_rewards.rules.places import Said, Things
-from vagen_rewards.rules.readings import Claim, Reading
+from vagen_rewards.rules.readings import Claim, Fact, Reading
 from vagen_rewards.rules.relations import Absence, Placed, Relation, Relations
 from vagen_rewards.scores import Span
 
@@ -94,14 +94,18 @@ class At:
 
 def facts_of(read: Relations) -> Reading:
     """The claims of sentences."""
-    facts = [*map(_side, read.claims), *[Nothing(*each) for each in read.absences], *map(placed_at, read.placed)]
+    facts: list[Fact] = [
+        *map(_side, read.claims),
+        *[Nothing(*each) for each in read.absences],
+        *map(placed_at, read.placed),
+    ]
     claims = tuple([Claim(span, fact) for span, fact in zip(read.spans, facts, strict=True)])
     return Reading(claims, read.unread, read.matters)
 
 
 def _side(claim: Relation) -> Side:
-    (kind, label), (other, other_label), *rest = claim
-    return Side(kind, label == "all", other, other_label == "all", *rest)
+    (kind, label), (other, other_label), vertical, horizontal, negated, hedged = claim
+    return Side(kind, label == "all", other, other_label == "all", vertical, horizontal, negated, hedged)
 
 
 def placed_at(said: Placed) -> At:

@@ -28,8 +28,8 @@ def names() -> dict[str, str]:
     """`#rrggbb` of every name, CSS's and those of the language's file, spelt without blanks and with "gray"."""
     from PIL import ImageColor
 
-    css = {name: ImageColor.getrgb(name) for name in ImageColor.colormap}
-    found = {name.replace("grey", "gray"): f"#{r:02x}{g:02x}{b:02x}" for name, (r, g, b) in css.items()}
+    css = {name: ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
+    found = {name.replace("grey", "gray"): "#" + bytes(parts).hex() for name, parts in css.items()}
     return {**found, **language("en")["colours"]}
 
 

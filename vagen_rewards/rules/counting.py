@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
@@ -14,7 +15,17 @@ MAX_MATCHED = 64
 """Names of holes that are told apart."""
 
 
-def fits(said: Relation | Absence, sides: tuple[int, int]) -> bool:
+class Sided(Protocol):
+    """What speaks of a side on either axis; `None` where it doesn't."""
+
+    @property
+    def vertical(self) -> int | None: ...
+
+    @property
+    def horizontal(self) -> int | None: ...
+
+
+def fits(said: Sided, sides: tuple[int, int]) -> bool:
     """Whether a thing that stands so is at the side that is spoken of."""
     return said.vertical in (None, sides[0]) and said.horizontal in (None, sides[1])
 

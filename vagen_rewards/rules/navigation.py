@@ -190,6 +190,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
             if not fact.holds(truth):
                 marks.fault(f"the target is no {fact.kind}")
             continue
+        assert isinstance(fact, Seen)  # noqa: S101 - there are no other facts of this kind
         name = _named(fact.kinds, kinds)
         if name == truth.target_type:
             (denied if fact.negated else said).append(fact.ways)

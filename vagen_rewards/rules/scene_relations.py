@@ -136,9 +136,9 @@ def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
     if match["side"]:
         names = [name for name in _SIDES if match[name]] + [name for name in _SIDES if match[f"s_{name}"]]
         for name in names:
-            yield Beside(first, second, *_SIDES[name], no)
+            yield Beside(first, second, _SIDES[name][0], _SIDES[name][1], no)
     elif match["beside"]:
-        yield Beside(*sorted((first, second)), None, None, no)
+        yield Beside(min(first, second), max(first, second), None, None, no)
     elif match["inside"] or match["outside"]:
         if second in ("drawer", "handle"):
             yield Inside(first, second, no != bool(match["outside"]))

@@ -245,9 +245,12 @@ def answered_boxes(sample: Sample, answer: str) -> list[Box]:
     if not sample.reward_model.verifier_parm.get("det_verifier_normalized") or not sample.images:
         return boxes
     width, height = sample.images[0].size
-    sides = (width, height, width, height)
+
+    def told(edge: float, side: int) -> float:
+        return math.floor(edge / side * 1000)
+
     return [
-        Box(*(math.floor(edge / side * 1000) for edge, side in zip(box[:4], sides, strict=True)), box.label)
+        Box(told(box.x1, width), told(box.y1, height), told(box.x2, width), told(box.y2, height), box.label)
         for box in boxes
     ]
 

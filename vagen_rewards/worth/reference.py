@@ -88,7 +88,7 @@ def _seek(state: Any, here: Any) -> State:
         return cast(State, state)
     names = {state.target_type: here.target_type, here.target_type: state.target_type}
     seen = tuple([(names.get(kind, kind), where, far) for kind, where, far in state.visible_objects])
-    return dataclasses.replace(state, target_type=here.target_type, visible_objects=seen)
+    return cast(State, dataclasses.replace(state, target_type=here.target_type, visible_objects=seen))
 
 
 def _task(state: Any) -> Hashable:
@@ -139,7 +139,9 @@ class Reference:
         def number(state: State) -> int:
             return numbers.setdefault(json.dumps(state.to_json(), sort_keys=True), len(numbers))
 
-        stages = {stage: [[number(each) for each in pair] for pair in getattr(self, stage)] for stage in STAGES}
+        stages: dict[str, Any] = {
+            stage: [[number(each) for each in pair] for pair in getattr(self, stage)] for stage in STAGES
+        }
         states = [json.loads(text) for text in numbers]
         return {"version": VERSION, "env_id": self.env_id, "options": dict(self.options), "states": states, **stages}
 

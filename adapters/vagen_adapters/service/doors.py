@@ -110,7 +110,8 @@ class Door:
         self._strangers.pop(connection, None)
         self._guests.pop(connection, None)
         self._since.pop(connection, None)
-        if self._by_client.get(connection.client) is connection:
+        known: Any = self._by_client.get(connection.client)
+        if known is connection:
             del self._by_client[connection.client]
 
     def heard(self, connection: Any) -> None:

@@ -18,7 +18,7 @@ class LocalHost:
         bounds = (str(limits.cpu), str(limits.memory))
         self._worker = Worker("an environment", "vagen_adapters.service.worker", *bounds, timeout=timeout)
         self.pid = self._worker.process.pid
-        self.pids = (self.pid,)
+        self.pids: Sequence[int] = (self.pid,)
         self.where = f"process {self.pid}"
 
     def do(self, calls: Sequence[Call]) -> list[Result]:

@@ -59,7 +59,7 @@ class _NoHost:
     """Stands where a worker could not be started. Each use of it leads to another try."""
 
     where = "nowhere"
-    pids = ()
+    pids: Sequence[int] = ()
 
     def __init__(self, cause: str) -> None:
         self._cause = cause
