@@ -50,9 +50,12 @@ class Side:
         things = things_of(state)
         some, others = things.get(self.subject, ()), things.get(self.other, ())
         over, over_others = all if self.all_subjects else any, all if self.all_others else any
+        apart = self.subject == self.other  # a box stands at no side of itself, but a box and a target share a place
         return bool(some and others) and over(
             [
-                over_others([fits(self, sides_of(at, other)) != self.negated for other in others if other is not at])
+                over_others(
+                    [fits(self, sides_of(at, other)) != self.negated for other in others if not (apart and other == at)]
+                )
                 for at in some
             ]
         )

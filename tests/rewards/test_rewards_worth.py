@@ -1,0 +1,239 @@
+"""What a claim is worth: by hand where it can be worked out, and by what the environments' own words are paid."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from dataclasses import dataclass
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs.sokoban.state import SokobanState
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules import read
+from vagen_rewards.worth import Reference, Transition, Worth, reference_of
+from vagen_rewards.worth.reference import configuration_of, draw, name_of, register_told
+from vagen_rewards.worth.weighing import FEWEST, Shares, on_scale, unique
+
+LEVELS = 48
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """References of these tests aren't those of whoever runs them."""
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path_factory.getbasetemp() / "references"))
+
+
+@dataclass(frozen=True)
+class Among:
+    """Holds of the states, here plain numbers, that are named."""
+
+    numbers: frozenset[int]
+    unknown: frozenset[int] = frozenset()
+
+    def holds(self, state):
+        return None if state in self.unknown else state in self.numbers
+
+
+def among(*numbers, unknown=()):
+    return Among(frozenset(numbers), frozenset(unknown))
+
+
+def shares_of(count, step=0):
+    return Shares([Transition(number, (number + step) % count) for number in range(count)])
+
+
+def test_a_true_claim_brings_the_log_of_its_share_and_a_false_one_costs_at_least_as_much():
+    rare, common = among(*range(10)), among(*range(90))
+    shares = shares_of(100)
+    for claim, count in ((rare, 10), (common, 90)):
+        share = (count + 0.5) / 101  # nothing is taken to be impossible: half a state more
+        brings = -math.log(share)
+        gained = shares.bets([(claim, None, True)])
+        assert gained.gained == pytest.approx(brings, rel=0.05)
+        assert (gained.lost, gained.right) == (0.0, 1)
+        lost = shares.bets([(claim, None, False)])
+        assert lost.lost == pytest.approx(max(brings, brings * share / (1 - share)), rel=0.05)
+        assert (lost.gained, lost.wrong) == (0.0, 1)
+
+
+def test_to_guess_what_cant_be_told_gains_nothing():
+    bets = shares_of(100).bets([(among(*range(50)), None, None)])
+    assert bets.unknown == 1
+    assert bets.gained == 0
+    assert bets.lost > 0
+
+
+def test_what_is_always_so_is_worth_next_to_nothing():
+    assert shares_of(1000).bets([(among(*range(1000)), None, True)]).gained < 0.001
+
+
+@pytest.mark.parametrize("count", [1, 10, 50, 90, 99])
+def test_nobody_gains_by_a_claim_that_doesnt_look(count):
+    claim, shares = among(*range(count)), shares_of(100)
+    bets = [shares.bets([(claim, None, claim.holds(number))]) for number in range(100)]
+    assert math.fsum(each.gained - each.lost for each in bets) <= 0.01 * 100
+
+
+def test_what_follows_from_what_was_said_is_worth_nothing_more():
+    narrow, wide = among(*range(10)), among(*range(20))
+    shares = shares_of(100)
+    alone = shares.bets([(narrow, None, True)]).gained
+    both = shares.bets([(narrow, None, True), (wide, None, True)]).gained
+    assert both - alone < 0.1
+    other = among(*range(5, 100, 10))  # independent of the first
+    assert shares.bets([(narrow, None, True), (other, None, True)]).gained > alone + 1
+
+
+def test_conditions_that_few_states_meet_say_nothing():
+    one = among(*range(FEWEST - 2))
+    shares = shares_of(1000)
+    follows = among(*range(500))
+    both = shares.bets([(one, None, True), (follows, None, True)]).gained
+    assert both == pytest.approx(sum(shares.bets([(each, None, True)]).gained for each in (one, follows)))
+
+
+def test_a_prediction_is_worth_what_it_says_beyond_the_observation():
+    shares = shares_of(100, step=1)
+    claim = among(*range(50))
+    new = shares.bets([(claim, False, True)]).gained  # it wasn't so: of those, one in fifty becomes so
+    stays = shares.bets([(claim, True, True)]).gained  # it was so, and nearly always stays
+    assert new > 3
+    assert stays < 0.05
+    assert shares.bets([(claim, True, True)], known=[claim]).gained == 0
+
+
+@pytest.mark.parametrize("full", [0.5, 2.0, 6.0])
+def test_the_scale(full):
+    assert on_scale(math.expm1(full), full) == pytest.approx(1)
+    assert on_scale(0.0, full) == 0
+    assert on_scale(1000.0, full) == 1
+    assert on_scale(-1000.0, full) == -1
+    values = [on_scale(net / 10, full) for net in range(-100, 100)]
+    assert values == sorted(values)
+    assert on_scale(-1.0, full) + on_scale(1.0, full) <= 0  # an even bet doesn't pay
+    assert on_scale(1.0, 0.0) == 0
+
+
+def test_claims_count_once_and_not_without_end():
+    assert unique(["a", "b", "a"]) == ["a", "b"]
+    assert len(unique(range(1000))) == 64
+
+
+# -- on real environments ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["vagen/Sokoban-v0", "vagen/FrozenLake-v0"])
+def worth(request):
+    with gym.make(request.param, observation="text", strategy="no_think") as env:
+        made = configuration_of(env)
+    return Worth(draw(made[0], json.loads(made[1]), LEVELS))
+
+
+def claims_of(state, text=None, part="grounding"):
+    return [claim.key for claim in read(state.kind, text or state.describe("natural_language"), part).claims]
+
+
+@pytest.mark.parametrize("stage", ["reset", "play"])
+def test_the_truths_own_words_are_paid_and_those_of_another_state_arent(worth, stage):
+    here = getattr(worth.reference, stage)
+    own = [worth.observation(claims_of(each.before), each.before, stage) for each in here]
+    assert all(each.wrong == 0 for each in own)
+    assert math.fsum(each.value for each in own) / len(own) > 0.95
+    others = [
+        worth.observation(claims_of(there.before), each.before, stage).value
+        for each, there in zip(here, here[1:] + here[:1], strict=True)
+    ]
+    assert math.fsum(others) / len(others) < 0.1
+
+
+def test_nothing_is_gained_by_saying_the_same_thing_twice(worth):
+    state = worth.reference.reset[0].before
+    claims = claims_of(state)
+    once, twice = (worth.observation(claims * times, state, "reset") for times in (1, 2))
+    assert once == twice
+
+
+def test_a_prediction_that_repeats_the_observation_is_worth_nothing(worth):
+    for before, after in worth.reference.play[:12]:
+        seen = claims_of(before)
+        said = [claim for claim in seen if claim.holds(after)]
+        assert worth.prediction(said, seen, before, after, "play").gained == 0
+
+
+def test_a_box_on_its_target_is_there_whether_or_not_the_two_places_are_one_object():
+    place = (2, 3)
+    one = SokobanState(8, 8, (1 << 64) - 1, (3, 3), (place,), (place,))
+    two = SokobanState.from_json(json.loads(json.dumps(one.to_json())))
+    assert one == two
+    for state in (one, two):
+        claims = claims_of(state)
+        assert claims
+        assert [claim.holds(state) for claim in claims] == [True] * len(claims)
+
+
+# -- references --------------------------------------------------------------------------------------
+
+
+def test_a_reference_is_the_same_each_time_and_comes_back_from_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+        env_id, options = configuration_of(env)
+    drawn = draw(env_id, json.loads(options), 9)
+    assert drawn == draw(env_id, json.loads(options), 9)
+    assert reference_of("vagen/FrozenLake-v0", size=9).to_json() == drawn.to_json()
+    path = tmp_path / f"{name_of(env_id, options, 9)}.json.gz"
+    kept = Reference.from_json(json.loads(gzip.decompress(path.read_bytes())))
+    assert (kept.reset, kept.play) == (drawn.reset, drawn.play)
+
+
+def test_a_cut_file_is_drawn_anew_and_a_folder_that_isnt_one_costs_the_file_only(tmp_path, monkeypatch):
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
+    whole = reference_of("vagen/FrozenLake-v0", size=10)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(path.read_bytes()[:50])
+    from vagen_rewards.worth import reference
+
+    reference._reference.cache_clear()
+    assert reference_of("vagen/FrozenLake-v0", size=10).to_json() == whole.to_json()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path / "file"))
+    assert len(reference_of("vagen/FrozenLake-v0", size=11).reset) == 11
+
+
+def test_a_configuration_has_a_reference_of_its_own():
+    def name(**options):
+        with gym.make("vagen/FrozenLake-v0", **options) as env:
+            return name_of(*configuration_of(env), 8)
+
+    assert name() != name(size=8)
+    assert name() == name(observation="text")  # the states are the same
+
+
+def test_what_the_prompt_tells_is_worth_nothing():
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+        env_id, options = configuration_of(env)
+    reference = draw(env_id, json.loads(options), LEVELS)
+    here = reference.reset[0].before
+    text = here.describe("natural_language")
+    untold = Worth(reference).observation(claims_of(here, text), here, "reset")
+    assert untold.gained > 1
+    from vagen_rewards.worth.reference import _TOLD
+
+    try:
+        register_told("frozen_lake", lambda state: state, lambda state, here: here)  # a prompt that gives all away
+        told = Worth(reference).observation(claims_of(here, text), here, "reset")
+    finally:
+        del _TOLD["frozen_lake"]
+    assert told.gained < 0.2
+
+
+def test_where_nothing_can_be_played_nothing_is_known(monkeypatch):
+    from vagen_rewards.worth import reference
+
+    monkeypatch.setattr(reference, "_episode", lambda env, seed: iter(()))
+    with pytest.raises(JudgeConfigError, match="no episode of vagen/FrozenLake-v0 could be played"):
+        draw("vagen/FrozenLake-v0", {}, 1)
