@@ -97,6 +97,21 @@ def test_starts_and_goals_are_anywhere():
     assert len({state.player for state in states}) >= 14
 
 
+def test_the_best_blind_string_solves_less_than_a_twentieth():
+    """Of all 4^9 strings of nine moves, on Gymnasium's own tables, in which holes and the goal hold one fast."""
+    env = gym.make("vagen/FrozenLake-v0", split="test", observation="text")
+    solved = np.zeros(4**9, int)
+    for seed in range(500):
+        state = env.reset(seed=seed)[1]["state"]
+        steps = TheirLake(desc=their_map(state), is_slippery=False).P
+        table = np.array([[steps[cell][action][0][1] for cell in range(16)] for action in range(4)], np.int8)
+        at = np.array([4 * state.player[0] + state.player[1]], np.int8)
+        for _ in range(9):
+            at = table[:, at].ravel()
+        solved += at == 4 * state.target[0] + state.target[1]
+    assert 0 < solved.max() / 500 < 0.05
+
+
 @pytest.mark.parametrize(
     ("desc", "message"),
     [

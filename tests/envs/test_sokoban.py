@@ -14,7 +14,7 @@ import vagen_envs  # noqa: F401
 from vagen_benchmarks.perf import peers
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
-from vagen_envs.sokoban.levels import ACTIONS, draw_level
+from vagen_envs.sokoban.levels import ACTIONS, draw_level, split_of_board
 
 CONFIGURATIONS = [
     {},
@@ -163,3 +163,26 @@ def test_scale_enlarges_the_same_picture(scale):
     small = gym.make("vagen/Sokoban-v0").reset(seed=3)[0]["image"]
     large = gym.make("vagen/Sokoban-v0", scale=scale).reset(seed=3)[0]["image"]
     assert np.array_equal(large, np.kron(small, np.ones((scale, scale, 1), np.uint8)))
+
+
+def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
+    def boards(split, count):
+        env = gym.make("vagen/Sokoban-v0", split=split, observation="text")
+        states = [env.reset(seed=seed)[1]["state"] for seed in range(count)]
+        return {(state.floor, sum(1 << 6 * row + column for row, column in state.targets)) for state in states}
+
+    train, test = boards("train", 3000), boards("test", 3000)
+    inner = sum(1 << 6 * row + column for row in range(1, 5) for column in range(1, 5))
+    moved = set()
+    for floor, targets in test:
+        for there in range(1, 21):
+            for shift in (int.__lshift__, int.__rshift__):
+                cells = shift(floor, there)
+                if not cells & ~inner and cells.bit_count() == floor.bit_count():
+                    moved.add((cells, shift(targets, there)))
+    assert len(moved) > 100
+    assert moved & test  # such boards are drawn
+    assert not moved & train
+    for floor, targets in moved:
+        room, goals = ([cell for cell in range(36) if cells >> cell & 1] for cells in (floor, targets))
+        assert split_of_board(6, room, goals) == "test"

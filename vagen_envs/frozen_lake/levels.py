@@ -179,7 +179,7 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
     """All ways of this length, in order.
 
     One that wanders keeps to the edge, where there is room, so a blind string that runs along it solved 7 % of
-    the levels; of these it solves 4 %.
+    the levels; of these, with the default chance of a hole, the best string of nine moves solves 4 %.
     """
     around = neighbours(size)
     ways: list[tuple[tuple[int, ...], frozenset[int]]] = [((cell,), frozenset((cell,))) for cell in range(size * size)]
