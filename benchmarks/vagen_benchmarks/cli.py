@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from vagen_benchmarks import bench_cli, judge_cli, machine_cli, runs_cli, serve_cli, share_cli, train_cli
+from vagen_benchmarks import bench_cli, diagnose_cli, judge_cli, machine_cli, runs_cli, serve_cli, share_cli, train_cli
 from vagen_benchmarks.errors import BenchError, StorageError
 from vagen_benchmarks.output import err
 from vagen_envs.errors import VagenError
@@ -33,6 +33,7 @@ for command in (
     train_cli.warmstart, train_cli.train, train_cli.prove,
 ):  # fmt: skip
     app.command()(command)
+app.command("diagnose")(diagnose_cli.diagnose_command)
 app.add_typer(judge_cli.app, name="judge")
 app.add_typer(machine_cli.models, name="models")
 

@@ -1,0 +1,163 @@
+"""Playing a level under a condition, and what each turn lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+
+from vagen_benchmarks.agents import Agent, Game, Reply
+from vagen_benchmarks.errors import BenchError
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import LevelError
+from vagen_envs.seeding import HashStream
+from vagen_envs.turn import IMAGE_PLACEHOLDER
+from vagen_rewards import RuleJudge
+from vagen_rewards.scores import Statement
+
+Condition = Literal["picture", "truth", "own"]
+CONDITIONS: tuple[Condition, ...] = ("picture", "truth", "own")
+"""What is shown: the picture, the true state as text, or what the agent said it sees in the picture."""
+
+QUESTION = "Suppose that your answer is exactly this, whatever you would rather do: {}. What will be seen afterwards?"
+"""The one-step question; the reply's prediction is its answer."""
+
+_JUDGE = RuleJudge("claims")
+
+
+class Played(NamedTuple):
+    """A turn.
+
+    Attributes:
+        lost: by how many actions it put the end farther off than the best play would, at most what was still to do.
+        unread: the actions that were not carried out because the reply had none that could be read; in actions, too.
+        saw, foresaw: whether what was said to be seen, and foretold of its own actions, is true; `None` where nothing
+            was said that could be judged.
+        answered: the same of the one-step question; `None` where it was not asked, too.
+    """
+
+    lost: float
+    unread: float
+    saw: bool | None
+    foresaw: bool | None
+    answered: bool | None = None
+
+
+class Subject:
+    """An agent and an environment that it is diagnosed on.
+
+    Args:
+        agent: any; it is asked like in a benchmark, with observations changed as the condition says.
+        env_id: of an environment with a plan, which SVG reconstruction and single questions don't have.
+        options: of the environment.
+        split: of the levels.
+
+    Raises:
+        BenchError: the environment has no plan, or the strategy says no observation and prediction.
+    """
+
+    # An SVG and an answer are one action; how far off the end is can't be counted in them.
+    WITHOUT_PLAN = ("vagen/SVGReconstruction-v0", "vagen/Sample-v0")
+
+    def __init__(self, agent: Agent, env_id: str, options: Mapping[str, Any], split: str = "test") -> None:
+        if env_id in self.WITHOUT_PLAN:
+            raise BenchError(f"{env_id} can't be diagnosed on: its turns have no plan to lose actions by")
+        self.agent, self.env_id, self.split = agent, env_id, split
+        shown = {"observation", "split"} & set(options)
+        if shown:
+            raise BenchError(f"{shown.pop()} can't be an option here: each level is played with picture and as text")
+        made = {**agent_options(agent), **options}
+        self._envs: dict[str, VagenEnv] = {}
+        for view in ("image", "text"):
+            env = gym.make(env_id, disable_env_checker=True, split=split, observation=view, **made)
+            self._envs[view] = env.unwrapped  # type: ignore[assignment]
+        template = self._envs["text"].grammar.template()
+        if "prediction" not in template or "observation" not in template:
+            raise BenchError(
+                "a diagnosis needs strategy=grounding_world_modeling, which says what is seen and foretold"
+            )
+
+    def close(self) -> None:
+        """Free the environments."""
+        for env in self._envs.values():
+            env.close()
+
+    def play(self, seed: int, condition: Condition) -> tuple[list[Played], bool]:
+        """The turns of a level, and whether it was solved."""
+        env = self._envs["text" if condition == "truth" else "image"]
+        env.reset(seed=seed)
+        game = Game(env, f"diagnosis {condition}", self.split, seed, 0, env.observed)
+        played: list[Played] = []
+        left = self._left(env)
+        while True:
+            if condition == "own":
+                game.now = self._retold(game)
+            answered = self._ask(game) if condition == "truth" else None
+            text = self._reply(game)
+            _, _, terminated, truncated, info = env.step(text)
+            turn: Turn = info["turn"]
+            before, left = left, self._left(env)
+            played.append(_losses(env, turn, before, left)._replace(answered=answered))
+            game.turns.append(dataclasses.replace(turn, observed=game.now))
+            game.now = env.observed
+            if terminated or truncated:
+                return played, turn.success
+
+    def _reply(self, game: Game) -> str:
+        said: Reply | str = self.agent.reply(game)
+        return said if isinstance(said, str) else said.text
+
+    def _retold(self, game: Game) -> Observation:
+        """What the agent says of the picture, in the picture's place."""
+        seen = game.env.grammar.parse(self._reply(game)).observation or "nothing"
+        words = seen.replace(IMAGE_PLACEHOLDER, "")
+        return Observation(game.now.text.replace(IMAGE_PLACEHOLDER, words), None)
+
+    def _ask(self, game: Game) -> bool | None:
+        """Ask what actions drawn at random would bring about, and look at it in a fork."""
+        env = game.env
+        stream = HashStream("one-step question", self.env_id, game.seed, len(game.turns))
+        actions = env.random_actions(stream, 1 + stream.below(env.config.max_actions_per_turn))
+        here = env.snapshot()
+        if not env.grammar.parse(env.grammar.render(actions, **_WORDS)).actions:
+            return None
+        truth = env.step(env.grammar.render(actions, **_WORDS))[4]["state"]
+        env.restore(here)
+        asked = f"{game.now.text}\n{QUESTION.format(env.config.separator.join(actions))}"
+        reply = self._reply(dataclasses.replace(game, now=Observation(asked, game.now.picture)))
+        return _is_true("world_modeling", env.grammar.parse(reply).prediction, truth)
+
+    def _left(self, env: VagenEnv) -> int | None:
+        """Actions to the end; `None` where it can't be reached any more."""
+        try:
+            return len(env.plan())
+        except LevelError:
+            return None
+
+
+_WORDS = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
+
+
+def agent_options(agent: Agent) -> Mapping[str, Any]:
+    """Options of an environment that fit how the agent writes."""
+    return getattr(agent, "env_options", {})
+
+
+def _losses(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> Played:
+    saw = _is_true("grounding", turn.parsed.observation, turn.before)
+    if before is None:  # lost already; nothing more can be
+        return Played(0, 0, saw, None)
+    if not turn.executed:
+        return Played(0, min(before, env.config.max_actions_per_turn), saw, None)
+    after = 0 if turn.success else after
+    lost = before if after is None else len(turn.executed) + after - before
+    return Played(min(before, max(0, lost)), 0, saw, _is_true("world_modeling", turn.parsed.prediction, turn.after))
+
+
+def _is_true(part: Literal["grounding", "world_modeling"], text: str | None, state: Any) -> bool | None:
+    if not text:
+        return None
+    value = _JUDGE.score(Statement(part, text, state)).value
+    return None if value is None else value == 1

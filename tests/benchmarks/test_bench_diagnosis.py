@@ -1,0 +1,128 @@
+"""A diagnosis names the fault that an oracle was given, and nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from vagen_benchmarks.agents import Oracle, Random, Reply
+from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Played, diagnose
+from vagen_benchmarks.diagnosis.attribution import attribute
+from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired
+from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.perf.diagnosis_power import power
+
+EXACT = {"representation": "structured"}
+
+
+@pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_fault_is_named(env_id, fault):
+    found = diagnose(Impaired(fault, 0.5), env_id, EXACT, levels=48)
+    assert found.main_cause == fault
+    assert found.causes[fault].low > max(found.causes[other].high for other in CAUSES if other != fault)
+    assert sum(share.value for share in found.causes.values()) == pytest.approx(1)
+    truly = {"sight": found.saw, "prediction": found.foresaw}
+    assert {name: share.value < 0.8 for name, share in truly.items()} == {name: name == fault for name in truly}
+    assert (found.answered.value < 0.8) == (fault == "prediction")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
+def test_the_fault_is_named_in_95_of_100_runs(env_id):
+    assert min(power(env_id, 100).values()) >= 95
+
+
+@pytest.mark.sim
+def test_a_simulator_can_be_diagnosed_on():
+    pytest.importorskip("mujoco")
+    found = diagnose(Impaired("planning", 1.0), "vagen/Navigation-v0", EXACT, levels=2)
+    assert found.main_cause == "planning"
+
+
+def test_who_loses_nothing_has_no_cause():
+    found = diagnose(Oracle(), "vagen/FrozenLake-v0", EXACT, levels=4)
+    assert found.main_cause is None
+    assert all(found.success[condition].value == 1 for condition in CONDITIONS)
+    assert (found.saw.value, found.foresaw.value) == (1, 1)
+
+
+class Mumbler(Random):
+    """Writes nothing that could be carried out."""
+
+    name = "mumbler"
+
+    def reply(self, game):
+        return Reply("Well, well.")
+
+
+def test_what_cannot_be_read_is_formats():
+    found = diagnose(Mumbler(), "vagen/FrozenLake-v0", EXACT, levels=4)
+    assert found.main_cause == "format"
+    assert found.causes["format"].value == 1
+
+
+class Peeker(Oracle):
+    """Knows the way only where it was told the symbols, in its own words or not."""
+
+    name = "peeker"
+
+    def __init__(self):
+        self.shown = []
+
+    def reply(self, game):
+        self.shown.append((game.now.picture is not None, game.now.text))
+        return super().reply(game)
+
+
+def test_what_is_shown_is_what_the_condition_says():
+    agent = Peeker()
+    diagnose(agent, "vagen/FrozenLake-v0", EXACT, levels=2)
+    pictures = [text for picture, text in agent.shown if picture]
+    words = [text for picture, text in agent.shown if not picture]
+    assert all("<image>" in text for text in pictures)
+    assert not any("<image>" in text for text in words)
+    assert any("player_position" in text for text in words)  # its own dictionary in the picture's place
+    assert any("Suppose that your answer is exactly this" in text for text in words)
+
+
+def test_the_same_whatever_runs_at_the_same_time():
+    one, four = (
+        diagnose(Impaired("planning", 0.5), "vagen/FrozenLake-v0", EXACT, levels=8, at_once=n).to_json() for n in (1, 4)
+    )
+    assert json.dumps(one) == json.dumps(four)
+
+
+def test_shares_are_those_of_a_calculation_by_hand():
+    """Pictures lose 3 a turn, symbols 1, of which a quarter with a wrong prediction; format loses 1 with pictures."""
+    fine, bad = Played(0, 0, True, True), Played(2, 0, True, True)
+    level = {
+        "picture": ([Played(6, 0, False, None), Played(0, 2, None, None)], False),
+        "truth": ([bad, bad, bad, Played(2, 0, True, False), fine, fine, fine, fine], True),
+        "own": ([fine], True),
+    }
+    found = attribute("someone", "vagen/Sokoban-v0", [level, level])
+    assert {name: share.value for name, share in found.causes.items()} == pytest.approx(
+        {"sight": 2 / 4, "prediction": 0.25 / 4, "planning": 0.75 / 4, "format": 1 / 4}
+    )
+    assert found.saw.value == 0
+    assert found.foresaw.value == pytest.approx(7 / 8)
+    assert found.unjudged == pytest.approx(1 / 10)
+    assert math.isnan(found.answered.value)  # nothing was asked
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "words"),
+    [
+        ("vagen/FrozenLake-v0", {"observation": "text"}, "can't be an option here"),
+        ("vagen/FrozenLake-v0", {"strategy": "free_think"}, "needs strategy="),
+        ("vagen/SVGReconstruction-v0", {}, "can't be diagnosed on"),
+    ],
+)
+def test_what_cannot_be_diagnosed_is_said(env_id, options, words):
+    if "SVG" in env_id:
+        pytest.importorskip("cairosvg")
+    with pytest.raises(BenchError, match=words):
+        diagnose(Random(), env_id, options, levels=1)
