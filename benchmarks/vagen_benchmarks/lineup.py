@@ -55,6 +55,10 @@ def make_agents(
 def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str]) -> Agent:
     if name in SCRIPTED:
         return SCRIPTED[name]()
+    if name == "blind":
+        from vagen_benchmarks.floors import Blind
+
+        return Blind()
     if name == "tiny":
         from vagen_benchmarks.tiny_agent import Tiny
 
