@@ -15,6 +15,7 @@ import vagen_envs
 from vagen_benchmarks.perf import endpoint as loopback
 from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
+from vagen_rewards.calibration import labelled_file
 from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.verdicts import Prompts, read_verdict
@@ -73,6 +74,20 @@ def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
     benchmark.group = f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
     benchmark.extra_info["at_most_us"] = len(turns) / 20_000 * 1e6
     benchmark.pedantic(lambda: [score_turn(turn, judge) for turn in turns], setup=forget, rounds=15, warmup_rounds=1)
+
+
+def test_first_reading_ours(benchmark: Any) -> None:
+    """The independent set, each statement as if nothing had been said before: other wordings than the oracle's."""
+    statements = [each.statement for each in labelled_file()]
+    judge = RuleJudge()
+
+    def forget() -> None:
+        for cache in CACHES:
+            cache.cache_clear()
+
+    benchmark.group = f"{len(statements)} statements by somebody else, read for the first time"
+    benchmark.extra_info["at_most_us"] = len(statements) / 5_000 * 1e6
+    benchmark.pedantic(lambda: [judge.score(each) for each in statements], setup=forget, rounds=15, warmup_rounds=1)
 
 
 def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:
