@@ -38,10 +38,7 @@ def solved(agent, env_id):
     return count
 
 
-OLD_LAKES = pytest.mark.xfail(strict=True, reason="its FrozenLake weights were made on lakes with fewer holes")
-
-
-@pytest.mark.parametrize("env_id", [pytest.param("vagen/FrozenLake-v0", marks=OLD_LAKES), "vagen/Sokoban-v0"])
+@pytest.mark.parametrize("env_id", OPTIONS)
 def test_it_solves_levels_it_has_never_seen_and_random_play_does_not(env_id):
     pytest.importorskip("trl")
     assert solved(Tiny(), env_id) >= 3 + 2 * solved(Random(), env_id)
