@@ -141,7 +141,8 @@ async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: floa
     Args:
         turns: any number.
         judge: is given all statements at once.
-        max_unscored: raise if a larger share of the statements goes unscored; `None` never raises.
+        max_unscored: raise if the judge failed at a larger share of the statements; what it merely didn't understand
+            doesn't count. `None` never raises.
 
     Raises:
         TooManyUnscoredError: see `max_unscored`.
@@ -174,10 +175,11 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Tally:
-    """Counts scored and unscored statements.
+    """Counts statements: those scored, those that a judge failed at, and those that it merely didn't understand.
 
     Args:
-        max_unscored: share of unscored statements above which `check` raises; `None` never raises.
+        max_unscored: share of statements that a judge failed at above which `check` raises; `None` never raises. An
+            agent whose words can't be read is no broken judge, and doesn't count.
         at_least: statements to wait for before `check` may raise.
     """
 
@@ -186,12 +188,15 @@ class Tally:
         self.at_least = at_least
         self.scored = 0
         self.unscored = 0
+        self.unread = 0
         self.last_reason = ""
 
     def add(self, score: Score) -> None:
         """Count a score."""
         if score.scored:
             self.scored += 1
+        elif score.unread:
+            self.unread += 1
         else:
             self.unscored += 1
             self.last_reason = score.reason
@@ -202,8 +207,8 @@ class Tally:
             self.add(score)
 
     def check(self) -> None:
-        """Raise TooManyUnscoredError if too large a share is unscored."""
-        seen = self.scored + self.unscored
+        """Raise TooManyUnscoredError if a judge failed at too large a share."""
+        seen = self.scored + self.unscored + self.unread
         if self.max_unscored is None or seen < max(self.at_least, 1) or self.unscored <= self.max_unscored * seen:
             return
         raise TooManyUnscoredError(

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import pickle
 import re
+import sqlite3
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import gymnasium as gym
 import pytest
 
+import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards import Statement
+from vagen_rewards import ReasoningReward, Statement
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm import LLMJudge, Price
 from vagen_rewards.llm.verdicts import Prompts, claims_text, fenced, read_verdict
+from vagen_rewards.rules import Reading, read
 
 BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
 LAKE = FrozenLakeState(4, (1, 1), (2, 3), ())
@@ -33,7 +38,7 @@ class Server:
 
     def __init__(self):
         self.behave = lambda number, request: YES
-        self.requests = []
+        self.requests, self.errors_say, self.usage = [], "", True
         self.in_flight = self.most_in_flight = 0
         self.lock = threading.Lock()
         outer = self
@@ -67,7 +72,7 @@ class Server:
                 status, headers = 200, {}
                 if isinstance(does, int):
                     status, headers = does, {"retry-after": "0"}
-                    data = {"error": {"message": f"status {does}"}}
+                    data = {"error": {"message": outer.errors_say or f"status {does}"}}
                 elif does == "rubbish":
                     self.send(200, b"<html>not json", {})
                     return
@@ -75,6 +80,8 @@ class Server:
                     data = {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": []}
                 else:
                     data = completion(does)
+                    if not outer.usage:
+                        del data["usage"]
                 self.send(status, json.dumps(data).encode(), headers)
 
             def send(self, status, data, headers):
@@ -119,7 +126,7 @@ def judge(server):
     judges = []
 
     def make(mode="direct", **options):
-        judges.append(LLMJudge("m", mode, base_url=server.url, api_key="none", **{"timeout": 1.0, **options}))
+        judges.append(LLMJudge("m", mode, base_url=server.url, **{"api_key": "none", "timeout": 1.0, **options}))
         return judges[-1]
 
     yield make
@@ -219,10 +226,119 @@ def test_equal_statements_are_asked_once_and_remembered(server, judge, tmp_path)
 
 
 def test_failures_are_not_remembered(server, judge):
-    server.behave = lambda n, r: "no verdict" if n == 1 else YES
+    server.behave = lambda n, r: "no verdict" if n <= 3 else YES
     asked = judge()
     assert asked.score(statement()).value is None
     assert asked.score(statement()).value == 1.0
+
+
+@pytest.mark.parametrize("cut", ["<think>It fits.</think><ans", f"```\n{YES}\n```", f"<html>{YES}</html>", "rubbish"])
+def test_a_verdict_that_cant_be_read_is_asked_again(server, judge, cut):
+    server.behave = lambda n, r: cut if n < 3 else YES
+    assert judge().score(statement()).value == 1.0
+    assert len(server.requests) == 3
+
+
+RELATION = {"subject": "box", "other": "player", "vertical": "above", "horizontal": "unsaid"}
+
+
+def test_claims_that_the_model_extracts_are_those_of_the_rules(server, judge):
+    server.behave = lambda n, r: "cut" if n == 1 else json.dumps({"relations": [RELATION]})
+    asked = judge("structured")
+    assert asked.reads
+    assert not judge().reads
+    text = "A crate, hm, sits right over me."
+    readings = asyncio.run(asked.read_many([statement(text)] * 3 + [statement(" ")]))
+    own = read("sokoban", "The box is above the player.", "grounding")
+    assert [claim.key for claim in readings[0].claims] == [claim.key for claim in own.claims]
+    assert readings[0].claims[0].span == (0, len(text))
+    assert readings[:3] == [readings[0]] * 3
+    assert readings[3] == Reading()
+    assert len(server.requests) == 2  # the first reply couldn't be read
+    assert asked.score(statement(text)).scored
+    assert len(server.requests) == 2
+    with pytest.raises(JudgeConfigError, match="plain"):
+        asyncio.run(judge().read_many([statement()]))
+
+
+def test_a_model_that_fails_to_extract_has_read_nothing(server, judge):
+    server.behave = lambda n, r: 500
+    assert judge("structured", retries=0).read(statement()).value is None
+    server.behave = lambda n, r: "no dictionary"
+    failed = judge("structured").read(statement())
+    assert (failed.value, failed.unread) == (None, ())
+    server.behave = lambda n, r: json.dumps({"relations": [{**RELATION, "hedged": True}]})
+    guess = judge("structured").read(statement("It may be above."))
+    assert (guess.claims, guess.unread) == ((), ((0, 16),))
+
+
+def test_extracted_claims_are_weighed_by_what_they_tell(server, judge, tmp_path, monkeypatch):
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
+    with gym.make("vagen/FrozenLake-v0", observation="text", is_slippery=False) as env:
+        env.reset(seed=3)
+        turn = env.step(env.unwrapped.oracle_reply())[4]["turn"]
+        target, player = turn.before.target, turn.before.player
+        up = "above" if target[0] < player[0] else "below" if target[0] > player[0] else "same"
+        side = "left" if target[1] < player[1] else "right" if target[1] > player[1] else "same"
+        said = {"subject": "target", "other": "player", "vertical": up, "horizontal": side}
+        server.behave = lambda n, r: json.dumps({"relations": [said]})
+        reward = ReasoningReward(judge("structured"), 1.0, 0.0, reference_size=24).of(env)
+        true = reward.paid(turn)[1].grounding
+        said["vertical"] = "below" if up == "above" else "above"
+        again = dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, observation="other words"))
+        false = reward.paid(again)[1].grounding
+    assert true.value > 0.1
+    assert false.value < 0
+
+
+def test_a_key_stands_in_no_reason(server, judge):
+    key = "sk-very-secret-0123456789"
+    asked = judge(api_key=key, retries=0)
+    server.errors_say = f"Incorrect API key provided: {key}"
+    server.behave = lambda n, r: 401
+    assert "[key]" in asked.score(statement()).reason
+    server.behave = lambda n, r: f"<think>{key}</think><answer>NO</answer>"
+    reason = asked.score(statement("The box is below the player.")).reason
+    assert (key in reason, "[key]" in reason) == (False, True)
+
+
+def test_tokens_are_counted_where_the_endpoint_says_none(server, judge):
+    server.usage = False
+    asked = judge()
+    asked.score(statement())
+    sent = sum(len(message["content"].encode()) for message in server.requests[0]["messages"])
+    assert sent / 5 < asked.spending.prompt_tokens <= sent / 3 + 1
+    assert len(YES) / 5 < asked.spending.completion_tokens <= len(YES) / 3 + 1
+    capped = judge(max_tokens_total=1, concurrency=1)
+    scores = asyncio.run(capped.score_many([statement(f"The box is {i} rows above.") for i in range(4)]))
+    assert sum(score.scored for score in scores) == 1
+
+
+def test_a_damaged_cache_costs_the_cache_and_not_the_batch(server, judge, tmp_path):
+    path = tmp_path / "replies.sqlite"
+    path.write_bytes(b"this is no database" * 1000)
+    for broken in (path, tmp_path / "replies.sqlite" / "below a file.sqlite"):
+        with pytest.warns(UserWarning, match="left alone"):
+            asked = judge(cache=broken)
+        scores = asyncio.run(asked.score_many([statement(), statement("The box is below the player.")]))
+        assert all(score.scored for score in scores)
+    assert path.read_bytes().startswith(b"this is no database")
+
+
+@pytest.mark.parametrize("locked_first", [True, False])
+def test_a_locked_cache_costs_the_cache_and_not_the_batch(server, judge, tmp_path, monkeypatch, locked_first):
+    monkeypatch.setattr("vagen_rewards.llm.cache.WAIT", 0.1)
+    path = tmp_path / "replies.sqlite"
+    asked = None if locked_first else judge(cache=path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        texts = [statement(f"The box is {i} rows above the player.") for i in range(20)]
+        with pytest.warns(UserWarning, match="locked"):
+            scores = asyncio.run((asked or judge(cache=path)).score_many(texts))
+        assert all(score.scored for score in scores)
+    finally:
+        other.close()
 
 
 def test_never_more_in_flight_than_allowed(server, judge):

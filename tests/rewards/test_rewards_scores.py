@@ -129,6 +129,18 @@ def test_a_tally_counts_and_complains_above_its_share_and_not_before_it_has_seen
     tally.check()  # back at a quarter
 
 
+def test_a_tally_doesnt_take_words_that_arent_understood_for_a_broken_judge():
+    tally = Tally(0.25)
+    tally.add_all([Score.unscored("nothing of it was understood", ((0, 9),))] * 9)
+    tally.check()
+    assert (tally.scored, tally.unscored, tally.unread) == (0, 0, 9)
+    tally.add_all([Score.unscored("the server is down")] * 3)
+    tally.check()  # 3 of 12
+    tally.add(Score.unscored("the server is down"))
+    with pytest.raises(TooManyUnscoredError, match="4 of 13"):
+        tally.check()
+
+
 def test_a_tally_without_a_limit_never_complains_and_an_empty_one_neither():
     tally = Tally()
     tally.add(Score.unscored("x"))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import sqlite3
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
+
+WAIT = 5.0
+"""Seconds for another process to let go of the file."""
 
 
 def key_of(request: dict[str, Any]) -> bytes:
@@ -19,6 +22,8 @@ def key_of(request: dict[str, Any]) -> bytes:
 
 class ReplyCache:
     """A table of replies in one SQLite file, shared by processes; the recent ones also in memory.
+
+    A file that can't be opened, is damaged or stays locked is left alone, with a warning; memory serves on.
 
     Args:
         path: of the file; made with its folder. `None` keeps replies in memory only.
@@ -32,24 +37,34 @@ class ReplyCache:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(self.path, check_same_thread=False, timeout=30, isolation_level=None)
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID"
-            )
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._connection = self._opened(self.path)
+            except (OSError, sqlite3.Error) as error:
+                self._give_up(error)
+
+    @staticmethod
+    def _opened(path: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, check_same_thread=False, timeout=WAIT, isolation_level=None)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _give_up(self, error: Exception) -> None:
+        """Go on without the file: to wait for it at each statement would cost the batch."""
+        self.close()
+        warnings.warn(f"the judge's cache {self.path} is left alone from here on: {error}", stacklevel=3)
 
     def get(self, key: bytes) -> str | None:
         """The reply, or `None` if it isn't known."""
         reply = self._recent.get(key)
-        if reply is None and self._connection is not None:
-            row = None
-            with (
-                self._lock,
-                contextlib.suppress(sqlite3.Error),
-            ):  # a locked or broken file costs a request, not the batch
-                row = self._connection.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        if reply is None:
+            row = self._execute("SELECT reply FROM replies WHERE key = ?", (key,))
             if row is not None:
                 reply = str(row[0])
                 self._remember(key, reply)
@@ -58,9 +73,17 @@ class ReplyCache:
     def put(self, key: bytes, reply: str) -> None:
         """Keep a reply."""
         self._remember(key, reply)
-        if self._connection is not None:
-            with self._lock, contextlib.suppress(sqlite3.Error):
-                self._connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
+        self._execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
+
+    def _execute(self, command: str, values: tuple[Any, ...]) -> Any:
+        with self._lock:
+            if self._connection is None:
+                return None
+            try:
+                return self._connection.execute(command, values).fetchone()
+            except sqlite3.Error as error:
+                self._give_up(error)
+                return None
 
     def _remember(self, key: bytes, reply: str) -> None:
         with self._lock:

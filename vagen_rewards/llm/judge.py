@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.spending import Price, Spending
 from vagen_rewards.llm.verdicts import Prompts, claims_text, read_object, read_verdict
-from vagen_rewards.rules import RuleJudge
+from vagen_rewards.rules import Reading, RuleJudge
 from vagen_rewards.scores import Judge, Score, Statement
 
 _VERDICT_SCHEMA = {
@@ -32,8 +33,18 @@ _VERDICT_SCHEMA = {
 }
 
 
+_ASKED = 3
+"""A model is asked so often, at most, for a reply that can be read. Each costs as much as the first."""
+
+_BYTES_PER_TOKEN = 3
+"""Where an endpoint doesn't say what it used. English has four or five: caps are reached too early, not too late."""
+
+
 class LLMJudge(Judge):
     """Asks a model at an OpenAI-compatible endpoint. A judge that failed gives an unscored `Score`.
+
+    In structured mode it also reads: the claims that the model extracted can be weighed by what they tell. A reply that
+    is cut, fenced or a page of HTML where a verdict was asked for is asked for again, three times in all.
 
     Args:
         model: the endpoint's name of the model; the paper's is `gpt-4.1-nano`.
@@ -91,6 +102,7 @@ class LLMJudge(Judge):
             raise JudgeConfigError("concurrency must be at least 1, retries at least 0, timeouts above 0")
         self.model, self.mode = model, mode
         self.name = f"llm:{model}:{mode}"
+        self.reads = mode == "structured"
         self._client_options: dict[str, Any] = {
             "base_url": base_url,
             "api_key": api_key,
@@ -119,12 +131,22 @@ class LLMJudge(Judge):
         request = self._request(statement)
         known = self.cache.get(self._key(request))
         if known is not None:
-            return self._read(statement, known)
+            return self._scored(statement, known)
         return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self._running_loop()).result()[0]
 
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
         """Score a batch; equal statements are asked once."""
         future = asyncio.run_coroutine_threadsafe(self._score_all(list(statements)), self._running_loop())
+        return await asyncio.wrap_future(future)
+
+    async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
+        """The claims that the model extracts; equal statements are asked once. `"structured"` only.
+
+        Where in the text a claim stands the model doesn't say: the spans are the whole text.
+        """
+        if not self.reads:
+            return await super().read_many(statements)
+        future = asyncio.run_coroutine_threadsafe(self._read_all(list(statements)), self._running_loop())
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
@@ -149,40 +171,74 @@ class LLMJudge(Judge):
         endpoint = self._client_options["base_url"] or os.environ.get("OPENAI_BASE_URL", "")
         return key_of({**request, "endpoint": str(endpoint).rstrip("/")})
 
-    def _read(self, statement: Statement, reply: str) -> Score:
+    def _is_readable(self, statement: Statement, reply: str) -> bool:
+        if self.mode == "direct":
+            return read_verdict(reply, self.structured_output).scored
+        return not isinstance(_claims_of(statement, reply), Score)
+
+    def _scored(self, statement: Statement, reply: str) -> Score:
         if self.mode == "direct":
             return read_verdict(reply, self.structured_output)
-        data = read_object(reply)
-        text = None if data is None else claims_text(statement.state.kind, data)
-        if text is None:
-            return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
-        return self._rules.score(Statement(statement.part, text, statement.state))
+        said = _claims_of(statement, reply)
+        return said if isinstance(said, Score) else self._rules.score(said)
+
+    def _extracted(self, statement: Statement, reply: str) -> Reading | Score:
+        said = _claims_of(statement, reply)
+        reading = said if isinstance(said, Score) else self._rules.read(said)
+        if isinstance(reading, Score):
+            return reading
+        whole = (0, len(statement.text))
+        claims = tuple([claim._replace(span=whole) for claim in reading.claims])
+        return Reading(claims, (whole,) if reading.unread and not claims else ())
 
     async def _score_all(self, statements: list[Statement]) -> list[Score]:
         return list(await asyncio.gather(*[self._score(statement) for statement in statements]))
 
+    async def _read_all(self, statements: list[Statement]) -> list[Reading | Score]:
+        return list(await asyncio.gather(*[self._read(statement) for statement in statements]))
+
     async def _score(self, statement: Statement) -> Score:
         if not statement.text or statement.text.isspace():
             return Score(0.0, "nothing is said")
+        reply = await self._reply(statement)
+        return reply if isinstance(reply, Score) else self._scored(statement, reply)
+
+    async def _read(self, statement: Statement) -> Reading | Score:
+        if not statement.text or statement.text.isspace():
+            return Reading()
+        reply = await self._reply(statement)
+        return reply if isinstance(reply, Score) else self._extracted(statement, reply)
+
+    async def _reply(self, statement: Statement) -> str | Score:
+        """The model's reply, known or asked for; unscored if there is none."""
         request = self._request(statement)
         key = self._key(request)
         known = self.cache.get(key)
-        if known is None:
-            task = self._in_flight.get(key)
-            if task is None:
-                task = self._in_flight[key] = asyncio.create_task(self._ask(request))
-                task.add_done_callback(lambda _: self._in_flight.pop(key, None))
-            try:
-                known = await task
-            except Exception as error:  # whatever a server or a proxy does, the statement is unscored
-                return Score.unscored(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-            score = self._read(statement, known)
-            if score.scored:
-                self.cache.put(key, known)
-            return score
-        return self._read(statement, known)
+        if known is not None:
+            return known
 
-    async def _ask(self, request: dict[str, Any]) -> str:
+        def readable(reply: str) -> bool:
+            return self._is_readable(statement, reply)
+
+        task = self._in_flight.get(key)
+        if task is None:
+            task = self._in_flight[key] = asyncio.create_task(self._ask(request, readable))
+            task.add_done_callback(lambda _: self._in_flight.pop(key, None))
+        try:
+            reply = await task
+        except Exception as error:  # whatever a server or a proxy does, the statement is unscored
+            why = " ".join(self._without_key(str(error)).split())
+            return Score.unscored(f"{type(error).__name__}: {why[:300]}")
+        if readable(reply):
+            self.cache.put(key, reply)
+        return reply
+
+    def _without_key(self, text: str) -> str:
+        """Servers quote keys in what they answer, and reasons stand in logs and reports."""
+        key = self._client_options["api_key"] or os.environ.get("OPENAI_API_KEY", "")
+        return text.replace(key, "[key]") if len(key) >= 8 else text
+
+    async def _ask(self, request: dict[str, Any], readable: Callable[[str], bool]) -> str:
         import openai
         import tenacity
 
@@ -201,11 +257,17 @@ class LLMJudge(Judge):
         async with self._slots:
             try:
                 async with asyncio.timeout(self.item_timeout) as limit:
-                    return await tries(self._ask_once, request, limit)
+                    for _ in range(_ASKED):
+                        reply = await tries(self._ask_once, request, limit)
+                        if reply is not None and readable(reply):
+                            break
             except TimeoutError:
                 raise TimeoutError(f"no answer within {self.item_timeout} s") from None
+        if reply is None:
+            raise ValueError("the endpoint answered without text")
+        return reply
 
-    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str:
+    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str | None:
         self.spending.check()
         if self._interval:
             now = time.monotonic()
@@ -214,16 +276,19 @@ class LLMJudge(Judge):
             if ends is not None:  # to wait for one's turn isn't to wait for an answer
                 limit.reschedule(ends + start - now)
             await asyncio.sleep(start - now)
-        completion = await self._client.chat.completions.create(**request)
-        usage = getattr(completion, "usage", None)
-        if usage is not None:
-            self.spending.add(usage.prompt_tokens or 0, usage.completion_tokens or 0)
-        else:
-            self.spending.add(0, 0)
+        try:
+            completion = await self._client.chat.completions.create(**request)
+        except json.JSONDecodeError:  # a proxy's page under the name of JSON
+            return None
         choices = getattr(completion, "choices", None)
         content = choices[0].message.content if choices else None
-        if not isinstance(content, str):
-            raise ValueError("the endpoint answered without text")
+        content = self._without_key(content) if isinstance(content, str) else None
+        usage = getattr(completion, "usage", None)
+        asked = "".join([message["content"] for message in request["messages"]])
+        self.spending.add(
+            getattr(usage, "prompt_tokens", None) or _tokens_in(asked),
+            getattr(usage, "completion_tokens", None) or _tokens_in(content or ""),
+        )
         return content
 
     # -- the thread all requests run on, so that one connection pool serves callers with and without a loop
@@ -253,6 +318,19 @@ class LLMJudge(Judge):
         self.__dict__.update(state)
         self.cache, self.spending = ReplyCache(path), Spending(*caps)
         self._start_lock, self._loop, self._client, self._in_flight = threading.Lock(), None, None, {}
+
+
+def _claims_of(statement: Statement, reply: str) -> Statement | Score:
+    """What the model extracted, as a statement in words that `RuleJudge` reads."""
+    data = read_object(reply)
+    text = None if data is None else claims_text(statement.state.kind, data)
+    if text is None:
+        return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
+    return Statement(statement.part, text, statement.state)
+
+
+def _tokens_in(text: str) -> int:
+    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
 
 
 def _wait(state: Any) -> float:

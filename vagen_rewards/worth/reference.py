@@ -2,8 +2,8 @@
 
 A reference is drawn from levels of the train split, played by the oracle, at random, and by a mixture of both, a third
 of the episodes each. It is a pure function of the environment's configuration, and is kept in a file named by the
-configuration's hash: `$VAGEN_CACHE`, by default `~/.cache/vagen-envs`. Those of the simulators' default configurations
-come with the package.
+configuration's hash: `$VAGEN_CACHE`, by default `~/.cache/vagen-envs`. None come with the package: the first use of a
+configuration plays it, which takes seconds on boards and minutes in simulators.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -36,7 +37,6 @@ SIZE = 512
 VERSION = 1
 """Of the way that references are drawn."""
 
-_SHIPPED = Path(__file__).parent / "references"
 _NEUTRAL = {"observation": "text", "strategy": "no_think"}
 """No picture is drawn, and nothing is said."""
 
@@ -195,11 +195,10 @@ def reference_for(configuration: tuple[str, str], size: int = SIZE) -> Reference
 def _reference(env_id: str, options: str, size: int) -> Reference:
     file = f"{name_of(env_id, options, size)}.json.gz"
     folder = Path(os.environ.get("VAGEN_CACHE") or Path.home() / ".cache" / "vagen-envs")
-    for path in (_SHIPPED / file, folder / file):
-        try:
-            return Reference.from_json(json.loads(gzip.decompress(path.read_bytes())))
-        except (OSError, ValueError, KeyError, EOFError):
-            continue  # not there, or cut short: drawn anew
+    try:
+        return Reference.from_json(json.loads(gzip.decompress((folder / file).read_bytes())))
+    except (OSError, ValueError, KeyError, EOFError, zlib.error):
+        pass  # not there, or cut short: drawn anew
     reference = draw(env_id, json.loads(options), size)
     write(reference, folder / file)
     return reference

@@ -1,0 +1,208 @@
+"""Judges by name, several as one, and the search for words that earn without looking."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_envs.sokoban.state import SokobanState
+from vagen_rewards import RuleJudge, Score, Statement
+from vagen_rewards.audit import audit
+from vagen_rewards.composed import FallbackJudge, MajorityJudge
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.judges import make_judge
+from vagen_rewards.rules import Reading, read
+from vagen_rewards.scores import Judge
+from vagen_rewards.worth import Worth
+from vagen_rewards.worth.reference import configuration_of, draw
+
+BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
+TRUE, FALSE, OTHER = "The box is above the player.", "The box is below the player.", "The target is above the box."
+
+
+def statement(text=TRUE):
+    return Statement("grounding", text, BOARD)
+
+
+class Says(Judge):
+    """Gives a fixed score, or reads fixed words, and keeps what it was asked."""
+
+    def __init__(self, score=None, words=None, reads=True):
+        self.name, self.reads, self.asked = "says", reads, []
+        self.answer = score or Score.unscored("down")
+        self.words = words
+
+    def score(self, statement):
+        self.asked.append(statement.text)
+        return self.answer
+
+    async def read_many(self, statements):
+        self.asked += [each.text for each in statements]
+        return [self.answer if self.words is None else self.reading() for _ in statements]
+
+    def reading(self):
+        return read("sokoban", self.words, "grounding")
+
+
+def keys(reading):
+    return [claim.key for claim in reading.claims]
+
+
+# -- fallback ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "asked"),
+    [
+        (Score(1.0, "all read"), False),
+        (Score(0.0, "wrong"), False),
+        (Score(1.0, "right, though not all is read", ((0, 3),)), False),
+        (Score(0.5, "read in part", ((0, 3),)), True),
+        (Score.unscored("not read", ((0, 3),)), True),
+        (Score.unscored("the server is down"), True),
+    ],
+)
+def test_the_next_judge_is_asked_only_about_what_is_left(first, asked):
+    later = Says(Score(0.25, "later"))
+    score = FallbackJudge(Says(first), later).score(statement())
+    assert bool(later.asked) == asked
+    assert score.value == (0.25 if asked else first.value)
+
+
+def test_where_the_next_judge_fails_the_first_ones_score_stays():
+    first = Score(0.5, "in part", ((0, 3),))
+    assert FallbackJudge(Says(first), Says()).score(statement()) == first
+    assert FallbackJudge(Says(Score.unscored("a")), Says(Score.unscored("b"))).score(statement()).value is None
+
+
+def test_the_next_judge_reads_only_the_rest_of_the_text():
+    rest = "Zarf gleeb is wibbling the crate northways."
+    later = Says(words=OTHER)
+    judge = FallbackJudge(RuleJudge(), later)
+    reading = judge.read(statement(f"{TRUE} {rest}"))
+    assert [each.strip() for each in later.asked] == [rest.strip(".")]
+    assert keys(reading) == [*keys(read("sokoban", TRUE, "grounding")), *keys(read("sokoban", OTHER, "grounding"))]
+    assert reading.unread == ()
+    later.asked.clear()
+    assert keys(judge.read(statement())) == keys(read("sokoban", TRUE, "grounding"))
+    assert later.asked == []
+
+
+def test_what_no_judge_reads_stays_unread():
+    text = f"{TRUE} Zarf gleeb is wibbling the crate northways."
+    alone = RuleJudge().read(statement(text))
+    for later in (Says(), Says(words="Zarf gleeb.")):
+        assert FallbackJudge(RuleJudge(), later).read(statement(text)) == alone
+    assert isinstance(FallbackJudge(Says(), Says()).read(statement()), Score)
+    assert keys(FallbackJudge(Says(), RuleJudge()).read(statement())) == keys(read("sokoban", TRUE, "grounding"))
+
+
+# -- majority ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [((1.0, 0.0, 1.0), 1.0), ((0.2, 0.9, 0.4), 0.4), ((0.0, 1.0, None), 0.0), ((1.0, None, None), None),
+     ((0.0, 1.0), 0.0), ((1.0, None), None), ((None, None, None), None)],
+)  # fmt: skip
+def test_the_many_outvote_the_few(values, value):
+    judges = [Says(Score.unscored("down") if each is None else Score(each, str(each))) for each in values]
+    score = MajorityJudge(*judges).score(statement())
+    assert score.value == value
+    if value is None:
+        assert "judges gave no verdict: down" in score.reason
+
+
+def test_a_claim_counts_if_more_than_half_read_it():
+    judge = MajorityJudge(Says(words=f"{TRUE} {OTHER}"), Says(words=TRUE), Says(words=f"{FALSE} {TRUE}"))
+    assert keys(judge.read(statement())) == keys(read("sokoban", TRUE, "grounding"))
+    assert isinstance(MajorityJudge(Says(words=TRUE), Says(), Says()).read(statement()), Score)
+    assert keys(MajorityJudge(Says(words=TRUE), Says(words=TRUE), Says()).read(statement()))
+
+
+@pytest.mark.parametrize("kind", [FallbackJudge, MajorityJudge])
+def test_what_is_composed(kind):
+    with pytest.raises(JudgeConfigError, match="at least two"):
+        kind(RuleJudge())
+    assert kind(RuleJudge(), Says()).reads
+    assert not kind(RuleJudge(), Says(reads=False)).reads
+    assert "rule:f1:1" in kind(RuleJudge(), Says()).name
+    batch = asyncio.run(kind(RuleJudge(), RuleJudge()).score_many([statement(), statement(FALSE)]))
+    assert [score.value for score in batch] == [RuleJudge().score(statement(each)).value for each in (TRUE, FALSE)]
+    assert asyncio.run(kind(RuleJudge(), RuleJudge()).read_many([])) == []
+
+
+# -- by name -----------------------------------------------------------------------------------------
+
+
+def test_judges_by_name(monkeypatch):
+    assert make_judge("rule").name == RuleJudge().name
+    assert make_judge("rule-direct").name == RuleJudge("direct").name
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    several = make_judge("rule, llm-structured:m")
+    assert isinstance(several, FallbackJudge)
+    assert several.reads
+    assert not make_judge("rule,llm:m").reads
+    assert make_judge("llm:m", concurrency=3).concurrency == 3
+
+
+@pytest.mark.parametrize("name", ["", "rules", "llm", "llm:", "rule,", "rule,nobody", "RULE"])
+def test_an_unknown_judge_is_refused_with_what_there_is(name):
+    with pytest.raises(JudgeConfigError, match="rule-direct"):
+        make_judge(name)
+
+
+def test_a_judge_without_its_key_or_price_is_refused(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(JudgeConfigError, match="OPENAI_API_KEY"):
+        make_judge("llm:m")
+    with pytest.raises(JudgeConfigError, match="price"):
+        make_judge("llm:m", api_key="none", max_dollars=1.0)
+
+
+# -- audit -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lake():
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+        env_id, options = configuration_of(env)
+    return [draw(env_id, json.loads(options), 12, first_seed=first) for first in (0, 10_000)]
+
+
+def test_an_audit_finds_what_earns_and_says_what_it_is(lake):
+    reference, others = lake
+    worth = Worth(reference)
+    found = audit(worth, others, tries=100)
+    assert found.tries == 100
+    assert set(found.best) == {(s, p) for s in ("reset", "play") for p in ("grounding", "world_modeling")}
+    assert all(each > 0.9 for each in found.oracle.values())
+    best = found.ranked(10)
+    assert [each.most for each in best] == sorted((each.most for each in best), reverse=True)
+    for (stage, part), each in found.best.items():  # what the search says is what the reward pays
+        claims = [claim.key for claim in read("frozen_lake", each[0].text, part).claims]
+        paid = [
+            worth.observation(claims, here.before, stage).value
+            if part == "grounding"
+            else worth.prediction(claims, (), here.before, here.after, stage).value
+            for here in getattr(others, stage)
+        ]
+        assert each[0].means[stage, part] == pytest.approx(sum(paid) / len(paid))
+
+
+def test_an_audit_finds_a_constant_that_pays_where_states_are_all_alike(lake):
+    """Weighed by varied states and tried on one alone, its own description is the constant that earns."""
+    reference, _ = lake
+    here = reference.reset[5]
+    found = audit(Worth(reference), replace(reference, reset=(here,) * 4, play=()), tries=50)
+    assert found.most > 0.9
+    assert set(found.best) == {("reset", "grounding"), ("reset", "world_modeling")}
+
+
+def test_readings_are_what_rule_judge_reads():
+    assert isinstance(RuleJudge().read(statement()), Reading)

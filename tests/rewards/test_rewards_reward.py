@@ -1,0 +1,250 @@
+"""ReasoningReward: which turns are paid, for what, and what is fined."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_rewards import ReasoningReward, RepetitionPenalty, VisualReasoningReward
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.scores import Judge, Score
+from vagen_rewards.wrapper import with_reasoning
+
+ID = "vagen/FrozenLake-v0"
+SIZE = 32
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path_factory.getbasetemp() / "references"))
+
+
+@pytest.fixture
+def env():
+    with gym.make(ID, observation="text", is_slippery=False) as made:
+        made.reset(seed=3)
+        yield made
+
+
+def turn_of(env, reply=None):
+    return env.step(env.unwrapped.oracle_reply() if reply is None else reply)[4]["turn"]
+
+
+def state_of(env):
+    """At the start of the level that the tests play."""
+    with gym.make(ID, observation="text", is_slippery=False) as twin:
+        twin.reset(seed=3)
+        return turn_of(twin).before
+
+
+def terms(reward, turn):
+    return {term.name: term.value for term in reward(turn)}
+
+
+def of(env, **options):
+    return ReasoningReward(reference_size=SIZE, **options).of(env)
+
+
+def said(env, observation, prediction, actions=("Up",)):
+    return env.unwrapped.grammar.render(list(actions), observation=observation, reasoning="-", prediction=prediction)
+
+
+class Yes(Judge):
+    name = "yes"
+
+    def __init__(self):
+        self.asked = 0
+
+    def score(self, statement):
+        self.asked += 1
+        return Score(1.0, "yes")
+
+
+WITHOUT = [
+    "lorem <observation>TRUE</observation> ipsum <prediction>SAME</prediction> no answer",
+    "<think><observation>TRUE</observation><reasoning>-</reasoning><prediction>SAME</prediction></think>",
+    "<think><observation>TRUE</observation><reasoning>-</reasoning><prediction>SAME</prediction></think>"
+    "<answer>fly</answer>",
+]
+
+
+@pytest.mark.parametrize("weighting", ["information", "plain"])
+@pytest.mark.parametrize("reply", WITHOUT)
+def test_reasoning_is_paid_in_turns_that_act_in_the_right_format(env, reply, weighting):
+    reply = reply.replace("TRUE", state_of(env).describe("natural_language"))
+    reply = reply.replace("SAME", state_of(env).describe("natural_language"))
+    turn = turn_of(env, reply)
+    assert terms(of(env, weighting=weighting), turn) == {}
+    paid, scores = of(env, weighting=weighting).paid(turn)
+    assert paid.metrics["reasoning_gated"] is True
+    assert scores.by_part() == ()
+
+
+def test_without_the_gate_such_turns_are_paid_too_and_with_it_the_judge_isnt_asked(env):
+    turn = turn_of(env, WITHOUT[0])
+    closed, opened = Yes(), Yes()
+    assert terms(ReasoningReward(closed, weighting="plain"), turn) == {}
+    assert closed.asked == 0
+    assert terms(ReasoningReward(opened, weighting="plain", gate=False), turn) == {
+        "grounding": 0.5,
+        "world_modeling": 0.5,
+    }
+
+
+@pytest.mark.parametrize("weighting", ["information", "plain"])
+def test_the_oracle_is_paid(env, weighting):
+    paid = terms(of(env, weighting=weighting), turn_of(env))
+    assert paid["grounding"] == pytest.approx(0.5)
+    assert 0 < paid["world_modeling"] <= 0.5
+
+
+def test_what_is_false_costs_by_information_and_earns_nothing_plainly(env):
+    board = state_of(env)
+    side = "below" if board.target[0] < board.player[0] else "above"
+    turn = turn_of(env, said(env, f"The target is {side} the player.", "It is cold."))
+    assert terms(of(env), turn)["grounding"] < 0
+    assert terms(of(env, weighting="plain"), turn)["grounding"] == 0
+
+
+def test_a_prediction_is_paid_for_what_it_says_beyond_the_observation(env):
+    state = state_of(env).describe("natural_language")
+    turn = turn_of(env, said(env, state, state))
+    still = [claim for claim in _claims(turn) if claim.holds(turn.before) and claim.holds(turn.after)]
+    assert still, "something stays as it was"
+    again = ". ".join(turn.parsed.observation[slice(*claim.span)].strip(" .") for claim in still) + "."
+    repeated = _with_prediction(turn, again)
+    assert terms(of(env), repeated)["world_modeling"] <= 0
+    true = _with_prediction(turn, turn.after.describe("natural_language"))
+    assert terms(of(env), true)["world_modeling"] > 0.1
+
+
+def _claims(turn):
+    from vagen_rewards.rules import read
+
+    return read("frozen_lake", turn.parsed.observation, "grounding").claims
+
+
+def _with_prediction(turn, text):
+    import dataclasses
+
+    return dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, prediction=text))
+
+
+def test_what_isnt_understood_is_unscored_and_adds_nothing(env):
+    turn = turn_of(env, said(env, "Zarf gleeb wibbles.", "Zarf gleeb wibbles."))
+    paid, scores = of(env).paid(turn)
+    assert scores.grounding.value is None
+    assert scores.grounding.unread
+    assert paid.metrics["grounding_unscored"] is True
+    assert paid.metrics["grounding_unread"] == pytest.approx(1.0, abs=0.1)
+    assert paid.reward == turn.reward
+
+
+def test_a_part_without_weight_isnt_judged(env):
+    judge = Yes()
+    reward = ReasoningReward(judge, 1.0, 0.0, weighting="plain")
+    assert terms(reward, turn_of(env)) == {"grounding": 1.0}
+    assert judge.asked == 1
+
+
+def test_batches_are_paid_as_single_turns(env):
+    turns = [turn_of(env)]
+    env.reset(seed=4)
+    turns.append(turn_of(env, WITHOUT[0]))
+    reward = of(env)
+    assert asyncio.run(reward.paid_all(turns)) == [reward.paid(turn) for turn in turns]
+    assert asyncio.run(reward.paid_all([])) == []
+
+
+def test_paid_again_takes_the_place_of_what_was_paid(env):
+    reward = of(env)
+    once = reward.paid(turn_of(env))[0]
+    assert reward.paid(once)[0] == once
+
+
+def test_it_can_be_sent_to_a_worker(env):
+    reward = of(env)
+    turn = turn_of(env)
+    assert reward(turn) == pickle.loads(pickle.dumps(reward))(turn)
+
+
+# -- penalty -----------------------------------------------------------------------------------------
+
+
+def fines(env, texts, **options):
+    reward = of(env, penalty=RepetitionPenalty(at_least=3, **options), weighting="plain")
+    found = []
+    for text in texts:
+        env.reset(seed=3)
+        found.append(terms(reward, turn_of(env, said(env, text(env), "It is cold."))).get("repetition", 0.0))
+    return found
+
+
+def wrong(env):
+    board = state_of(env)
+    return f"The target is {'below' if board.target[0] < board.player[0] else 'above'} the player."
+
+
+def test_a_running_number_doesnt_evade_the_fine(env):
+    same = [lambda env, n=n: f"{wrong(env)} Turn {n}." for n in range(12)]
+    assert fines(env, same)[-1] == pytest.approx(-0.1)
+    assert fines(env, same, form="paper")[-1] == 0
+
+
+def test_what_is_true_is_not_fined_however_often_it_is_said(env):
+    true = [lambda env: state_of(env).describe("natural_language").split(". ")[0] + "."] * 12
+    assert fines(env, true) == [0.0] * 12
+
+
+# -- options -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"weighting": "some"}, "weighting"), ({"penalty": "hard"}, "penalty"), ({"judge": "nobody"}, "nobody"),
+     ({"gates": False}, "gate"), ({"weighting": "information", "judge": Yes()}, "plain")],
+)  # fmt: skip
+def test_wrong_options_are_refused(options, named):
+    with pytest.raises(JudgeConfigError, match=named):
+        ReasoningReward.from_options(options)
+
+
+def test_options_as_files_give_them():
+    reward = ReasoningReward.from_options({"judge": "rule-direct", "weighting": "plain", "penalty": "paper"})
+    assert reward.describe() == {
+        "judge": "rule:direct:1",
+        "betas": {"grounding": 0.5, "world_modeling": 0.5},
+        "gate": True,
+        "weighting": "plain",
+        "penalty": "paper",
+    }
+    assert ReasoningReward.from_options({"grounding": 0.3}).betas == {"grounding": 0.3, "world_modeling": 0.0}
+
+
+# -- as an option of environments --------------------------------------------------------------------
+
+
+def test_gymnasium_environments_with_and_without_it():
+    plain = gym.make(ID, observation="text")
+    assert with_reasoning(plain, None) is plain
+    options = {"weighting": "plain", "judge": "rule"}
+    for asked in (options, ReasoningReward.from_options(options)):
+        env = with_reasoning(gym.make(ID, observation="text"), asked)
+        assert isinstance(env, VisualReasoningReward)
+        env.reset(seed=3)
+        _, reward, _, _, info = env.step(env.unwrapped.oracle_reply())
+        paid = {term.name: term.value for term in info["turn"].rewards}
+        assert paid["grounding"] == 0.5
+        assert reward == pytest.approx(sum(paid.values()))
+        env.reset(seed=3)
+        assert not {"grounding", "world_modeling"} & {
+            term.name for term in env.step("no reasoning at all")[4]["turn"].rewards
+        }
+    one, two = (with_reasoning(gym.make(ID), options) for _ in range(2))
+    assert one.reward.judge is two.reward.judge  # the memory of wordings is one for all episodes of a process
+    with pytest.raises(JudgeConfigError):
+        with_reasoning(gym.make(ID), {"gates": True})
