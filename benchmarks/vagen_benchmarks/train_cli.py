@@ -77,7 +77,9 @@ def train(
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(help="Who reads the reasoning: `rule`, `rule,llm-structured:MODEL` …, as `vagen judge`."),
+        typer.Option(
+            help="Who reads the reasoning: `rule`, `llm-structured:MODEL`, or both with a comma (the next reads the rest)."
+        ),
     ] = None,
     gate: Annotated[
         bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")

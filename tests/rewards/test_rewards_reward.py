@@ -189,10 +189,9 @@ def wrong(env):
     return f"The target is {'below' if board.target[0] < board.player[0] else 'above'} the player."
 
 
-def test_a_running_number_doesnt_evade_the_fine(env):
+def test_a_running_number_beside_it_doesnt_evade_the_fine(env):
     same = [lambda env, n=n: f"{wrong(env)} Turn {n}." for n in range(12)]
     assert fines(env, same)[-1] == pytest.approx(-0.1)
-    assert fines(env, same, form="paper")[-1] == 0
 
 
 def test_what_is_true_is_not_fined_however_often_it_is_said(env):
