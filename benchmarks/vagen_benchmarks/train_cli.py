@@ -77,9 +77,7 @@ def train(
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(
-            help="Who reads the reasoning: `rule`, `llm-structured:MODEL`, or both with a comma (the next reads the rest)."
-        ),
+        typer.Option(help="Who reads the reasoning: `rule`, `llm-structured:MODEL`; or both, with a comma."),
     ] = None,
     gate: Annotated[
         bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
