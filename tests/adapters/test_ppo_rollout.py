@@ -19,7 +19,23 @@ from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersS
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
-LEVELS = [Level(seed) for seed in range(3)]
+
+
+def seeds_where_up_ends_nothing(count):
+    """Of lakes on which three steps up end in no hole and not at the goal: what the scripted back-end plays."""
+    env = gym.make("vagen/FrozenLake-v0", strategy="no_think", max_turns=3)
+    found = []
+    for seed in range(1000):
+        env.reset(seed=seed)
+        if not any(env.step("<answer>Up</answer>")[2] for _ in range(3)):
+            found.append(seed)
+        if len(found) == count:
+            return found
+    raise AssertionError("all lakes have holes above the start")
+
+
+*SEEDS, FOURTH = seeds_where_up_ends_nothing(4)
+LEVELS = [Level(seed) for seed in SEEDS]
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +62,13 @@ class Breaking(gym.Wrapper):
 
     def reset(self, *, seed=None, options=None):
         self.seed_now, self.turn = seed, 0
-        if seed == 2:
+        if seed == SEEDS[2]:
             raise ConnectionError("the simulator is gone")
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action):
         self.turn += 1
-        if self.seed_now == 1 and self.turn == 2:
+        if self.seed_now == SEEDS[1] and self.turn == 2:
             raise ConnectionError("the simulator is gone")
         return self.env.step(action)
 
@@ -209,7 +225,7 @@ def test_replies_never_hold_image_tokens_however_likely(loaded):
 def test_a_broken_environment_costs_its_episode_only(loaded):
     codec = loaded[1]
     lanes = [Breaking(env) for env in environments(1)]
-    episodes = Rollout(lanes, codec, Scripted(codec), SAMPLING).play([*LEVELS, Level(3)], 0)
+    episodes = Rollout(lanes, codec, Scripted(codec), SAMPLING).play([*LEVELS, Level(FOURTH)], 0)
     assert [episode.failure for episode in episodes] == [
         None,
         "ConnectionError in turn 1: the simulator is gone",
