@@ -347,8 +347,9 @@ def _play(env: VagenEnv, seed: int, agent: Callable[[VagenEnv], str]) -> Iterabl
 
 @contextlib.contextmanager
 def _screen(env: Any) -> Iterator[None]:
-    """Have the environment show a window, where that can be."""
-    if "human" not in env.metadata.get("render_modes", ()) or importlib.util.find_spec("pygame") is None:
+    """Have the environment show a window, where that can be; one made for text alone may have nothing to draw with."""
+    can = "human" in env.metadata.get("render_modes", ()) and importlib.util.find_spec("pygame") is not None
+    if not can or "image" not in env.observation_space.spaces:
         yield
         return
     bare = not any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hostile_svgs import LEFT_OUT, hostile, svg
 
 GOOD = svg('<circle cx="50" cy="50" r="40" fill="red"/>')
-MOST_SECONDS = 3.0
+MOST_SECONDS = 20.0  # by the clock, of 2 s of CPU time: other programs may want the cores, too
 MOST_MEMORY_KB = 1 << 20
 
 
