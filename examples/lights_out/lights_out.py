@@ -1,8 +1,6 @@
-"""A sixth environment, outside the package: Lights Out.
+"""Lights Out: a press switches a lamp and its neighbours; all must go out. An environment outside the package.
 
-A press switches a lamp and its neighbours; all must go out. Run this file to see the oracle play, or
-
-    PYTHONPATH=examples/lights_out vagen bench -e lights_out:example/LightsOut-v0
+Run it to see the oracle play, or: PYTHONPATH=examples/lights_out vagen bench -e lights_out:example/LightsOut-v0
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ class LightsOutConfig(EnvConfig):
     """Options of `example/LightsOut-v0`."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("size", "max_presses")
-
     remote: ClassVar[Mapping[str, Bound]] = {"size": Whole(2, 5), "max_presses": Whole(1, 25)}
 
     prompt_pack: str = str(Path(__file__).parent / "prompts")

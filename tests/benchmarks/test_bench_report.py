@@ -91,7 +91,7 @@ def test_rows_are_the_numbers_of_the_run(report):
     oracle, hostile = rows["oracle"], rows[Hostile.name]
     assert (oracle["played"], oracle["successes"], oracle["valid"], oracle["well_formed"]) == (30, 30, 1.0, 1.0)
     levels = len({episode.content for episode in RunFolder(report.parent).episodes()})
-    assert oracle["levels"] == levels < 30  # two seeds may draw the same board
+    assert oracle["levels"] == levels <= 30  # two seeds may draw the same board
     assert (oracle["low"], oracle["high"]) == pytest.approx(wilson(levels, levels), abs=0.03)
     assert (hostile["played"], hostile["failed"], hostile["failures"]) == (15, 15, {"server_error": 15})
     assert (hostile["success"], hostile["valid"]) == (0.0, 0.0)

@@ -76,11 +76,13 @@ def test_the_score_is_the_models_cosine(weights):
 
 
 def test_it_judges_turns_of_an_environment(weights):
-    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), ClipJudge(weights, device="cpu"))
+    env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), ClipJudge(weights, device="cpu"), weighting="plain")
     env.reset(seed=1)
     info = env.step(env.unwrapped.oracle_reply())[4]
     assert [score.scored for _, score in info["scores"].by_part()] == [True, True]
-    blind = VisualReasoningReward(gym.make("vagen/FrozenLake-v0", observation="text"), ClipJudge(weights))
+    blind = VisualReasoningReward(
+        gym.make("vagen/FrozenLake-v0", observation="text"), ClipJudge(weights), weighting="plain"
+    )
     blind.reset(seed=1)
     for _, score in blind.step(blind.unwrapped.oracle_reply())[4]["scores"].by_part():
         assert score.value is None

@@ -130,7 +130,7 @@ def test_a_megabyte_is_scored(text):
 )
 def test_the_wrapper_pays_an_oracle_in_full(env_id):
     try:
-        env = VisualReasoningReward(gym.make(env_id, observation="text"))
+        env = VisualReasoningReward(gym.make(env_id, observation="text"), weighting="plain")
         env.reset(seed=0)
     except VagenError as error:
         pytest.skip(str(error))
