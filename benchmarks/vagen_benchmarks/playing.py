@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +82,12 @@ class Seat:
 @functools.cache
 def is_quick(env_id: str) -> bool:
     """Whether an environment's turns may be played in the event loop."""
-    entry = gym.spec(env_id).entry_point
+    module, _, name = env_id.rpartition(
+        ":"
+    )  # "module:id" registers by being imported, which `gym.spec` leaves to others
+    if module:
+        importlib.import_module(module)
+    entry = gym.spec(name).entry_point
     return bool(getattr(load_env_creator(entry) if isinstance(entry, str) else entry, "quick", False))
 
 
