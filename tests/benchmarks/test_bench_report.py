@@ -115,11 +115,21 @@ def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
     assert episode["turns"][0]["own"] == {"success_so_far": 0.5}
 
 
+class Liar(Agent):
+    """Says what can't be, and walks into the wall."""
+
+    name = "liar"
+
+    def reply(self, game):
+        lie = "The target is above the player. The target is below the player."
+        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
+
+
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """An oracle that tells no lie beside an agent that looks at nothing, both judged."""
+    """An oracle that tells no lie beside an agent that does, both judged."""
     path = tmp_path_factory.mktemp("judged") / "run"
-    play(path, [Oracle(), Random()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
+    play(path, [Oracle(), Liar()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
     return write_report(RunFolder(path))
 
 
@@ -129,8 +139,8 @@ def test_verdicts_stand_with_their_reasons(chromium, judged, tmp_path):
     assert "judged by rule:f1:1" in page
     assert page.count('<span class="chip verdict done">1.00</span>') == 2
     assert first.turns[0]["metrics"]["grounding_reason"] in page
-    random = "#episode=" + quote("random | vagen/FrozenLake-v0 | test 0")
-    page = opened(chromium, judged, tmp_path, random)
+    liar = "#episode=" + quote("liar | vagen/FrozenLake-v0 | test 0")
+    page = opened(chromium, judged, tmp_path, liar)
     assert page.count('<span class="chip verdict refused">0.00</span>') == 2
 
 
@@ -150,7 +160,7 @@ def test_plots_and_error_filter(chromium, judged, tmp_path):
     """
     page = opened(chromium, judged, tmp_path, "", script)
     assert "[Success, with 95 % interval; Share of episodes with an error; Turns of an episode" in page
-    assert "[random]" in page
+    assert "[liar]" in page
     assert "[4 episodes, 0 solved]" in page
     assert "[pause]" in page
 

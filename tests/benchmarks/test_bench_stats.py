@@ -258,8 +258,7 @@ def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     (row,) = runs.rows(tmp_path / "run")
     assert row["judged"] == dict.fromkeys(("grounding", "world_modeling"), 0.0 if wrong else 1.0)
     assert row["errors"]["grounding wrong"] == bool(wrong)
-    unread = {"grounding_unread": 0.0, "world_modeling_unread": 0.0}
-    assert row["metrics"] == {"reasoning_gated": 0.0, **unread}
+    assert row["metrics"] == {}
     assert sum(each["turns"] for each in row["by_turn"]) == sum(len(episode.turns) for episode in episodes)
     assert row["by_turn"][0]["turns"] == 3
 
