@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from pathlib import Path
@@ -49,7 +50,7 @@ def diagnose_command(
                     diagnose(
                         player, env_id, options, levels=levels, split=split, first_seed=first_seed,
                         at_once=concurrency if player.calls_a_model else 1,
-                        told=lambda progress=progress, task=task: progress.advance(task),
+                        told=functools.partial(progress.advance, task),
                     )
                 )  # fmt: skip
     path.mkdir(parents=True, exist_ok=True)

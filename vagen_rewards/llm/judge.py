@@ -254,6 +254,7 @@ class LLMJudge(Judge):
             retry=tenacity.retry_if_exception_type(passing),
             reraise=True,
         )
+        reply: str | None = None
         async with self._slots:
             try:
                 async with asyncio.timeout(self.item_timeout) as limit:

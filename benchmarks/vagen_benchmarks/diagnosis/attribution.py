@@ -134,7 +134,9 @@ def attribute(
     low, high = np.percentile(_figures(resampled), (2.5, 97.5), axis=0)
     shares = [Share(*map(float, each)) for each in zip(figures, low, high, strict=True)]
     solved = [_rate(sums, f"solved {condition}", "levels") for condition in CONDITIONS]
-    true = [_rate(sums, *names) for names in (("saw", "seen"), ("foresaw", "foretold"), ("answered", "asked"))]
+    saw, foresaw, answered = (
+        _rate(sums, *names) for names in (("saw", "seen"), ("foresaw", "foretold"), ("answered", "asked"))
+    )
     told, judged = (float(whole[_COLUMNS.index(name)]) for name in ("statements", "judged"))
     return Diagnosis(
         agent,
@@ -142,7 +144,9 @@ def attribute(
         dict(zip(CAUSES, shares[:4], strict=True)),
         dict(zip(CONDITIONS, shares[4:7], strict=True)),
         dict(zip(CONDITIONS, solved, strict=True)),
-        *true,
+        saw,
+        foresaw,
+        answered,
         unjudged=1 - judged / told if told else 0.0,
         levels=len(levels),
     )

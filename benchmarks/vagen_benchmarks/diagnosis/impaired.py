@@ -62,10 +62,10 @@ class Impaired(Agent):
         )
 
     def _astray(self, env: VagenEnv, stream: HashStream) -> Reply:
-        other = self._others.get(id(env))
-        if other is None:
+        if id(env) not in self._others:
             assert env.spec is not None
-            other = self._others[id(env)] = gym.make(env.spec).unwrapped  # type: ignore[assignment]
+            self._others[id(env)] = gym.make(env.spec).unwrapped  # type: ignore[assignment]
+        other = self._others[id(env)]
         other.reset(seed=10**6 + stream.below(10**6))
         seen = other.imagine([]).describe(env.config.representation)
         actions = self._plan(other, stream)

@@ -18,7 +18,7 @@ LEVELS = 64
 
 def power(env_id: str, runs: int) -> dict[tuple[str, float], int]:
     """In how many runs the fault was named, by fault and its share of the turns."""
-    named = {}
+    named: dict[tuple[str, float], int] = {}
     for fault in FAULTS:
         for share in (0.2, 0.5, 1.0):
             found = [
