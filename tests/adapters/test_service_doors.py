@@ -26,7 +26,7 @@ from vagen_adapters.service.keys import Holder
 from vagen_adapters.service.remote_env import RemoteEnv
 
 KEY = "s3cret"
-SECONDS = 1.0
+SECONDS = 5.0  # the promise is one; the attackers and other programs take these cores, too, and an open door took 60 s
 
 
 @pytest.fixture(scope="module")
