@@ -146,6 +146,10 @@ class Oracle(Agent):
         return Reply(game.env.oracle_reply())
 
 
+WORDS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
+"""What those say who play without looking."""
+
+
 class Random(Agent):
     """Well-formed replies with random valid actions: a pure function of task, split, seed, repeat and turn."""
 
@@ -156,8 +160,7 @@ class Random(Agent):
         stream = HashStream("random agent", game.task, game.split, game.seed, game.repeat, len(game.turns))
         count = 1 + stream.below(env.config.max_actions_per_turn)
         actions = env.random_actions(stream, count)
-        words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
-        return Reply(env.grammar.render(actions, **words))
+        return Reply(env.grammar.render(actions, **WORDS))
 
 
 class Baseline(Agent):

@@ -8,11 +8,9 @@ from collections.abc import Sequence
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents import Agent, Game, Reply
+from vagen_benchmarks.agents import WORDS, Agent, Game, Reply
 from vagen_envs.core import VagenEnv
 from vagen_envs.seeding import HashStream
-
-WORDS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I did not look.")
 
 QUICK, SLOW = (400, 64), (8, 4)
 """Candidates and levels of the search. A simulator's turn takes some thousand times a board's."""

@@ -82,9 +82,7 @@ class Seat:
 @functools.cache
 def is_quick(env_id: str) -> bool:
     """Whether an environment's turns may be played in the event loop."""
-    module, _, name = env_id.rpartition(
-        ":"
-    )  # "module:id" registers by being imported, which `gym.spec` leaves to others
+    module, _, name = env_id.rpartition(":")  # "module:id" registers when imported, which `gym.spec` doesn't do
     if module:
         importlib.import_module(module)
     entry = gym.spec(name).entry_point

@@ -68,7 +68,7 @@ class Subject:
         shown = {"observation", "split"} & set(options)
         if shown:
             raise BenchError(f"{shown.pop()} can't be an option here: each level is played with picture and as text")
-        made = {**agent_options(agent), **options}
+        made = {**agent.env_options, **options}
         self._envs: dict[str, VagenEnv] = {}
         for view in ("image", "text"):
             env = gym.make(env_id, disable_env_checker=True, split=split, observation=view, **made)
@@ -138,11 +138,6 @@ class Subject:
 
 
 _WORDS = dict.fromkeys(("observation", "reasoning", "prediction"), "-")
-
-
-def agent_options(agent: Agent) -> Mapping[str, Any]:
-    """Options of an environment that fit how the agent writes."""
-    return getattr(agent, "env_options", {})
 
 
 def _losses(env: VagenEnv, turn: Turn, before: int | None, after: int | None) -> Played:
