@@ -38,7 +38,8 @@ def hub():
 
 def push(path, hub, **env):
     """In a process of its own: the client reads its settings when it is imported."""
-    settings = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_standin", "HF_HUB_DISABLE_TELEMETRY": "1", **env}
+    hub_s = {"HF_ENDPOINT": hub.url, "HF_TOKEN": "hf_standin", "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    settings = {**os.environ, **hub_s, **env}
     return subprocess.run(
         [*VAGEN, "push", str(path), "--repo", "me/run"],
         env=settings,

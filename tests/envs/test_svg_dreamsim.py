@@ -49,8 +49,8 @@ def test_the_published_layout_is_loaded_and_scores(weights, pictures):
     assert list(same) == ["dreamsim", "dino"]
     assert same["dreamsim"] == pytest.approx(1, abs=1e-5)
     assert same["dino"] == pytest.approx(1, abs=1e-5)
-    assert 0 <= other["dreamsim"] < same["dreamsim"]
-    assert 0 <= other["dino"] <= same["dino"] + 1e-6  # random weights find noise like any other, to float32's rounding
+    for name in same:  # random weights find any picture like any other, to float32's rounding
+        assert 0 <= other[name] <= same[name] + 1e-6
 
 
 def test_pictures_of_another_size_are_resized(pictures):
