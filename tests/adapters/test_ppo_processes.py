@@ -117,8 +117,8 @@ def trained(folder):
     import safetensors.torch
 
     end = folder / "end"
-    files = ("model.safetensors", "critic.safetensors")
-    return {name: each for file in files for name, each in safetensors.torch.load_file(end / file).items()}
+    files = sorted(end.glob("*.safetensors"))  # the critic's too, where there is one
+    return {name: each for file in files for name, each in safetensors.torch.load_file(file).items()}
 
 
 def history(folder, name):

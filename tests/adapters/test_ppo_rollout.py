@@ -13,10 +13,10 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.actor_critic import score_tokens  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, keep_by_variance, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
 
 SAMPLING = Sampling(temperature=0.8, top_p=1.0, max_tokens=6)
 

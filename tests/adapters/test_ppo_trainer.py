@@ -204,11 +204,11 @@ def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warm
     moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
     assert moved == ({"value_head"} if warmup else {"policy", "value_head"})
     trainer.save_model(str(tmp_path / "saved"))
-    same(after, dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), shared=True).state_dict()))
+    same(after, dict(ActorCritic.from_pretrained(str(tmp_path / "saved"), critic="shared").state_dict()))
 
 
 def test_values_of_a_shared_backbone_are_read_from_the_policys_last_layer(tiny_folder):
-    model = ActorCritic.from_pretrained(tiny_folder, shared=True).eval()
+    model = ActorCritic.from_pretrained(tiny_folder, critic="shared").eval()
     torch.nn.init.normal_(model.value_head.weight, generator=torch.Generator().manual_seed(0))
     inputs = {"input_ids": torch.arange(40, 48)[None], "attention_mask": torch.ones(1, 8, dtype=torch.int64)}
     with torch.no_grad():

@@ -36,7 +36,8 @@ def test_flops_are_those_that_torch_counts(want, backward, model):
         found = actor_critic(inputs, want, temperature=1.0)
         if backward:
             sum(found[name].sum() for name in want if name != "reference_logprobs").backward()
-    ours = train_speed.flops(actor_critic, inputs, frozenset(want), backward=backward)
+    every = torch.ones_like(inputs["input_ids"], dtype=torch.bool)
+    ours = train_speed.flops(actor_critic, inputs, frozenset(want), every, backward=backward)
     assert ours == pytest.approx(counter.get_total_flops(), rel=0.1)
 
 
@@ -48,8 +49,9 @@ def test_padding_is_no_work(model):
     mask = torch.nn.functional.pad(mask, (0, 64))
     padded = {"input_ids": torch.nn.functional.pad(ids, (0, 64)), "attention_mask": mask}
     want = frozenset(["logprobs"])
-    assert train_speed.flops(actor_critic, short, want, backward=True) == train_speed.flops(
-        actor_critic, padded, want, backward=True
+    said = [ids == 1, torch.nn.functional.pad(ids == 1, (0, 64))]
+    assert train_speed.flops(actor_critic, short, want, said[0], backward=True) == train_speed.flops(
+        actor_critic, padded, want, said[1], backward=True
     )
 
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-CRITIC_FILE = "critic.safetensors"
+from vagen_adapters.ppo.scoring import (
+    Distribution,
+    SampledTokens,
+    as_autocast_rounds,
+    backbone_of,
+    logits_of,
+    score,
+    sight_of,
+)
 
-_NEVER = -1e9  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
+CRITIC_FILE = "critic.safetensors"
+Critic = Literal["own", "shared", "none"]
+"""A backbone of its own, a value head on the policy's, or none where advantages need no values."""
 
 
 class ActorCritic(nn.Module):
@@ -25,33 +35,35 @@ class ActorCritic(nn.Module):
         policy: an image-text-to-text model of transformers, or that in a PEFT wrapper.
         critic: the model of the same family without its language head, trained on its own; None for a value
             head on the policy's last hidden state.
+        values: whether there is a critic at all.
     """
 
-    def __init__(self, policy: Any, critic: Any | None) -> None:
+    def __init__(self, policy: Any, critic: Any | None, *, values: bool = True) -> None:
         super().__init__()
         self.policy = policy
         self.critic = critic
-        self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
-        nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
-        nn.init.zeros_(self.value_head.bias)
+        self.value_head: nn.Linear | None = None
+        if values:
+            self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
+            nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
+            nn.init.zeros_(self.value_head.bias)
         self.reference: Any | None = None
 
     @classmethod
     def from_pretrained(
-        cls, path: str, critic_path: str | None = None, *, shared: bool = False, **options: Any
+        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", **options: Any
     ) -> Self:
         """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
 
-        A folder that was saved by training has a trained critic, which is read too. `shared` leaves out the
-        critic's own backbone.
+        A folder that was saved by training has a trained critic, which is read too.
         """
         from transformers import AutoModel, AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
-        critic = None if shared else AutoModel.from_pretrained(critic_path or path, **options)
-        model = cls(policy, critic)
+        backbone = AutoModel.from_pretrained(critic_path or path, **options) if critic == "own" else None
+        model = cls(policy, backbone, values=critic != "none")
         trained = Path(critic_path or path) / CRITIC_FILE
-        if trained.exists():
+        if critic != "none" and trained.exists():
             model.load_critic(trained)
         return model
 
@@ -59,6 +71,12 @@ class ActorCritic(nn.Module):
     def config(self) -> Any:
         """The policy's configuration, which Trainer looks for."""
         return self.policy.config
+
+    def tie_weights(self) -> None:
+        """Make language heads their embeddings again, where they are, after weights were spread over processes."""
+        for model in (self.policy, self.critic, self.reference):
+            if model is not None:
+                model.tie_weights()
 
     @property
     def _no_split_modules(self) -> list[str]:
@@ -78,10 +96,17 @@ class ActorCritic(nn.Module):
         if self.critic is not None:
             self.critic = get_peft_model(self.critic, LoraConfig(**settings))
 
-    def add_reference(self) -> None:
-        """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing."""
-        if not self.has_adapters:
-            self.reference = copy.deepcopy(self.policy).eval().requires_grad_(False)
+    def add_reference(self, arithmetic: torch.dtype = torch.float32) -> None:
+        """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
+
+        Args:
+            arithmetic: in which autocast computes. What it would round at every use is stored rounded.
+        """
+        if self.has_adapters:
+            return
+        self.reference = copy.deepcopy(self.policy).eval().requires_grad_(False)
+        if arithmetic != torch.float32:
+            as_autocast_rounds(self.reference, arithmetic)
 
     def forward(
         self,
@@ -90,49 +115,64 @@ class ActorCritic(nn.Module):
         *,
         temperature: float,
         forbidden_ids: tuple[int, ...] = (),
+        mask: Tensor | None = None,
         detach_backbone: bool = False,
     ) -> dict[str, Tensor]:
         """What is asked for of a batch of B sequences of L tokens.
 
         Args:
             inputs: see `generation.model_inputs`.
-            want: of `logprobs` and `entropies`, (B, L), of the policy (see `score_tokens`); `values`, (B, L + 1), V
+            want: of `logprobs` and `entropies`, (B, L), of the policy (see `scoring`); `values`, (B, L + 1), V
                 before each token and after the last (before the first nothing is known, and it is 0);
                 `reference_logprobs`, (B, L); `kl`, (B, L), KL[π‖π_ref] over the whole vocabulary at each token.
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
+            mask: (B, L) bool, the tokens whose scores are wanted, all by default; values come for all.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
         """
+        of_tokens = [name for name in want if name != "values"]
+        of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
-        hidden = logits = None
-        if {"logprobs", "entropies", "kl"} & set(want) or (self.critic is None and "values" in want):
-            output = self.policy(**inputs, use_cache=False, output_hidden_states=self.critic is None)
-            logits = _sampler_logits(output.logits, temperature, forbidden_ids)
-            hidden = output.hidden_states[-1] if self.critic is None else None
-        if logits is not None and {"logprobs", "entropies"} & set(want):
-            found["logprobs"], found["entropies"] = _score(logits, inputs["input_ids"])
+        hidden = None
+        if of_policy or (self.critic is None and "values" in want):
+            hidden = self._hidden(self.policy, inputs)
+        if of_tokens:
+            tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
+            other = None
+            if {"reference_logprobs", "kl"} & set(want):
+                with torch.no_grad():
+                    other = tokens.before(self._of_reference(lambda model: self._hidden(model, inputs)))
+            scores = score(
+                of_tokens, Distribution(temperature, forbidden_ids), tokens.ids(inputs["input_ids"]),
+                lambda each: logits_of(self.policy, each),
+                tokens.before(hidden) if of_policy and hidden is not None else None,
+                lambda each: self._of_reference(lambda model: logits_of(model, each)), other,
+            )  # fmt: skip
+            found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            if hidden is None:
-                assert self.critic is not None  # noqa: S101 - for the type checker
-                hidden = self.critic(**inputs, use_cache=False).last_hidden_state
-            elif detach_backbone:
-                hidden = hidden.detach()
-            after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
-            found["values"] = nn.functional.pad(after, (1, 0))
-        if {"reference_logprobs", "kl"} & set(want):
-            with torch.no_grad():
-                other = _sampler_logits(self._reference_logits(inputs), temperature, forbidden_ids)
-                found["reference_logprobs"] = _score(other, inputs["input_ids"])[0]
-            if "kl" in want:
-                assert logits is not None  # noqa: S101 - for the type checker
-                found["kl"] = _exact_kl(logits, other)
-        return {name: found[name] for name in want}
+            found["values"] = self._values(inputs, hidden, detach_backbone)
+        return found
 
-    def _reference_logits(self, inputs: dict[str, Tensor]) -> Tensor:
+    @staticmethod
+    def _hidden(model: Any, inputs: dict[str, Tensor]) -> Tensor:
+        hidden: Tensor = backbone_of(model)(**inputs, use_cache=False).last_hidden_state
+        return hidden
+
+    def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
         if self.reference is not None:
-            return self.reference(**inputs, use_cache=False).logits
+            return compute(self.reference)
         with self.policy.disable_adapter():
-            return self.policy(**inputs, use_cache=False).logits
+            return compute(self.policy)
+
+    def _values(self, inputs: dict[str, Tensor], hidden: Tensor | None, detach_backbone: bool) -> Tensor:
+        if self.critic is not None:
+            hidden = self.critic(**inputs, use_cache=False).last_hidden_state
+        assert hidden is not None  # noqa: S101 - for the type checker
+        assert self.value_head is not None  # noqa: S101 - for the type checker
+        if detach_backbone:
+            hidden = hidden.detach() if self.critic is None else hidden
+        after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
+        return nn.functional.pad(after, (1, 0))
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -152,9 +192,9 @@ class ActorCritic(nn.Module):
             backbone.gradient_checkpointing_enable(**options)
 
     def freeze_vision(self) -> None:
-        """Keep the vision towers as they are."""
-        for name, parameter in self.named_parameters():
-            if ".visual." in name:
+        """Keep the vision towers, and what fits them to the language model, as they are."""
+        for backbone in self._backbones():
+            for parameter in sight_of(backbone):
                 parameter.requires_grad_(False)
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
@@ -173,7 +213,8 @@ class ActorCritic(nn.Module):
         of_policy = {name.removeprefix("policy."): each for name, each in state.items() if name.startswith("policy.")}
         self.policy.save_pretrained(folder, state_dict=of_policy)
         critic = {name: each.contiguous() for name, each in state.items() if self._is_critics(name)}
-        safetensors.torch.save_file(critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"})
+        if critic:
+            safetensors.torch.save_file(critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"})
 
     def load_critic(self, file: str | Path) -> None:
         """Read what `save_pretrained` wrote of the critic. Raises RuntimeError if it is of another shape."""
@@ -195,7 +236,8 @@ class ActorCritic(nn.Module):
         else:
             stored = AutoModelForImageTextToText.from_pretrained(folder, dtype=self.policy.dtype)
             self.policy.load_state_dict(stored.state_dict())
-        self.load_critic(Path(folder) / CRITIC_FILE)
+        if self.value_head is not None:
+            self.load_critic(Path(folder) / CRITIC_FILE)
 
     def _is_critics(self, name: str) -> bool:
         if name.startswith("critic."):
@@ -204,34 +246,3 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
-
-
-def score_tokens(
-    policy: Any, inputs: dict[str, Tensor], *, temperature: float, forbidden_ids: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    """(B, L), (B, L). The log-probability of each token after those before it, and the entropy there; first 0, 0.
-
-    The distribution is the sampler's: logits divided by the temperature, forbidden tokens left out. Not so
-    top-p, whose cut moves with the weights: a sampled token outside the new cut would have probability 0.
-    """
-    logits = _sampler_logits(policy(**inputs, use_cache=False).logits, temperature, forbidden_ids)
-    return _score(logits, inputs["input_ids"])
-
-
-def _sampler_logits(logits: Tensor, temperature: float, forbidden_ids: tuple[int, ...]) -> Tensor:
-    """(B, L, V) → (B, L - 1, V) float32, before each token but the first."""
-    logits = logits[:, :-1].float() / temperature
-    return logits.index_fill(2, torch.tensor(forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
-
-
-def _score(logits: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-    from trl.trainer.utils import selective_log_softmax_and_entropy
-
-    logprobs, entropies = selective_log_softmax_and_entropy(logits, input_ids[:, 1:])
-    return nn.functional.pad(logprobs, (1, 0)), nn.functional.pad(entropies, (1, 0))
-
-
-def _exact_kl(logits: Tensor, reference: Tensor) -> Tensor:
-    """(B, L - 1, V), (B, L - 1, V) → (B, L)."""
-    logprobs, others = logits.log_softmax(2), reference.log_softmax(2)
-    return nn.functional.pad((logprobs.exp() * (logprobs - others)).sum(2), (1, 0))

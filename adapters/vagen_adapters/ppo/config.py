@@ -10,6 +10,7 @@ from trl.trainer.base_config import _BaseConfig
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages
+from vagen_adapters.ppo.actor_critic import Critic
 from vagen_envs.errors import did_you_mean
 
 ESTIMATORS = {
@@ -43,7 +44,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         window: turns of history in a prompt, each turn a sequence of its own; None trains on whole episodes.
         max_length: tokens in a sequence.
         max_turns: cuts episodes after so many turns; None leaves that to the environment.
-        temperature, top_p, max_tokens: how replies are drawn. See `Sampling` and `score_tokens`.
+        temperature, top_p, max_tokens: how replies are drawn. See `Sampling` and `scoring`.
         generation: where replies come from: transformers in this process, vLLM in this process, or a vLLM server.
         vllm_options: of `vllm.LLM`, for vLLM in this process.
         vllm_server: the server's address.
@@ -136,6 +137,13 @@ class MultiTurnPPOConfig(_BaseConfig):
     def steps_per_rollout(self) -> int:
         """Updates between two rollouts."""
         return self.epochs_per_rollout * self.minibatches
+
+    @property
+    def critic_kind(self) -> Critic:
+        """The critic that these settings ask for; see `actor_critic`."""
+        if self.advantage in WITHOUT_CRITIC:
+            return "none"
+        return "shared" if self.shared_backbone else "own"
 
     def __post_init__(self) -> None:
         steps = self.rollouts * self.steps_per_rollout

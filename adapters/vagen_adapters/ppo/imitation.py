@@ -21,6 +21,7 @@ from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_seq
 from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
+from vagen_adapters.ppo.scoring import sight_of
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
@@ -132,20 +133,17 @@ def teach_critic(
     Raises:
         TrainingConfigError: the critic shares the policy's backbone.
     """
-    critic = model.critic
-    if critic is None:
+    critic, head = model.critic, model.value_head
+    if critic is None or head is None:
         raise TrainingConfigError("a critic on the policy's backbone can't be taught alone; load one of its own")
-    trained = [
-        parameter
-        for name, parameter in [*critic.named_parameters(), *model.value_head.named_parameters()]
-        if "visual." not in name
-    ]
+    sight = {id(each) for each in sight_of(critic)}
+    trained = [each for each in [*critic.parameters(), *head.parameters()] if id(each) not in sight]
     source = iter(episodes)
 
     def step() -> tuple[Tensor, float]:
         batch = list(itertools.islice(source, batch_size))
         sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
-        inputs = model_inputs([each.prompt for each in sequences], codec, model.value_head.weight.device)
+        inputs = model_inputs([each.prompt for each in sequences], codec, head.weight.device)
         values = model(inputs, ["values"], temperature=1.0)["values"]
         targets = torch.full_like(values, math.nan)
         for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):

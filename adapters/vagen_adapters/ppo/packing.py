@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingDataError
-from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class PackedTokens:
         self.batch = batch
         # Seen as the policy's own, an observation belongs to the turn before it.
         turn_ids = batch.turn_ids.cummax(1).values if with_observations else batch.turn_ids
-        mask = _span(batch.mask) if with_observations else batch.mask
+        mask = trained_tokens(batch.turn_ids, with_observations=with_observations)
         order = batch.row_order
         self.row, self.column = (mask if order is None else mask[order]).nonzero(as_tuple=True)
         if order is not None:
@@ -174,7 +174,10 @@ def _differs_from_next(ids: Tensor) -> Tensor:
     return differs
 
 
-def _span(mask: Tensor) -> Tensor:
-    """(B, L) bool. Everything from the first to the last True of each row."""
+def trained_tokens(turn_ids: Tensor, *, with_observations: bool) -> Tensor:
+    """(B, L) bool. The sampled tokens, or everything from the first to the last of them in each row."""
+    mask = turn_ids != NOT_SAMPLED
+    if not with_observations:
+        return mask
     seen = mask.cumsum(1)
     return (seen > 0) & (seen - mask.long() < seen[:, -1:])

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.fitting import Report, fit
+from vagen_adapters.ppo.scoring import sight_of
 from vagen_envs import State
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -66,7 +67,7 @@ def teach_sight(
     width = model.config.get_text_config().hidden_size
     tokens = _look(model, [seen[0][0]]).shape[1]
     reader = _Reader(tokens, width, numbers.shape[1], generator).to(model.device)
-    tower = [parameter for name, parameter in model.named_parameters() if "visual." in name]
+    tower = sight_of(model)
 
     def step() -> tuple[Tensor, float]:
         drawn = torch.randint(len(seen), (batch_size,), generator=generator)

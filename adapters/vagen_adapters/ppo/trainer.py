@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOCo
 from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, keep_by_variance, training_sequences
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.metrics import mean
-from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_envs.core import VagenEnv
@@ -97,13 +98,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         with _whole_weights(args):
             # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
             dtype = "auto" if args.lora else torch.float32
-            actor_critic = ActorCritic.from_pretrained(model, critic, shared=args.shared_backbone, dtype=dtype)
+            options = {"dtype": dtype, **_straight_to_device(args)}
+            actor_critic = ActorCritic.from_pretrained(model, critic, critic=args.critic_kind, **options)
             if args.lora:
                 actor_critic.add_adapters(args.lora)
             if args.freeze_vision:
                 actor_critic.freeze_vision()
             if args.kl_coef or args.kl_loss_coef:
-                actor_critic.add_reference()
+                actor_critic.add_reference(torch.bfloat16 if args.bf16 else torch.float32)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -228,7 +230,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         sequences = [sequence for each in laid_out for sequence in each]
         episode_ids = torch.tensor([number for number, each in enumerate(laid_out) for _ in each], device=device)
         turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(device)
-        scores = self._scores(model, sequences, turn_ids.shape[1])
+        scores = self._scores(
+            model, sequences, trained_tokens(turn_ids, with_observations=not self._masks_observations)
+        )
         logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
         if broken.any():
@@ -253,9 +257,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             advantages = advantages.whitened()
         return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages)
 
-    def _scores(self, model: Any, sequences: Sequence[TokenSequence], length: int) -> dict[str, Tensor]:
-        """What the models say of all sequences, (B, L) or, of values, (B, L + 1); each process scores its share."""
-        args, device, rows = self.args, self.args.device, len(sequences)
+    def _scores(self, model: Any, sequences: Sequence[TokenSequence], said: Tensor) -> dict[str, Tensor]:
+        """What the models say of the tokens `said`, (B, L), and, (B, L + 1), values; each process scores its share."""
+        args, device, (rows, length) = self.args, self.args.device, said.shape
         want = ["logprobs"]
         if args.advantage not in WITHOUT_CRITIC:
             want.append("values")
@@ -268,7 +272,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))):
             inputs = self._inputs(sequences, part)
             with self.accelerator.autocast():
-                scores = self._forward(model, inputs, want)
+                mask = said[part, : inputs["input_ids"].shape[1]]
+                scores = self._forward(model, inputs, want, mask)
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
         if self.accelerator.num_processes > 1:
@@ -356,8 +361,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             want.append("kl")
         if args.advantage not in WITHOUT_CRITIC:
             want.append("values")
-        found = self._forward(model, inputs, want, detach_backbone=warming_up)
         width = inputs["input_ids"].shape[1]
+        mask = scored.advantages.mask[rows, :width]
+        found = self._forward(model, inputs, want, mask, detach_backbone=warming_up)
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not warming_up:
@@ -406,12 +412,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         return bool(self.args.advantage_settings.get("mask_observations", True))
 
     def _forward(
-        self, model: Any, inputs: dict[str, Tensor], want: Sequence[str], detach_backbone: bool = False
+        self, model: Any, inputs: dict[str, Tensor], want: Sequence[str], mask: Tensor, detach_backbone: bool = False
     ) -> dict[str, Tensor]:
         # Vanilla PPO takes observations for the policy's own words, image tokens and all.
         forbidden = self.codec.forbidden_ids if self._masks_observations else ()
         found: dict[str, Tensor] = model(inputs, want, temperature=self.args.temperature, forbidden_ids=forbidden,
-                                         detach_backbone=detach_backbone)  # fmt: skip
+                                         mask=mask, detach_backbone=detach_backbone)  # fmt: skip
         return found
 
     def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
@@ -448,7 +454,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 {"params": policy, "lr": self.args.learning_rate, "weight_decay": self.args.weight_decay},
                 {"params": critic, "lr": self.args.critic_learning_rate, "weight_decay": self.args.weight_decay},
             ]
-            self.optimizer = cls(groups, **options)
+            self.optimizer = cls([group for group in groups if group["params"]], **options)
         return self.optimizer
 
     def _clip_grad_norm(self, model: Any) -> Any:
@@ -457,7 +463,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         DeepSpeed has clipped already, both together.
         """
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
-        if not self.is_deepspeed_enabled:
+        if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
             of_critic = clip(self.model.trainable(critic=True), most)
             self._check_gradient(of_critic)
             self._record({"critic/grad_norm": float(of_critic)})
@@ -524,6 +530,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
+
+
+def _straight_to_device(args: MultiTurnPPOConfig) -> dict[str, Any]:
+    """Weights go from the file, which processes of a machine share in memory, to the GPU, one tensor after the other.
+
+    Where they will be spread over GPUs they needn't fit on one: FSDP has one process of a machine read them and hands
+    out shares; DeepSpeed takes its shares from what each process has read.
+    """
+    spread = getattr(args, "deepspeed_plugin", None) is not None or os.environ.get("ACCELERATE_USE_FSDP") == "true"
+    return {} if spread else {"device_map": str(args.device)}
 
 
 @contextlib.contextmanager

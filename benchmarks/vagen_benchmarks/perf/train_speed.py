@@ -81,20 +81,23 @@ def write_model(size: str, folder: Path) -> None:
     Qwen2VLImageProcessorPil(patch_size=14, merge_size=2).save_pretrained(folder)
 
 
-def flops(model: ActorCritic, inputs: Mapping[str, Tensor], want: frozenset[str], *, backward: bool) -> float:
-    """FLOPs of a call of `model`; see `ActorCritic.forward`."""
+def flops(
+    model: ActorCritic, inputs: Mapping[str, Tensor], want: frozenset[str], mask: Tensor, *, backward: bool
+) -> float:
+    """FLOPs of a call of `model`; see `ActorCritic.forward`. The language head reads the tokens of `mask` only."""
+    said = float(mask.sum())
     shared = model.critic is None
     found = 0.0
     if {"logprobs", "entropies", "kl"} & want or (shared and "values" in want):
-        found += _of_backbone(model.policy, inputs, backward)
+        found += _of_backbone(model.policy, inputs, said, backward)
     if "values" in want and not shared:
-        found += _of_backbone(model.critic, inputs, backward)
+        found += _of_backbone(model.critic, inputs, said, backward)
     if {"reference_logprobs", "kl"} & want:
-        found += _of_backbone(model.policy if model.reference is None else model.reference, inputs, False)
+        found += _of_backbone(model.policy if model.reference is None else model.reference, inputs, said, False)
     return found
 
 
-def _of_backbone(model: Any, inputs: Mapping[str, Tensor], backward: bool) -> float:
+def _of_backbone(model: Any, inputs: Mapping[str, Tensor], said: float, backward: bool) -> float:
     """Two for each weight and token; a patch goes through the vision tower, four of them through its merger as one."""
     lengths = inputs["attention_mask"].sum(1)
     patches = len(inputs["pixel_values"]) if "pixel_values" in inputs else 0
@@ -102,14 +105,14 @@ def _of_backbone(model: Any, inputs: Mapping[str, Tensor], backward: bool) -> fl
     for name, weight in model.named_parameters():
         if weight.dim() < 2 or "embed_tokens" in name or "pos_embed" in name:
             continue
-        runs = float(lengths.sum())
+        runs = said if "lm_head" in name else float(lengths.sum())
         if "visual." in name:
             runs = patches / 4 if "merger" in name else patches
         times = 3 if backward and weight.requires_grad else 1
         found += 2 * times * runs * weight.numel()
     config = model.config.get_text_config()
     if model.get_output_embeddings() is not None and config.tie_word_embeddings:  # it is counted among the embeddings
-        found += 2 * (3 if backward else 1) * float(lengths.sum()) * config.vocab_size * config.hidden_size
+        found += 2 * (3 if backward else 1) * said * config.vocab_size * config.hidden_size
     width = config.num_attention_heads * getattr(config, "head_dim", config.hidden_size // config.num_attention_heads)
     attention = 4 * config.num_hidden_layers * width * float(lengths.square().sum())
     return found + (3 if backward else 1) * attention
@@ -123,9 +126,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.seconds: list[float] = []
         self.flops: list[float] = []
 
-    def count(self, model: ActorCritic, words: tuple[Any, ...], _: dict[str, Any]) -> None:
+    def count(self, model: ActorCritic, words: tuple[Any, ...], named: dict[str, Any]) -> None:
         """A forward pre-hook of the trained module."""
-        self.flops[-1] += flops(model, words[0], frozenset(words[1]), backward=torch.is_grad_enabled())
+        self.flops[-1] += flops(model, words[0], frozenset(words[1]), named["mask"], backward=torch.is_grad_enabled())
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.global_step % self.per_rollout == 0:

@@ -1,0 +1,175 @@
+"""Log-probabilities and entropies of sampled tokens, without the logits of all the others.
+
+A vocabulary of 152,000 makes logits the largest tensor of an update: 4 bytes for each token and word of it, several
+times over for softmax, entropy and their gradients. So the language head reads only the positions before tokens that
+were sampled, a sixteenth of them at a time, and computes a piece's logits again for its gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from vagen_adapters.errors import TrainingConfigError
+
+PIECES = 16
+"""Into how many pieces sampled positions are cut. 6.6 copies of a piece's logits live at once (measured), so this keeps
+an update's peak below half a copy of all. Always as many, empty ones too: where weights are spread over processes, each
+call of the head gathers them, and all processes must call it equally often."""
+
+_NEVER = -1e9  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What the sampler draws from: logits over the temperature, without the forbidden tokens.
+
+    Not so top-p, whose cut moves with the weights: a sampled token outside the new cut would have probability 0.
+    """
+
+    temperature: float
+    forbidden_ids: tuple[int, ...] = ()
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """(N, V) → (N, V) float32."""
+        logits = logits.float() / self.temperature
+        return logits.index_fill(1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
+
+
+def backbone_of(policy: Any) -> Any:
+    """A policy without its language head, with whatever adapters it has."""
+    model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
+    return model.base_model
+
+
+def sight_of(model: Any) -> list[nn.Parameter]:
+    """The parameters of a vision-language model outside its language model, by its structure: families name them apart.
+
+    Raises:
+        TrainingConfigError: it doesn't say which part is its language model.
+    """
+    whole = backbone_of(model)
+    decoder = whole.get_decoder()
+    if decoder is None or decoder is whole:
+        raise TrainingConfigError(f"{type(whole).__name__} doesn't tell its vision tower from its language model")
+    head = model.get_output_embeddings()
+    spoken = {id(each) for part in (decoder, head) if part is not None for each in part.parameters()}
+    return [each for each in model.parameters() if id(each) not in spoken]
+
+
+def logits_of(policy: Any, hidden: Tensor) -> Tensor:
+    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, as its own forward pass has them."""
+    logits: Tensor = policy.get_output_embeddings()(hidden)
+    cap = getattr(policy.config.get_text_config(), "final_logit_softcapping", None)
+    return logits if cap is None else (logits / cap).tanh() * cap
+
+
+class SampledTokens:
+    """Which tokens of a batch are scored, and how their scores go back to their places.
+
+    Args:
+        mask: (B, L) bool; a row's first token can't be among them, for nothing stands before it.
+    """
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = nn.functional.pad(mask[:, 1:], (1, 0))
+        self.rows, self.columns = self.mask.nonzero(as_tuple=True)
+
+    def before(self, hidden: Tensor) -> Tensor:
+        """(B, L, H) → (N, H). What stands before each token."""
+        return hidden[self.rows, self.columns - 1]
+
+    def back(self, entries: Tensor) -> Tensor:
+        """(N,) → (B, L), 0 elsewhere."""
+        return entries.new_zeros(self.mask.shape).index_put((self.rows, self.columns), entries)
+
+    def ids(self, input_ids: Tensor) -> Tensor:
+        """(B, L) → (N,)."""
+        return input_ids[self.rows, self.columns]
+
+
+def score(
+    want: Collection[str],
+    distribution: Distribution,
+    ids: Tensor,
+    policy: Callable[[Tensor], Tensor],
+    hidden: Tensor | None,
+    reference: Callable[[Tensor], Tensor] | None = None,
+    reference_hidden: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Scores of N sampled tokens.
+
+    Args:
+        want: of `logprobs`, `entropies`, `reference_logprobs` and `kl`, KL[π‖π_ref] over the whole vocabulary.
+        distribution: of the sampler.
+        ids: (N,) the tokens.
+        policy: the language head, (n, H) → (n, V).
+        hidden: (N, H) before each token, if the policy is asked for.
+        reference: the reference's head.
+        reference_hidden: (N, H), if the reference is asked for.
+
+    Returns:
+        What is wanted, each (N,).
+    """
+    from trl.trainer.utils import selective_log_softmax_and_entropy
+
+    def of_piece(ids: Tensor, hidden: Tensor | None, other: Tensor | None) -> tuple[Tensor, ...]:
+        found: dict[str, Tensor] = {}
+        logits = None
+        if hidden is not None:
+            logits = distribution(policy(hidden))
+            scores = selective_log_softmax_and_entropy(logits[None], ids[None])
+            found["logprobs"], found["entropies"] = (entries[0] for entries in scores)
+        if other is not None and reference is not None:
+            with torch.no_grad():
+                others = distribution(reference(other))
+                found["reference_logprobs"] = selective_log_softmax_and_entropy(others[None], ids[None])[0][0]
+            if "kl" in want and logits is not None:
+                found["kl"] = _exact_kl(logits, others)
+        return tuple(found[name] for name in want)
+
+    pieces = zip(*(_pieces(each) for each in (ids, hidden, reference_hidden)), strict=True)
+    if torch.is_grad_enabled() and hidden is not None:
+        scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in pieces]
+    else:
+        scored = [of_piece(*piece) for piece in pieces]
+    return {name: torch.cat(entries) for name, entries in zip(want, zip(*scored, strict=True), strict=True)}
+
+
+def score_tokens(
+    policy: Any, inputs: dict[str, Tensor], *, temperature: float, forbidden_ids: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """(B, L), (B, L). Log-probability and entropy of every token, by the policy's own forward pass; 0 at the first."""
+    tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool))
+    logits = tokens.before(policy(**inputs, use_cache=False).logits)
+    ids = tokens.ids(inputs["input_ids"])
+    found = score(("logprobs", "entropies"), Distribution(temperature, forbidden_ids), ids, lambda each: each, logits)
+    return tokens.back(found["logprobs"]), tokens.back(found["entropies"])
+
+
+def _pieces(entries: Tensor | None) -> list[Any]:
+    return [None] * PIECES if entries is None else list(entries.tensor_split(PIECES))
+
+
+def _exact_kl(logits: Tensor, reference: Tensor) -> Tensor:
+    """(N, V), (N, V) → (N,)."""
+    logprobs, others = logits.log_softmax(1), reference.log_softmax(1)
+    return (logprobs.exp() * (logprobs - others)).sum(1)
+
+
+def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:
+    """Store in `dtype` the weights of a frozen model that autocast would round to it at every use: results stay equal.
+
+    Norms and embeddings, which it uses whole, stay as they are; so does a language head that is the embedding.
+    """
+    whole = {id(each.weight) for each in model.modules() if isinstance(each, nn.Embedding)}
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d | nn.Conv3d) or type(module).__name__.endswith("Experts"):
+            for parameter in module.parameters(recurse=False):
+                if id(parameter) not in whole:
+                    parameter.data = parameter.data.to(dtype)
