@@ -16,7 +16,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers", "adapters/pettingzoo.md": "pettingzoo",
-         "adapters/skyrl.md": "skyrl_gym", "adapters/trl.md": "trl", "adapters/verl.md": "verl"}  # fmt: skip
+         "adapters/skyrl.md": "skyrl_gym", "adapters/trl.md": "trl", "adapters/verl.md": "verl",
+         "adapters/inspect.md": "inspect_ai"}  # fmt: skip
 
 
 def blocks_of(page: Path) -> list[str]:

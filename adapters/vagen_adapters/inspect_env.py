@@ -1,0 +1,282 @@
+"""Environments of this package as tasks of inspect_ai, which finds them by its own registry.
+
+    inspect eval vagen_adapters/sokoban --model openai/gpt-5 -T num_levels=100
+
+A sample is a level, each observation a user message with its picture, each reply a turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+import gymnasium as gym
+
+from vagen_envs import ENV_IDS
+from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.core import Turn, VagenEnv
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.seeding import Split
+from vagen_rewards import make_judge, score_turns
+from vagen_rewards.scores import PARTS
+
+try:
+    import anyio.to_thread
+    from inspect_ai import Task, task
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.log import transcript
+    from inspect_ai.model import (
+        ChatMessage,
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageUser,
+        ContentImage,
+        ContentReasoning,
+        ContentText,
+        get_model,
+    )
+    from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+    from inspect_ai.solver import Generate, Solver, TaskState, solver
+    from inspect_ai.util import LimitExceededError, registry_info
+except ImportError as error:
+    raise MissingExtraError("vagen_adapters.inspect_env", "inspect", "inspect_ai") from error
+
+CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
+"""Stop reasons after which what the model wrote is no reply, and the endings that they are: the episode is scored."""
+
+TURNS, ENDED = "turns", "ended"
+"""Where an episode stands in a sample's store."""
+
+BY_LEVEL = [mean(), stderr(cluster="level")]
+"""Seeds that draw the same level are one cluster."""
+
+
+def levels(env_id: str, split: Split, first_seed: int, num_levels: int, **options: Any) -> Iterator[Sample]:
+    """Sample `i` is the level of seed `first_seed + i`.
+
+    Its metadata says all that it takes to set the level up again, and `level`, by which metrics are clustered: the
+    content hash where levels are drawn in no time (the grids), else split and seed.
+    """
+    with contextlib.closing(gym.make(env_id, disable_env_checker=True, **options)) as made:
+        env = cast(VagenEnv, made.unwrapped)
+        for seed in range(first_seed, first_seed + num_levels):
+            level = f"{split}/{seed}"
+            if env.quick:
+                level = made.reset(seed=seed, options={"split": split})[1]["level"]["content"]
+            yield Sample(
+                id=f"{split}/{seed}",
+                input=[ChatMessageSystem(content=env.system_prompt)],
+                metadata={"env_id": env_id, "split": split, "seed": seed, "options": options, "level": level},
+            )
+
+
+@solver
+def play(history: int | None = None) -> Solver:
+    """Play the sample's level to its end.
+
+    Args:
+        history: how many of the latest earlier turns a prompt shows; all by default. The sample's messages hold all.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        level = state.metadata
+        turns: list[Turn] = []
+        ended = ""
+        async with home_of(level["env_id"], level["options"]) as (made, call):
+            env = cast(VagenEnv, made.unwrapped)
+            await call(made.reset, seed=level["seed"], options={"split": level["split"]})
+            now = env.observed
+            try:
+                while not ended:
+                    asked = chat_messages(env.system_prompt, turns, now, history=History(history))
+                    state.messages.append(message_of(asked[-1]))
+                    state.output = await get_model().generate([message_of(each) for each in asked])
+                    state.messages.append(state.output.message)
+                    ended = CUT_OFF.get(state.output.stop_reason, "")
+                    if not ended:
+                        *_, terminated, truncated, info = await call(made.step, reply_of(state.output.message))
+                        turns.append(info["turn"])
+                        now = turns[-1].result
+                        transcript().info(said_of(turns[-1]), source="vagen")
+                        ended = "budget" if truncated else ""
+                        if terminated:
+                            ended = "solved" if turns[-1].success else "lost"
+            except LimitExceededError as error:  # it scores the sample as it stands
+                ended = f"{error.type} limit"
+                raise
+            finally:
+                state.store.set(TURNS, [turn.to_json() for turn in turns])
+                state.store.set(ENDED, ended)
+        return state
+
+    return solve
+
+
+def message_of(message: Message) -> ChatMessage:
+    """One of `chat_messages` in inspect's words."""
+    said, role = message["content"], message["role"]
+    if role != "user":
+        return ChatMessageSystem(content=said) if role == "system" else ChatMessageAssistant(content=said)
+    return ChatMessageUser(
+        content=[
+            ContentText(text=part["text"]) if part["type"] == "text" else ContentImage(image=part["image_url"]["url"])
+            for part in said
+        ]
+    )
+
+
+def reply_of(message: ChatMessageAssistant) -> str:
+    """What the model wrote. inspect takes `<think>…</think>` out of the text for its viewer; here it's put back.
+
+    Blanks next to those tags are lost, and words before them come after. What a provider gives apart from the text
+    as reasoning isn't part of a reply.
+    """
+    if isinstance(message.content, str):
+        return message.content
+    thought = [part for part in message.content if isinstance(part, ContentReasoning) and part.internal == "think"]
+    return "".join(f"<think>{part.reasoning}</think>" for part in thought) + message.text
+
+
+def said_of(turn: Turn) -> dict[str, Any]:
+    """What came of a turn, for inspect's transcript."""
+    return {
+        "turn": turn.index,
+        "executed": [each.text for each in turn.executed],
+        "problems": [problem.code for problem in turn.parsed.problems],
+        "rewards": {term.name: term.value for term in turn.rewards},
+        "success": turn.success,
+    }
+
+
+@contextlib.asynccontextmanager
+async def home_of(env_id: str, options: dict[str, Any]) -> AsyncIterator[tuple[gym.Env[Any, Any], Callable[..., Any]]]:
+    """An environment, and how it is called: in a thread of its own, which some simulators mustn't leave."""
+    with ThreadPoolExecutor(1) as pool:
+
+        async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            return await anyio.to_thread.run_sync(pool.submit(function, *args, **kwargs).result)
+
+        made = await call(gym.make, env_id, disable_env_checker=True, **options)
+        try:
+            yield made, call
+        finally:
+            pool.submit(made.close).result()  # also where the sample is cancelled
+
+
+@scorer(metrics=BY_LEVEL)
+def success() -> Scorer:
+    """1 if the level was solved and 0 if not, whatever ended the episode. Unscored if the environment broke."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        turns, ended = played(state)
+        if not ended:
+            return unplayed(turns)
+        return Score(value=float(ended == "solved"), explanation=f"{ended} after {len(turns)} turns")
+
+    return score
+
+
+@scorer(metrics=BY_LEVEL)
+def episode_return() -> Scorer:
+    """The sum of all reward terms. Unscored if the environment broke."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        turns, ended = played(state)
+        if not ended:
+            return unplayed(turns)
+        terms: dict[str, float] = {}
+        for term in (term for turn in turns for term in turn.rewards):
+            terms[term.name] = terms.get(term.name, 0.0) + term.value
+        return Score(value=math.fsum(turn.reward for turn in turns), metadata={"terms": terms})
+
+    return score
+
+
+@scorer(metrics={"*": BY_LEVEL})
+def reasoning(judge: str = "rule") -> Scorer:
+    """What the replies say they see and expect, held against the truth: `grounding` and `world_modeling`, 0 to 1.
+
+    Each is the mean over the statements that have a verdict. Where none has, it is unscored: the judge failed or
+    didn't understand, or the replies said nothing.
+
+    Args:
+        judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
+    """
+    made = make_judge(judge)
+
+    async def score(state: TaskState, target: Target) -> Score:
+        turns, ended = played(state)
+        if not ended:
+            return unplayed(turns)
+        found: dict[str, list[float | None]] = {part: [] for part in PARTS}
+        last = "no reply says what it sees or expects"
+        for each in await score_turns(turns, made):
+            for part, verdict in each.by_part():
+                found[part].append(verdict.value)
+                last = last if verdict.scored else verdict.reason
+        known = {part: [value for value in values if value is not None] for part, values in found.items()}
+        if not any(known.values()):
+            return Score.unscored(reason="grader_failed" if any(found.values()) else "no_response", explanation=last)
+        return Score(
+            value={part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()},
+            metadata={"judge": made.name, "statements": {part: len(values) for part, values in found.items()},
+                      "judged": {part: len(values) for part, values in known.items()}},
+        )  # fmt: skip
+
+    return score
+
+
+def played(state: TaskState) -> tuple[list[Turn], str]:
+    """A sample's turns, and how it ended; empty if it was broken off."""
+    return [Turn.from_json(turn) for turn in state.store.get(TURNS, [])], state.store.get(ENDED, "")
+
+
+def unplayed(turns: list[Turn]) -> Score:
+    """Of an episode without an end, which inspect hands to scorers with `--score-on-error` only."""
+    return Score.unscored(reason="scoring_failed", explanation=f"broken off after {len(turns)} turns")
+
+
+def task_of(env_id: str) -> Callable[..., Task]:
+    """A task for an id, or for a `VagenEnv` of your own: its name is the id's in small letters (`frozen_lake`)."""
+
+    def made(
+        split: Split = "test",
+        first_seed: int = 0,
+        num_levels: int = 100,
+        history: int | None = None,
+        judge: str | None = "rule",
+        **options: Any,
+    ) -> Task:
+        dataset = MemoryDataset(list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id)
+        scorers = [success(), episode_return(), *([reasoning(judge)] if judge else [])]
+        return Task(dataset=dataset, solver=play(history), scorer=scorers, metadata={"env_id": env_id})
+
+    made.__name__ = made.__qualname__ = task_name(env_id)
+    made.__doc__ = f"""{env_id}: play levels of a split.
+
+    Args:
+        split: `train`, `val` or `test`; they share no level.
+        first_seed: sample `i` is the level of seed `first_seed + i`.
+        num_levels: how many samples.
+        history: how many of the latest earlier turns a prompt shows; all by default.
+        judge: of what replies say, see `reasoning`; `""` for none.
+        options: of the environment, as for `gym.make`.
+    """
+    named = task(made)
+    if registry_info(named).name == made.__name__:  # installed as editable, a distribution isn't known as the package's
+        named = task(name=f"{__package__}/{made.__name__}")(made)
+    return cast("Callable[..., Task]", named)
+
+
+def task_name(env_id: str) -> str:
+    """`frozen_lake` of `vagen/FrozenLake-v0`."""
+    name = env_id.rpartition("/")[2].rpartition("-v")[0]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+TASKS = {task_name(env_id): task_of(env_id) for env_id in ENV_IDS}
+"""By name, as the registry has them: `vagen_adapters/sokoban`."""
