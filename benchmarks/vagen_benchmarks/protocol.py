@@ -131,6 +131,9 @@ def resolve_id(name: str) -> str:
         if wanted in (env_id.lower(), short, short.rpartition("-v")[0]):
             return env_id
     known = [env_id.partition("/")[2].rpartition("-v")[0].lower() for env_id in vagen_envs.ENV_IDS]
+    begun = [each for each in known if wanted and each.startswith(wanted)]
+    if begun:
+        raise ProtocolError(f"unknown environment {name!r}. Did you mean {' or '.join(map(repr, begun))}?")
     raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(wanted, known)}")
 
 

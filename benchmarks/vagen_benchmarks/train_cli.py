@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +13,14 @@ import gymnasium as gym
 import typer
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks import proving
 from vagen_benchmarks.bench_cli import OptionPairs, parse_options
 from vagen_benchmarks.protocol import resolve_id
 from vagen_benchmarks.trained_agent import CARD
-from vagen_envs.errors import MissingExtraError, did_you_mean
+from vagen_envs.errors import did_you_mean
+from vagen_envs.extras import need
 
+EXTRA = ("ppo", "torch", "trl")
 PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
 
 Environment = Annotated[str, typer.Option("--env", "-e", help="The environment.")]
@@ -36,7 +36,7 @@ def warmstart(
     option: OptionPairs = None,
 ) -> None:
     """Make a tiny model and teach it the format and some skill, by imitation."""
-    _require_extra("vagen warmstart")
+    need("vagen warmstart", *EXTRA)
     start = proving.Start(
         episodes=episodes,
         critic_episodes=episodes // 4,
@@ -55,7 +55,7 @@ def prove(
     seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
 ) -> None:
     """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
-    _require_extra("vagen prove")
+    need("vagen prove", *EXTRA)
     asked = proving.load_proof(proof)
     proving.prove(asked, out, typer.echo, recipes=recipe or [], seeds=seed or [])
     typer.echo(proving.report(asked, out).read_text(encoding="utf-8"))
@@ -88,7 +88,9 @@ def train(
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:
     """Train a vision-language model on an environment, by multi-turn PPO."""
-    _require_extra("vagen train")
+    need("vagen train", *EXTRA)
+    from vagen_adapters.ppo.recipes import load_recipe
+
     chosen = load_recipe(recipe)
     start = model or chosen.model
     if start is None:
@@ -131,9 +133,3 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")
-
-
-def _require_extra(command: str) -> None:
-    for module in ("torch", "trl"):
-        if importlib.util.find_spec(module) is None:
-            raise MissingExtraError(command, "ppo", module)

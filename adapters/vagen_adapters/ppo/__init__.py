@@ -19,3 +19,7 @@ In the order of a rollout's way through it:
     tiny           a model of a million parameters to try it on
     imitation      its start: imitation of noisy play
 """
+
+from vagen_envs.extras import need
+
+need("vagen_adapters.ppo", "ppo", "torch")

@@ -1,0 +1,80 @@
+"""What isn't installed is named with the extra that brings it, not by a traceback."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from vagen_envs.errors import MissingExtraError
+from vagen_envs.extras import explained, extras_of, need
+
+ROOT = Path(__file__).parent.parent
+HIDE = "import sys; sys.modules[{module!r}] = None; "
+
+
+def without(module, code):
+    """What Python says to `code` where the module isn't installed."""
+    command = [sys.executable, "-c", HIDE.format(module=module) + code]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+
+def test_the_command_without_its_extra_is_one_line():
+    done = without("typer", "from vagen_benchmarks.__main__ import main; main()")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "vagen: the command vagen needs the Python module 'typer', which is not installed. "
+        'Install it with: pip install "vagen-envs[bench]"'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("torch", ["train", "--recipe", "vagen-base", "--env", "sokoban"], "ppo"),
+        ("trl", ["warmstart", "--env", "sokoban", "--out", "x"], "ppo"),
+        ("skimage", ["judge", "calibrate"], "svg"),
+        ("torch", ["judge", "calibrate", "--judge", "clip"], "clip"),
+        ("uvicorn", ["serve"], "serve"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_lacks(module, arguments, extra, tmp_path):
+    code = f"sys.argv = ['vagen', *{arguments!r}]; from vagen_benchmarks.__main__ import main; main()"
+    done = without(module, code)
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, "Traceback" in said) == (2, False)
+    assert f"'{module}', which is not installed" in said
+    assert f'pip install "vagen-envs[{extra}]"' in said
+
+
+def test_the_trainer_without_torch_says_so():
+    done = without("torch", "import vagen_adapters.ppo.trainer")
+    assert done.stderr.splitlines()[-1].startswith("vagen_envs.errors.MissingExtraError: vagen_adapters.ppo needs")
+    assert "vagen-envs[ppo]" in done.stderr
+
+
+def test_every_extra_is_found_by_what_it_brings():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for extra, wanted in extras.items():
+        for line in wanted:
+            name = re.match(r"[A-Za-z0-9._-]+", line)[0]
+            if name != "vagen-envs":
+                assert extra in extras_of(name.replace("-", "_")), (extra, name)
+
+
+def test_a_module_of_nobodys_is_left_alone():
+    assert extras_of("no_such_module") == []
+    assert explained("it", ModuleNotFoundError("No module named 'x'", name="x")) is None
+    with pytest.raises(MissingExtraError, match=r"no_such_module.*vagen-envs\[ppo\]"):
+        need("it", "ppo", "json", "no_such_module")
+
+
+def test_the_command_says_its_version():
+    import vagen_envs
+
+    done = without("nothing", "sys.argv = ['vagen', '--version']; from vagen_benchmarks.__main__ import main; main()")
+    assert (done.returncode, done.stdout) == (0, f"vagen-envs {vagen_envs.__version__}\n")

@@ -1,0 +1,64 @@
+"""Which extra brings a Python module that isn't installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+
+from vagen_envs.errors import MissingExtraError
+
+DISTRIBUTION = "vagen-envs"
+_NAMED_OTHERWISE = {
+    "PIL": "pillow",
+    "google.genai": "google-genai",
+    "google": "google-genai",
+    "skimage": "scikit-image",
+}
+"""Modules whose distribution has another name; `_` for `-` is no other name."""
+
+
+def extras_of(module: str) -> list[str]:
+    """The extras that ask for a module's distribution themselves, the smallest first; none if none does."""
+    wanted = _normal(_NAMED_OTHERWISE.get(module, module))
+    try:
+        asked = importlib.metadata.requires(DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:  # run from a folder, not installed
+        return []
+    size: dict[str, int] = {}
+    found = []
+    for line in asked:
+        name = re.match(r"[A-Za-z0-9._-]+", line)
+        extra = re.search(r"extra == ['\"]([^'\"]+)['\"]", line)
+        if name is None or extra is None:
+            continue
+        size[extra[1]] = size.get(extra[1], 0) + 1
+        if _normal(name[0]) == wanted:
+            found.append(extra[1])
+    return sorted(found, key=lambda each: (size[each], each))
+
+
+def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> MissingExtraError | None:
+    """The same as an error that names the extra, or None where none brings the module.
+
+    Args:
+        needed_by: what couldn't be done, as the sentence's subject.
+        error: what the import raised.
+        likely: the extra to name if it is among those that bring the module.
+    """
+    module = (error.name or "").partition(".")[0]
+    found = extras_of(module)
+    if not found:
+        return None
+    return MissingExtraError(needed_by, likely if likely in found else found[0], module)
+
+
+def need(needed_by: str, extra: str, *modules: str) -> None:
+    """Raise MissingExtraError for the first of the modules that isn't installed."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise MissingExtraError(needed_by, extra, module)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
