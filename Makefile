@@ -26,6 +26,7 @@ lint:  ## Style, types and the direction of imports
 
 docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test
+	$(BIN)/python scripts/write_environment_pages.py --check
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build -q --strict
 
 dist:  ## Build sdist and wheel into dist/; the same bytes each time

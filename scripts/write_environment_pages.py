@@ -1,6 +1,7 @@
-"""A page an environment for the documentation, from the code: run by mkdocs (see mkdocs.yml), not by hand.
+"""Write docs/environments/: a page an environment, from the code and from levels that are played for it.
 
-Levels are played and drawn while the pages are built, so a page can't say what the code doesn't do.
+With `--check` nothing is written, and a page that says other than the code does is an error: `make docs` calls it so.
+Pictures aren't compared, since drivers draw a little differently.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import sys
 import typing
+from pathlib import Path
 from typing import Any
 
 import griffe
 import gymnasium as gym
-import mkdocs_gen_files
 from PIL import Image
 
 import vagen_envs
@@ -29,23 +31,43 @@ PAGES = {
     "sample": ("vagen/Sample-v0", {}),
 }
 SEEDS = range(3)
+FOLDER = Path(__file__).parent.parent / "docs" / "environments"
+HEIGHT, WIDEST, SECONDS, LAST = 256, 512, 0.8, 1.6
+"""Pixels of a moving picture, and how long a frame and an episode's last one are shown."""
 
 
 def main() -> None:
+    check = sys.argv[1:] == ["--check"]
     package = griffe.load("vagen_envs", submodules=True)
-    with mkdocs_gen_files.open("environments/options.md", "w") as page:
-        page.write(
-            "# Options of every environment\n\nKeywords of `gym.make`. Each environment adds its own and sets its own "
-            "defaults; `preset=` names a set of them, and an option beside it wins.\n\n"
-        )
-        page.write(options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)]))
+    pages = {"options": all_options(package)}
     for name, (env_id, options) in PAGES.items():
-        with mkdocs_gen_files.open(f"environments/{name}.md", "w") as page:
-            page.write(environment_page(package, name, env_id, options))
+        env = typing.cast(VagenEnv, gym.make(env_id, disable_env_checker=True, split="test", **options).unwrapped)
+        pages[name] = environment_page(package, name, env_id, env)
+        if not check:
+            FOLDER.mkdir(exist_ok=True)
+            write_moving_picture(env, FOLDER / f"{name}.webp")
+        env.close()
+    stale = [name for name, text in pages.items() if text != read(FOLDER / f"{name}.md")]
+    if check and stale:
+        sys.exit(f"{', '.join(stale)} in {FOLDER} say other than the code: run scripts/write_environment_pages.py")
+    for name in stale:
+        (FOLDER / f"{name}.md").write_text(pages[name], encoding="utf-8")
+        print(f"wrote docs/environments/{name}.md")
 
 
-def environment_page(package: Any, name: str, env_id: str, options: dict[str, Any]) -> str:
-    env = typing.cast(VagenEnv, gym.make(env_id, disable_env_checker=True, split="test", **options).unwrapped)
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+def all_options(package: Any) -> str:
+    return (
+        "# Options of every environment\n\nKeywords of `gym.make`. Each environment adds its own and sets its own "
+        "defaults; `preset=` names a set of them, and an option beside it wins.\n\n"
+        + options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)])
+    )
+
+
+def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str:
     config_class = type(env.config)
     shared = {field.name: field.default for field in dataclasses.fields(EnvConfig)}
     own = [field.name for field in dataclasses.fields(config_class) if field.name not in shared]
@@ -56,56 +78,58 @@ def environment_page(package: Any, name: str, env_id: str, options: dict[str, An
     ids = [each for each in vagen_envs.ENV_IDS if each.startswith(env_id.rpartition("-v")[0])]
     parts = [
         f"# {env_id}\n",
+        f"![The oracle plays the first three test levels]({name}.webp)\n",
         inspect.getdoc(type(env)) or "",
         f"\nIds: {', '.join(f'`{each}`' for each in ids)}.\n",
-        first_pictures(env, name),
         "## An episode\n\nWhat an agent is told first, and what the oracle makes of the first test level.\n",
-        '??? note "System prompt"\n' + indented(fenced(env.system_prompt)) + "\n",
-        episode(env, name),
+        f'<details markdown="1"><summary>System prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n',
+        episode(env),
         "## Options\n\n" + options_table(package, config_class, own),
         "\nOther defaults than [those of every environment](options.md):\n\n" if changed else "",
         options_table(package, config_class, changed, defaults_only=True) if changed else "",
         presets(config_class),
         levels(config_class),
     ]
-    env.close()
     return "\n".join(part for part in parts if part)
 
 
-def first_pictures(env: VagenEnv, name: str) -> str:
-    shown = [env.reset(seed=seed)[0]["image"] for seed in SEEDS]
-    return side_by_side(shown, name, "First pictures of test levels 0, 1 and 2")
+def write_moving_picture(env: VagenEnv, path: Path) -> None:
+    """The oracle's episodes one after the other, a frame a turn."""
+    frames, durations = [], []
+    for seed in SEEDS:
+        seen, over = [env.reset(seed=seed)[0]["image"]], False
+        while not over:
+            observation, _, terminated, truncated, _ = env.step(env.oracle_reply())
+            over = terminated or truncated
+            seen.append(observation["image"])
+        frames += [shown(each) for each in seen]
+        durations += [int(1000 * SECONDS)] * (len(seen) - 1) + [int(1000 * LAST)]
+    first, *rest = frames
+    first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, quality=80, method=6)
+    print(f"wrote docs/environments/{path.name}, {path.stat().st_size // 1000} kB")
 
 
-def side_by_side(pictures: list[Any], name: str, said: str) -> str:
-    images = [Image.fromarray(each) for each in pictures]
-    gap, height = 8, max(image.height for image in images)
-    sheet = Image.new("RGB", (sum(image.width + gap for image in images) - gap, height), "white")
-    left = 0
-    for image in images:
-        sheet.paste(image, (left, 0))
-        left += image.width + gap
-    with mkdocs_gen_files.open(f"environments/{name}.png", "wb") as file:
-        sheet.save(file, "PNG")
-    return f"![{said}]({name}.png)\n"
+def shown(pixels: Any) -> Image.Image:
+    image = Image.fromarray(pixels)
+    width = min(WIDEST, round(image.width * HEIGHT / image.height))
+    kind = Image.Resampling.NEAREST if image.height <= HEIGHT / 2 else Image.Resampling.LANCZOS
+    return image.resize((width, round(image.height * width / image.width)), kind)
 
 
-def episode(env: VagenEnv, name: str) -> str:
+def episode(env: VagenEnv) -> str:
     observation, info = env.reset(seed=0)
-    parts = [f"**First observation**\n\n{fenced(observation['text'])}", "**The truth**, in each representation\n"]
+    parts = [f"**First observation**\n\n{fenced(observation['text'])}"]
     parts.extend(
-        f'=== "{representation}"\n' + indented(fenced(info["state"].describe(representation)))
+        f"**The truth**, `{representation}`\n\n" + fenced(info["state"].describe(representation))
         for representation in env.config.representations
     )
-    shown, over = [observation["image"]], False
+    over = False
     while not over:
         observation, _, terminated, truncated, info = env.step(env.oracle_reply())
         over, turn = terminated or truncated, info["turn"]
-        shown.append(observation["image"])
         rewards = ", ".join(f"`{term.name}` {term.value:+.4g}" for term in turn.rewards)
         end = "; the episode is over" if over else ""
         parts.append(f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nIt earned {rewards}{end}.\n")
-    parts.append(side_by_side(shown, f"{name}_episode", "What was seen in this episode"))
     parts.append(f"Metrics of a turn: {', '.join(f'`{each}`' for each in turn.metrics)}.\n")
     return "\n\n".join(parts)
 
@@ -168,8 +192,5 @@ def fenced(text: str) -> str:
     return f"````text\n{text}\n````\n"
 
 
-def indented(text: str) -> str:
-    return "\n".join(f"    {line}" if line else "" for line in text.splitlines()) + "\n"
-
-
-main()
+if __name__ == "__main__":
+    main()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers",
 def blocks_of(page: Path) -> list[str]:
     if page.parent == ROOT / "docs" and page.name in TESTED_ELSEWHERE:
         return []
-    return [block for block in BLOCK.findall(page.read_text(encoding="utf-8")) if "--8<--" not in block]
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", [each for each in PAGES if blocks_of(each)], ids=lambda page: page.stem)
@@ -35,11 +37,17 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
     seen: dict[str, object] = {}
-    if name == "your_environment.md":
-        seen["gym"] = __import__("gymnasium")
-        __import__("lights_out")
     for block in blocks_of(page):
         exec(compile(block, name, "exec"), seen)  # noqa: S102
+
+
+def test_files_that_a_page_shows_are_the_files():
+    """A block with a title is that file of the example: a reader who saves it has what runs."""
+    for page in PAGES:
+        for title, block in re.findall(
+            r'^```python title="([^"]+)"\n(.*?)^```', page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            assert block == (ROOT / "examples" / "lights_out" / title).read_text(encoding="utf-8"), (page.name, title)
 
 
 def test_the_readme_names_every_id():
@@ -48,14 +56,36 @@ def test_the_readme_names_every_id():
     assert [env_id for env_id in vagen_envs.ENV_IDS if env_id not in PAGES[0].read_text(encoding="utf-8")] == []
 
 
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
 def test_links_to_files_lead_somewhere():
-    missing = []
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            generated = "environments/" in target or page.parent.name == "environments"
-            if not generated and not (page.parent / target).exists():
-                missing.append(f"{page.name}: {target}")
-    assert missing == []
+    links = [(page, target) for page in PAGES for target in LINK.findall(page.read_text(encoding="utf-8"))]
+    assert [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_no_page_needs_the_site_to_be_read():
+    """On a code host nothing includes files, and tabs and boxes of mkdocs are raw text."""
+    marks = re.compile(r'^(--8<--|=== "|!!! |\?\?\?)', re.MULTILINE)
+    assert [page.name for page in PAGES if marks.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_the_package_index_shows_no_dead_link():
+    """README's links are made absolute there, and name what is in the repository."""
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    command = [sys.executable, "-m", "hatch_fancy_pypi_readme", str(ROOT / "pyproject.toml")]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, cwd=ROOT).stdout
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    home = project["urls"]["Homepage"]
+    raw = home.replace("github.com", "raw.githubusercontent.com")
+    targets = re.findall(r"\]\(([^)]+)\)", shown)
+    assert len(targets) > 20
+    for target in targets:
+        assert target.startswith(("https://", "http://"))
+        for base in (f"{home}/blob/main/", f"{raw}/main/"):
+            if target.startswith(base):
+                assert (ROOT / target.removeprefix(base).partition("#")[0]).exists(), target
+    assert sum(target.startswith(home) for target in targets) > 10
 
 
 def test_the_version_is_the_changelogs_first():
