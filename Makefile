@@ -5,7 +5,7 @@ BIN := .venv/bin
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-bench:  ## Set up and play all environments with oracle, random agent and their own baselines; prints where the report is
+bench:  ## Set up and play all environments with oracle, their own baselines and three agents that do not look; prints where the report is
 	@$(PYTHON) scripts/setup.py bench
 	$(BIN)/vagen bench
 

@@ -19,7 +19,7 @@ from vagen_benchmarks.advice import advise
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.chat_agent import ChatAgent
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
-from vagen_benchmarks.lineup import Asked, make_agents
+from vagen_benchmarks.lineup import FLOORS, Asked, make_agents
 from vagen_benchmarks.output import Bar, err, out, print_bills, print_plan, print_table, say
 from vagen_benchmarks.plans import load_plan
 from vagen_benchmarks.protocol import Protocol, Skipped, Task, make_task, make_tasks
@@ -66,7 +66,8 @@ def bench(
     ] = None,
     env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
     agent: Annotated[
-        Names, typer.Option("--agent", "-a", help="`oracle`, `random`, `tiny`, a baseline, a model, or PROVIDER:MODEL.")
+        Names,
+        typer.Option("--agent", "-a", help="`oracle`, `random`, `blind`, `text-only`, `tiny`, a model …"),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[
@@ -156,7 +157,7 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
     )  # fmt: skip
     own = _baselines(tasks)
-    agents = make_agents(agent or ["oracle", *own, "random"], asked, models, own)
+    agents = make_agents(agent or ["oracle", *own, *FLOORS], asked, models, own)
     for player in agents:
         for task in tasks:
             player.check(task.env_id, task.config)

@@ -19,6 +19,9 @@ from vagen_benchmarks.own_agents import is_own, load_own
 from vagen_benchmarks.trained_agent import Trained, is_trained
 from vagen_envs.chat import History
 
+FLOORS = ("random", "blind", "text-only")
+"""Who doesn't look: what a model has to beat."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -59,6 +62,10 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
         from vagen_benchmarks.floors import Blind
 
         return Blind()
+    if name == "text-only":
+        from vagen_benchmarks.text_only import TextOnly
+
+        return TextOnly()
     if name == "tiny":
         from vagen_benchmarks.tiny_agent import Tiny
 
