@@ -39,13 +39,7 @@ class Worker:
     """
 
     def __init__(self, name: str, module: str, *arguments: str, timeout: float = TIMEOUT) -> None:
-        ours, theirs = socket.socketpair()
-        # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
-        self.process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        theirs.close()
+        self.process, ours = started(module, *arguments)
         self._name, self._timeout = name, timeout
         self._connection = Connection(ours.detach())
         self._arrival = _arrival_at(self._connection)
@@ -73,7 +67,7 @@ class Worker:
                 during = True
                 return self._answer(self._timeout)
             except (EOFError, OSError) as error:
-                self.dead = self._why(error)
+                self.dead = cause_of_end(self.process, error)
                 raise WorkerDied(self.dead, during=during) from error
             except BaseException as error:
                 if isinstance(error, Exception):
@@ -95,24 +89,38 @@ class Worker:
             raise SimulatorError(self._name, result)
         return result
 
-    def _why(self, error: Exception) -> str:
-        try:
-            code = self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        if isinstance(error, TimeoutError):
-            return f"worker process {self.process.pid} gave {error} and was killed"
-        if code < 0:
-            return f"worker process {self.process.pid} was killed by {signal.Signals(-code).name}"
-        return f"worker process {self.process.pid} ended with status {code}"
-
     def close(self) -> None:
         """End the process."""
         self.dead = self.dead or "it was closed"
         self._connection.close()
         self.process.terminate()
         self.process.wait()
+
+
+def started(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """A process of `python -m MODULE FD ARGUMENTS…`, and our end of the socket of which it has the other as FD."""
+    ours, theirs = socket.socketpair()
+    # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
+            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    return process, ours
+
+
+def cause_of_end(process: subprocess.Popen[bytes], error: Exception) -> str:
+    """In words, why a process is gone whose socket gave this error. It is killed if it isn't gone."""
+    try:
+        code = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    if isinstance(error, TimeoutError):
+        return f"worker process {process.pid} gave {error} and was killed"
+    if code < 0:
+        return f"worker process {process.pid} was killed by {signal.Signals(-code).name}"
+    return f"worker process {process.pid} ended with status {code}"
 
 
 def answer_calls(connection: Connection, answer: Callable[..., Any], warm_up: Callable[[], object]) -> None:

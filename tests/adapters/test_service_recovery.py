@@ -21,7 +21,7 @@ from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import EnvHost
 from vagen_adapters.service.journal import MOST_LOSSES
 from vagen_adapters.service.places import InPool
-from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.pool import Pool, WaitingHost
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_envs.errors import EpisodeOverError, SimulatorError
@@ -29,12 +29,13 @@ from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.workers import WorkerDied
 
 
-class Fragile:
+class Fragile(WaitingHost):
     """A worker in this process, which dies of a reply."""
 
-    where, pids, deaths = "here", (), 0
+    where, deaths = "here", 0
 
     def __init__(self):
+        super().__init__()
         self._host = EnvHost()
         self._cause = ""
 
@@ -44,7 +45,7 @@ class Fragile:
             self._cause = "it was poisoned"
         if self._cause:
             raise WorkerDied(self._cause, during=True)
-        return self._host.do(calls)
+        return self._host.timed(calls)
 
     def die(self):
         self._cause = "it was told to"
@@ -52,11 +53,8 @@ class Fragile:
     def is_ready(self):
         return True
 
-    def cause_of_death(self):
+    def find_death(self):
         return self._cause
-
-    def close(self):
-        pass
 
 
 @pytest.fixture

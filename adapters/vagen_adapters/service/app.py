@@ -11,7 +11,7 @@ import json
 import logging
 import secrets
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -23,9 +23,8 @@ try:
     from fastapi.responses import Response
     from starlette.requests import ClientDisconnect, HTTPConnection
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-    from starlette.websockets import WebSocketDisconnect
 
-    from vagen_adapters.service.doors import Door
+    from vagen_adapters.service.doors import Door, WebSockets
     from vagen_adapters.service.messages import STATUS, TRY_AGAIN, VERBS, Refused, read_json
     from vagen_adapters.service.metrics import Metrics
     from vagen_adapters.service.sessions import Line, ServiceConfig, Sessions
@@ -110,11 +109,16 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         except Refused as error:
             await ws.send_denial_response(_failed(error.failure, metrics))
             return
-        talk = _Talk(ws, app, config, metrics)
+        connection = door.socket_of(ws.client)
+        if connection is None:  # it is gone already
+            return
+        talk = _Talk(connection, ws.scope[HOLDER], app.state.sessions, metrics)
+        connection.hear = talk.hear
         try:
             await ws.accept(headers=greeting)
-            await talk.run()
-        except (TimeoutError, WebSocketDisconnect, RuntimeError):  # it doesn't read, or is gone while it is written to
+            while (await ws.receive())["type"] != "websocket.disconnect":
+                """Messages go to `talk`."""
+        except RuntimeError:  # it is gone already
             door.end(ws.client)
         finally:
             app.state.sessions.leave(talk.line)
@@ -128,28 +132,30 @@ class _Talk:
     A request in a binary frame is answered by one (`wire.joined`). A request in a text frame is answered by a text
     frame, before which come the pictures, each as a binary frame of its SHA-256 (32 bytes) and the PNG. Either way
     a connection is sent the pictures that it hasn't had yet.
+
+    Messages are taken from the protocol, and answers given to it, by plain calls: a task and a queue for each would
+    take longer than all else that the server does for a turn.
     """
 
-    def __init__(self, ws: WebSocket, app: FastAPI, config: ServiceConfig, metrics: Metrics) -> None:
-        self._ws, self._app, self._config, self._metrics = ws, app, config, metrics
+    def __init__(self, connection: WebSockets, holder: Holder, sessions: Sessions, metrics: Metrics) -> None:
+        self._connection, self._sessions, self._metrics = connection, sessions, metrics
         self._sent: OrderedDict[str, None] = OrderedDict()
-        self.line = Line(ws.scope[HOLDER])
+        self._waiting: deque[tuple[bytes, bool]] = deque()
+        self._is_busy = False
+        self.line = Line(holder)
 
-    async def run(self) -> None:
-        """Until the client is gone. Raises TimeoutError if it doesn't read."""
-        while True:
-            message = await self._ws.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            text = message.get("text")
-            with self._app.state.sessions.request():
-                body, pictures = await self._answer(message["bytes"] if text is None else text)
-                async with asyncio.timeout(self._config.patience):
-                    await self._send(body, pictures, text is None)
+    def hear(self, message: bytes, as_text: bool) -> None:
+        """A whole message."""
+        if self._is_busy:
+            self._waiting.append((message, as_text))
+            self._connection.read_on(False)
+        else:
+            self._is_busy = True
+            self._begin(message, as_text)
 
-    async def _answer(self, request: bytes | str) -> tuple[bytes, list[tuple[str, bytes]]]:
+    def _begin(self, request: bytes, as_text: bool) -> None:
         number: Any = None
-        pictures: list[tuple[str, bytes]] = []
+        self._sessions.arrived()
         try:
             data = read_json(request)
             number = data.get("id")
@@ -157,19 +163,35 @@ class _Talk:
                 number = None
                 raise Refused("bad_request", "`id` must be a number or a string")
             if data.get("do") == "picture":
-                pictures = [self._once_more(str(data.get("sha256")))]
-                said = b"{}"
-            else:
-                results = await self._app.state.sessions.handle(
-                    data.get("do"), data.get("items"), self.line.holder, self.line
-                )
-                pictures = self._new_pictures(results)
-                said = _items(results)
+                self._answer(number, as_text, b"{}", [self._once_more(str(data.get("sha256")))])
+                return
+            self._sessions.ask(
+                data.get("do"), data.get("items"), self.line.holder, self.line,
+                lambda results: self._answer(number, as_text, _items(results), self._new_pictures(results)),
+            )  # fmt: skip
         except Refused as refused:
             self._metrics.failures.labels(refused.failure.code).inc()
-            said = _error(refused.failure)
+            self._answer(number, as_text, _error(refused.failure), [])
+
+    def _answer(self, number: Any, as_text: bool, said: bytes, pictures: Sequence[tuple[str, bytes]]) -> None:
         head = written({"id": number})[:-1]
-        return (head + b"," + said[1:] if len(said) > 2 else head + b"}"), pictures
+        body = head + b"," + said[1:] if len(said) > 2 else head + b"}"
+        if as_text:
+            for sha256, png in pictures:
+                self._connection.say(bytes.fromhex(sha256) + png)
+            self._connection.say(body, as_text=True)
+        else:
+            self._connection.say(joined(body, pictures))
+        self._connection.once_read(self._next)
+
+    def _next(self) -> None:
+        """The client has read, or will; or it is gone."""
+        self._sessions.answered()
+        if self._waiting:  # a client that sends many at once doesn't hold up the others
+            self._connection.loop.call_soon(self._begin, *self._waiting.popleft())
+        else:
+            self._is_busy = False
+            self._connection.read_on(True)
 
     def _new_pictures(self, results: Sequence[Result]) -> list[tuple[str, bytes]]:
         """Those of the answers that this connection hasn't had."""
@@ -190,19 +212,11 @@ class _Talk:
         return new
 
     def _once_more(self, sha256: str) -> tuple[str, bytes]:
-        png = self._app.state.sessions.png(sha256)
+        png = self._sessions.png(sha256)
         if png is None:
             raise Refused("unknown_picture", f"no session's latest answers show a picture {sha256[:70]!r}")
         self._metrics.pictures.inc()
         return sha256, png.data
-
-    async def _send(self, body: bytes, pictures: Sequence[tuple[str, bytes]], together: bool) -> None:
-        if together:
-            await self._ws.send_bytes(joined(body, pictures))
-            return
-        for sha256, png in pictures:
-            await self._ws.send_bytes(bytes.fromhex(sha256) + png)
-        await self._ws.send_text(body.decode())
 
 
 class _Gate:

@@ -13,12 +13,13 @@ import asyncio
 import logging
 import socket
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 from vagen_adapters.service.keys import Holder
 
@@ -149,9 +150,21 @@ class Door:
         if connection is not None:
             self._abort(connection)
 
+    def socket_of(self, client: Client) -> WebSockets | None:
+        """The WebSocket of a client, if it is there."""
+        connection = self._by_client.get(client)
+        return connection if isinstance(connection, WebSockets) else None
+
+    def now(self) -> float:
+        """The clock."""
+        return self._time()
+
     def look(self) -> None:
         """End those whose time is up. To be called about once a second."""
         now = self._time()
+        for guest in list(self._guests):
+            if isinstance(guest, WebSockets) and guest.unread_since and now - guest.unread_since > self._patience:
+                self._abort(guest)
         for connection, since in list(self._since.items()):
             waits = _is_idle(connection) or connection.transport.is_closing()
             if now - since > (SILENT_SECONDS if waits else self._patience) and (waits or connection in self._strangers):
@@ -204,10 +217,15 @@ class Http(H11Protocol):
 
 
 class WebSockets(WebSocketsSansIOProtocol):
-    """The same for a WebSocket."""
+    """The same for a WebSocket. Once somebody hears it, its messages don't go through the application any more."""
 
     holder = Holder()  # nobody's, until it is admitted
     pending = 0
+    hear: Callable[[bytes, bool], None] | None = None
+    """Told each whole message, and whether it is text."""
+    unread_since = 0.0
+    """Since when the client doesn't read, by the door's clock; 0 while it does."""
+    _once_read: Callable[[], None] | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -217,18 +235,69 @@ class WebSockets(WebSocketsSansIOProtocol):
         self.config.door.gone(self)
         self._read_up()
         super().connection_lost(exc)
+        self._tell_read()
 
     def data_received(self, data: bytes) -> None:
         if not self.handshake_complete or self.config.door.read(self, len(data)):
             super().data_received(data)
 
     def send_receive_event_to_app(self) -> None:
-        super().send_receive_event_to_app()
+        as_text = self.curr_msg_data_type == "text"
+        if self.hear is None or self.close_sent or (as_text and not _is_text(self.frames)):
+            super().send_receive_event_to_app()
+        else:
+            message = self.frames[0] if len(self.frames) == 1 else b"".join(self.frames)
+            self.frames = []
+            self.hear(message, as_text)
         self._read_up()
+
+    def say(self, message: bytes, *, as_text: bool = False) -> None:
+        """Send a message, unless the other end is gone."""
+        if self.close_sent or self.disconnected or self.transport.is_closing():
+            return
+        try:
+            if as_text:
+                self.conn.send_text(message)
+            else:
+                self.conn.send_binary(message)
+        except InvalidState:  # it is closing
+            return
+        self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def once_read(self, told: Callable[[], None]) -> None:
+        """Tell when the client has read most of what it was sent, which is at once for most, or is gone."""
+        if self.writable.is_set():
+            told()
+            return
+        self._once_read = told
+        self.unread_since = self.config.door.now()
+
+    def read_on(self, on: bool) -> None:
+        """Whether to read from the client."""
+        if self.read_paused is on and not self.transport.is_closing():
+            self.read_paused = not on
+            (self.transport.resume_reading if on else self.transport.pause_reading)()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._tell_read()
+
+    def _tell_read(self) -> None:
+        told, self._once_read, self.unread_since = self._once_read, None, 0.0
+        if told is not None:
+            told()
 
     def _read_up(self) -> None:
         self.holder.reading -= self.pending
         self.pending = 0
+
+
+def _is_text(frames: Sequence[bytes]) -> bool:
+    try:
+        b"".join(frames).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class DoorConfig(uvicorn.Config):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import resource
 import signal
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 
 RESERVE = 64 << 20
 """Bytes of the memory that no call may touch, so that the worker itself can still say what happened."""
-SLICE = 1.0
-"""Seconds after which a worker answers what it has, and is asked for the rest: together, calls that keep to their bound
-must not pass the time after which a silent worker is replaced."""
+SLICE = 0.05
+"""Seconds after which a worker answers what it has, and is asked for what is next by then: so nobody waits for more
+than this and one call, and a worker that is silent for long has one call to blame."""
 AGAIN = 0.2
 """CPU seconds after which a call that goes on all the same is told again."""
 
@@ -38,45 +36,48 @@ class TooCostly(BaseException):
     """A call passed a bound. No `Exception`: an environment must not take it for a simulator that broke."""
 
 
+UNLIMITED = Limits(0.0, 0)
+
+
 class Guard:
-    """Keeps the calls of this process within limits. CPU is bounded in the main thread only: signals arrive there."""
+    """Keeps the calls of this process within limits: `with guard: …` is one of them.
+
+    Raises TooCostly, with the bound and the mend. CPU is bounded in the main thread only: signals arrive there. Memory
+    is bounded all the time, a reserve below what is allowed; that is open from when a call ran out to the next one.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._watches = threading.current_thread() is threading.main_thread()
         self._at_work = False
-        if self._watches and limits.cpu:
+        self._watches = bool(limits.cpu) and threading.current_thread() is threading.main_thread()
+        self._reserve_is_open = True
+        if self._watches:
             signal.signal(signal.SIGPROF, self._spent)
 
-    @contextlib.contextmanager
-    def call(self) -> Iterator[None]:
-        """Around a call. Raises TooCostly, with the bound and the mend."""
-        try:
-            with self._memory(), self._cpu():
-                yield
-        except Exception as error:
-            if not _ran_out_of_memory(error):
-                raise
+    def __enter__(self) -> None:
+        if self._reserve_is_open and self._limits.memory:
+            bound(self._limits.memory - RESERVE)
+            self._reserve_is_open = False
+        if self._watches:
+            self._at_work = True
+            signal.setitimer(signal.ITIMER_PROF, self._limits.cpu, AGAIN)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._watches:
+            try:
+                self._at_work = False
+                signal.setitimer(signal.ITIMER_PROF, 0.0)
+            finally:
+                self._at_work = False  # whatever the signal interrupted
+        if isinstance(error, Exception) and ran_out_of_memory(error):
+            if self._limits.memory:
+                bound(self._limits.memory)
+                self._reserve_is_open = True
             left = f"{self._limits.memory >> 20} MiB" if self._limits.memory else "memory"
             raise TooCostly(
                 f"it needs more than the worker has left of its {left}; ask for smaller pictures or fewer sessions, or "
                 "start the server with a larger --worker-memory"
             ) from None  # what the call held is in its traceback
-        finally:
-            self._at_work = False  # whatever the signal interrupted
-
-    @contextlib.contextmanager
-    def _cpu(self) -> Iterator[None]:
-        if not (self._watches and self._limits.cpu):
-            yield
-            return
-        self._at_work = True
-        signal.setitimer(signal.ITIMER_PROF, self._limits.cpu, AGAIN)
-        try:
-            yield
-        finally:
-            self._at_work = False
-            signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _spent(self, _: int, frame: FrameType | None) -> None:
         if self._at_work:  # a signal may arrive after its call
@@ -84,17 +85,6 @@ class Guard:
                 f"it took more than {self._limits.cpu:g} s of CPU; ask for what is found sooner (a smaller size, a "
                 "wider range of a solution's length), or start the server with a larger --call-cpu"
             )
-
-    @contextlib.contextmanager
-    def _memory(self) -> Iterator[None]:
-        if not self._limits.memory:
-            yield
-            return
-        bound(self._limits.memory - RESERVE)
-        try:
-            yield
-        finally:
-            bound(self._limits.memory)
 
 
 def bound(memory: int) -> None:
@@ -104,7 +94,7 @@ def bound(memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
-def _ran_out_of_memory(error: BaseException | None) -> bool:
+def ran_out_of_memory(error: BaseException | None) -> bool:
     """Whether that is why, even if an environment said it in other words."""
     while error is not None:
         if isinstance(error, MemoryError):

@@ -2,48 +2,159 @@
 
 from __future__ import annotations
 
+import asyncio
+import select
+import socket
+import subprocess
+import threading
+import time
 from collections.abc import Sequence
 
-from vagen_adapters.service.host import Call, Result
+from vagen_adapters.service.host import Call
 from vagen_adapters.service.limits import Limits
-from vagen_adapters.service.pool import Pool
-from vagen_envs.errors import SimulatorError
-from vagen_envs.workers import TIMEOUT, Worker, WorkerDied
+from vagen_adapters.service.pipe import READ, Unpacker, packed
+from vagen_adapters.service.pool import Pool, Told
+from vagen_envs.workers import START_TIMEOUT, TIMEOUT, WorkerDied, cause_of_end, started
+
+ENDING = 5.0
+"""Seconds for a worker to end before it is killed."""
 
 
 class LocalHost:
-    """A worker process on this machine."""
+    """A worker process on this machine.
+
+    Its answers are read by the event loop that it was told to attend, so that a turn wakes no thread; by a thread of
+    its own where there is none.
+    """
 
     def __init__(self, timeout: float = TIMEOUT, limits: Limits = Limits()) -> None:  # noqa: B008 - it is frozen
         bounds = (str(limits.cpu), str(limits.memory))
-        self._worker = Worker("an environment", "vagen_adapters.service.worker", *bounds, timeout=timeout)
-        self.pid = self._worker.process.pid
+        self._process, self._socket = started("vagen_adapters.service.worker", *bounds)
+        self.pid = self._process.pid
         self.pids: Sequence[int] = (self.pid,)
         self.where = f"process {self.pid}"
+        self._timeout = timeout
+        self._unpacker = Unpacker()
+        self._is_up = self._is_read = self._closed = False
+        self._since = time.monotonic()  # since when it has been at work, or starting
+        self._told: Told | None = None
+        self._cause = ""
+        self._late: TimeoutError | None = None
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def do(self, calls: Sequence[Call]) -> list[Result]:
-        results: list[Result] = []
+    def attend(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        with self._lock:
+            if self._is_read or self._closed:
+                return
+            self._is_read = True
+            self._loop = loop
+        if loop is None:
+            threading.Thread(target=self._read, name=self.where, daemon=True).start()
+        else:
+            self._socket.setblocking(False)
+            loop.call_soon_threadsafe(loop.add_reader, self._socket.fileno(), self._readable)
+
+    def begin(self, calls: Sequence[Call], told: Told) -> None:
+        with self._lock:
+            cause, self._told = self._cause, None if self._cause else told
+            if self._is_up:
+                self._since = time.monotonic()
+        if cause:
+            death = WorkerDied(cause, during=False)
+            threading.Thread(target=told, args=([], death), daemon=True).start()  # who asks isn't told by being asked
+            return
+        self.attend(None)
+        data = packed(calls)
         try:
-            while len(results) < len(calls):
-                results += self._worker.call(list(calls[len(results) :]))
-        except SimulatorError as error:  # the worker itself is at fault: a host turns everything else into failures
-            raise WorkerDied(f"worker {self.where} broke: {error.cause}", during=True) from error
-        return results
+            sent = self._socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return  # it is gone, which is told when its answers end
+        if sent < len(data):  # more than fits between the processes: whoever asks doesn't wait for it
+            threading.Thread(target=self._send, args=(data[sent:],), daemon=True).start()
+
+    def _send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view and not self._cause:
+            try:
+                view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
+            except BlockingIOError:
+                time.sleep(0.001)
+            except OSError:
+                return
+
+    def _read(self) -> None:
+        while self._take(self._receive(0)):
+            pass
+
+    def _readable(self) -> None:
+        self._take(self._receive(socket.MSG_DONTWAIT))
+
+    def _receive(self, flags: int) -> bytes | None:
+        """What came, empty at the end, None if it is nothing yet."""
+        try:
+            return self._socket.recv(READ, flags)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _take(self, data: bytes | None) -> bool:
+        """Whether there is more to come."""
+        if data == b"":
+            if self._loop is not None:
+                self._loop.remove_reader(self._socket.fileno())
+            threading.Thread(target=self._bury, daemon=True).start()  # it may take a moment to end
+            return False
+        for message in self._unpacker.feed(data or b""):
+            with self._lock:
+                told = self._told if self._is_up else None
+                if self._is_up:
+                    self._told = None
+                self._is_up, self._since = True, time.monotonic()
+            if told is not None:
+                told(message, None)
+        return True
+
+    def _bury(self) -> None:
+        cause = cause_of_end(self._process, self._late or EOFError())
+        with self._lock:
+            self._cause = cause
+            told, self._told = self._told, None
+        self._socket.close()
+        if told is not None:
+            told([], WorkerDied(cause, during=True))
 
     def is_ready(self) -> bool:
-        return self._worker.is_up()
+        if not self._is_read:  # its first message says that it is up
+            arrival = select.poll()
+            arrival.register(self._socket.fileno(), select.POLLIN)
+            return bool(arrival.poll(0)) and self._process.poll() is None
+        return self._is_up and self._process.poll() is None
 
     def cause_of_death(self) -> str:
-        if self._worker.process.poll() is None:
-            return ""
-        try:
-            self._worker.call([])
-        except (WorkerDied, SimulatorError) as death:
-            return str(death)
-        raise AssertionError("a process that ended can't answer")
+        with self._lock:
+            is_busy, seconds = self._told is not None or not self._is_up, time.monotonic() - self._since
+        most = self._timeout if self._is_up else START_TIMEOUT
+        if is_busy and seconds > most and self._late is None:
+            self._late = TimeoutError(f"no answer within {most:.0f} s")
+            self._process.kill()
+        return "" if self._told is not None else self._cause
 
     def close(self) -> None:
-        self._worker.close()
+        with self._lock:
+            self._closed = True
+            is_read, self._is_read = self._is_read, True
+        self._process.terminate()
+        try:
+            self._process.wait(ENDING)
+        except subprocess.TimeoutExpired:  # it stands still
+            self._process.kill()
+            self._process.wait()
+        if not is_read:
+            self._socket.close()
 
 
 def local_pool(

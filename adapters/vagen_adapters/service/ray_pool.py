@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from vagen_adapters.service.host import Call, EnvHost, Result
-from vagen_adapters.service.limits import SLICE, Limits
-from vagen_adapters.service.pool import Pool
+from vagen_adapters.service.host import Call, Done, EnvHost
+from vagen_adapters.service.limits import Limits
+from vagen_adapters.service.pool import Pool, WaitingHost
 from vagen_adapters.service.ray_cluster import takes_connections
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.workers import TIMEOUT, WorkerDied
@@ -36,7 +36,7 @@ LOOK_EVERY = 5.0
 """Seconds of waiting for Ray after which its control process is looked for."""
 
 
-class RayHost:
+class RayHost(WaitingHost):
     """One actor.
 
     Args:
@@ -45,9 +45,6 @@ class RayHost:
         patience: seconds for Ray to find a machine, or to have a new one started.
         limits: what one call may cost the actor.
     """
-
-    pids: Sequence[int] = ()
-    """None on this machine, as far as is known."""
 
     def __init__(
         self,
@@ -59,6 +56,7 @@ class RayHost:
         lost = _lost_cluster()
         if lost:
             raise WorkerDied(lost, during=False)
+        super().__init__()
         self._timeout, self._patience = timeout, patience
         # Environments are state: an actor that Ray restarted, or a call that it repeated, would be another episode.
         made = ray.remote(_Actor).options(max_restarts=0, max_task_retries=0, **options)
@@ -66,25 +64,22 @@ class RayHost:
         self._place = self._actor.place.remote()
         self.where = "an actor that has no machine yet"
 
-    def do(self, calls: Sequence[Call]) -> list[Result]:
+    def do(self, calls: Sequence[Call]) -> list[Done]:
         try:
             self._wait_for_place()
-            results: list[Result] = []
-            while len(results) < len(calls):
-                left = list(calls[len(results) :])
-                results += _get(self._actor.do.remote(left, SLICE), self._timeout)
+            done: list[Done] = _get(self._actor.timed.remote(calls), self._timeout)
         except GetTimeoutError as error:
             raise WorkerDied(self._gave_up(), during=True) from error
         except RayActorError as error:
             raise WorkerDied(self._why(error), during=True) from error
-        return results
+        return done
 
-    def cause_of_death(self) -> str:
+    def find_death(self) -> str:
         try:
             if self._place is not None and not ray.wait([self._place], timeout=0)[0]:
                 return ""
             self._wait_for_place()
-            _get(self._actor.do.remote([]), self._timeout)
+            _get(self._actor.timed.remote([]), self._timeout)
         except GetTimeoutError:
             return self._gave_up()
         except RayError as error:
@@ -100,8 +95,9 @@ class RayHost:
         return self._place is None
 
     def _wait_for_place(self) -> None:
-        if self._place is not None:
-            node, self.pid = _get(self._place, self._patience)
+        place = self._place
+        if place is not None:
+            node, self.pid = _get(place, self._patience)
             self.where = f"actor process {self.pid} on node {node}"
             self._place = None
 
@@ -116,6 +112,7 @@ class RayHost:
         return f"{self.where} is gone: {' '.join(lines)[:500]}"
 
     def close(self) -> None:
+        super().close()
         with contextlib.suppress(Exception):  # it, or the whole cluster, may be gone
             if not _lost_cluster():
                 ray.kill(self._actor)

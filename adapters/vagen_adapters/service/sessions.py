@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
 import json
 import logging
+import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from vagen_adapters.service.host import MOVES, OPENS, TOO_COSTLY, Answer, Call, Failure, Result
@@ -84,6 +85,56 @@ class Line:
         self.keys: set[str] = set()
 
 
+class Awaited:
+    """A result that isn't there yet."""
+
+    __slots__ = ("told",)
+
+    def __init__(self) -> None:
+        self.told: list[Callable[[Result], None]] = []
+        """Who is told it, in order."""
+
+    def is_here(self, result: Result) -> None:
+        """Tell it."""
+        for told in self.told:
+            told(result)
+
+
+class Running(Awaited):
+    """A call of a session that a worker is at work on, or will be, and the loop's time at which it came."""
+
+    __slots__ = ("began", "call", "session")
+
+    def __init__(self, call: Call, session: Session, began: float) -> None:
+        super().__init__()
+        self.call, self.session, self.began = call, session, began
+
+
+class _Gathered:
+    """The results of a request, told together."""
+
+    __slots__ = ("_left", "_results", "_told")
+
+    def __init__(self, begun: Sequence[Result | Awaited], told: Callable[[list[Result]], None]) -> None:
+        self._results: list[Any] = list(begun)
+        self._left = 1
+        self._told = told
+        for i, each in enumerate(begun):
+            if isinstance(each, Awaited):
+                self._left += 1
+                each.told.append(functools.partial(self._came, i))
+
+    def _came(self, i: int, result: Result) -> None:
+        self._results[i] = result
+        self.told_if_all()
+
+    def told_if_all(self) -> None:
+        """Called once for each result that is waited for, and once when all have been asked for."""
+        self._left -= 1
+        if not self._left:
+            self._told(self._results)
+
+
 @dataclass(slots=True, eq=False)
 class Session:
     """One client's environment.
@@ -115,17 +166,8 @@ class Session:
     holder: Holder = field(default_factory=Holder)
     held: int = 0
     line: Line | None = None
-    running: asyncio.Future[Result] | None = None
+    running: Running | None = None
     pngs: deque[Png] = field(default_factory=lambda: deque(maxlen=2))
-
-
-class _Start(NamedTuple):
-    """A call that is to be submitted now."""
-
-    call: Call
-    session: Session
-    future: asyncio.Future[Result]
-    began: float
 
 
 class Sessions:
@@ -139,10 +181,13 @@ class Sessions:
         self._ended: OrderedDict[str, Failure] = OrderedDict()
         self._left: dict[str, Session] = {}  # whose connection is lost, in order
         self._pngs: WeakValueDictionary[str, Png] = WeakValueDictionary()
+        self._thread = threading.get_ident()
+        self._new: list[Running] = []  # that are to be submitted
         self._running = 0
         self._requests = 0
         self.draining = False
         pool.on_lost = self._on_lost
+        pool.attend(self._loop)
         metrics.watch("sessions", "Sessions now", lambda: len(self._sessions))
         metrics.watch("running", "Calls that workers are at work on or that wait for one", lambda: self._running)
         metrics.watch("pictures", "Pictures held now", lambda: len(self._pngs))
@@ -151,34 +196,58 @@ class Sessions:
         metrics.watch("workers_cpu_seconds", "CPU time of the workers here", lambda: processor_seconds(pool.pids))
         metrics.watch("replaced_workers", "Workers that died and were replaced", lambda: pool.replaced)
 
-    async def handle(self, do: Any, items: Any, holder: Holder, line: Line | None = None) -> list[Result]:
-        """Carry out a request's items, beside each other. Raises Refused for the request as a whole."""
+    def ask(self, do: Any, items: Any, holder: Holder, line: Line | None, told: Callable[[list[Result]], None]) -> None:
+        """Carry out a request's items, beside each other; `told` gets the results, perhaps before this returns.
+
+        A client that goes away loses its answer only: the turn is played, and can be asked for again.
+
+        Raises:
+            Refused: the request as a whole.
+        """
         if self.draining:
             raise Refused("shutting_down", "the server is ending; try again when it is back")
-        return await self._carry_out(do, read_items(do, items, self._config.max_items), holder, line)
+        self._carry_out(do, read_items(do, items, self._config.max_items), holder, line, told)
 
-    async def _carry_out(self, do: str, items: Sequence[Any], holder: Holder, line: Line | None) -> list[Result]:
+    async def handle(self, do: Any, items: Any, holder: Holder) -> list[Result]:
+        """The same, for who waits."""
+        results: asyncio.Future[list[Result]] = self._loop.create_future()
+        self.ask(do, items, holder, None, lambda got: None if results.done() else results.set_result(got))
+        return await results
+
+    def _carry_out(
+        self, do: str, items: Sequence[Any], holder: Holder, line: Line | None, told: Callable[[list[Result]], None]
+    ) -> None:
         begun = [self._begin(do, item, holder, line) for item in items]
-        starts = [each for each in begun if isinstance(each, _Start)]
-        if starts:
-            for places, done in self._pool.submit([start.call for start in starts]):
-                self._when_done([starts[i] for i in places], done)
-        waiting = [each.future if isinstance(each, _Start) else each for each in begun]
-        # A client that goes away cancels its own waiting only: the turn is played, and can be asked for again.
-        results = [await asyncio.shield(each) if isinstance(each, asyncio.Future) else each for each in waiting]
+        new, self._new = self._new, []
+        gathered = _Gathered(begun, functools.partial(self._all_told, told))
+        if new:
+            self._pool.submit(
+                [each.call for each in new], [functools.partial(self._came, each) for each in new], holder
+            )
+        gathered.told_if_all()
+
+    def _all_told(self, told: Callable[[list[Result]], None], results: list[Result]) -> None:
         for result in results:
             if isinstance(result, Failure):
                 self._metrics.failures.labels(result.code).inc()
-        return results
+        told(results)
+
+    def arrived(self) -> None:
+        """A request is here."""
+        self._requests += 1
+
+    def answered(self) -> None:
+        """Its answer is sent, or can't be."""
+        self._requests -= 1
 
     @contextmanager
     def request(self) -> Iterator[None]:
         """Around everything from a request's arrival until its answer is sent."""
-        self._requests += 1
+        self.arrived()
         try:
             yield
         finally:
-            self._requests -= 1
+            self.answered()
 
     async def drain(self) -> None:
         """Take no more requests, and wait until those that there are have been answered, or the grace is over."""
@@ -207,11 +276,11 @@ class Sessions:
         late = [key for key, each in self._sessions.items() if each.deadline < now and each.running is None]
         for key in late:
             self._end(key, "expired", f"the session expired {self._config.lease:g} s after its last request")
-            self._pool.submit([Call(key, "close", {})])
+            self._close(key)
 
     # -- the items of a request ------------------------------------------------------------------------
 
-    def _begin(self, do: str, item: Any, holder: Holder, line: Line | None) -> Result | asyncio.Future[Result] | _Start:
+    def _begin(self, do: str, item: Any, holder: Holder, line: Line | None) -> Result | Awaited:
         session = self._sessions.get(item.session)
         if session is not None and session.holder is not holder:
             return Failure("forbidden", "this session was opened with another key; open one of your own")
@@ -251,9 +320,7 @@ class Sessions:
         if session.line is not None:
             session.line.keys.discard(key)
 
-    def _begin_open(
-        self, item: Any, session: Session | None, holder: Holder, line: Line | None
-    ) -> Result | asyncio.Future[Result] | _Start:
+    def _begin_open(self, item: Any, session: Session | None, holder: Holder, line: Line | None) -> Result | Awaited:
         digest = _digest(item.env_id, item.options)
         if session is not None:
             if session.opened_as != digest:
@@ -261,7 +328,7 @@ class Sessions:
             if _is_there(session, item):
                 return session.opened or session.running or Failure("lost", "the session is being opened no more")
             if session.running is not None:
-                return asyncio.ensure_future(self._after(session.running, item, holder, line))
+                return self._after(session.running, item, holder, line)
             self._remove(item.session)  # it is opened again in its own place
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
@@ -282,21 +349,24 @@ class Sessions:
             self._metrics.replays.inc()
         return self._start(OPENS, item.session, session, arguments)
 
-    async def _after(self, running: asyncio.Future[Result], item: Any, holder: Holder, line: Line | None) -> Result:
+    def _after(self, running: Running, item: Any, holder: Holder, line: Line | None) -> Awaited:
         """Open a session again once it is done with what it is at."""
-        await asyncio.wait([running])
-        return (await self._carry_out(OPENS, [item], holder, line))[0]
+        opened = Awaited()
+        running.told.append(
+            lambda _: self._carry_out(OPENS, [item], holder, line, lambda results: opened.is_here(results[0]))
+        )
+        return opened
 
     def _make_room(self, holder: Holder | None = None) -> bool:
         """End the session (of this key) whose connection has been lost for longest, if there is one."""
         for key, session in self._left.items():
             if session.running is None and (holder is None or session.holder is holder):
                 self._end(key, "expired", "its connection was lost, and others needed the room")
-                self._pool.submit([Call(key, "close", {})])
+                self._close(key)
                 return True
         return False
 
-    def _begin_move(self, do: str, item: Any, session: Session) -> Result | asyncio.Future[Result] | _Start:
+    def _begin_move(self, do: str, item: Any, session: Session) -> Result | Awaited:
         arguments = {"reply": item.reply} if do == "step" else {"seed": item.seed, "split": item.split}
         after = item.after if do == "step" else None
         digest = _digest(do, after, arguments)
@@ -316,29 +386,30 @@ class Sessions:
         session.move, session.asked, session.answer = item.move, digest, None
         return self._start(do, item.session, session, arguments)
 
-    def _start(self, do: str, key: str, session: Session, arguments: dict[str, Any]) -> _Start:
+    def _start(self, do: str, key: str, session: Session, arguments: dict[str, Any]) -> Running:
         self._running += 1
-        session.running = self._loop.create_future()
-        return _Start(Call(key, do, arguments), session, session.running, self._loop.time())
+        session.running = running = Running(Call(key, do, arguments), session, self._loop.time())
+        self._new.append(running)
+        return running
 
     # -- what comes back ---------------------------------------------------------------------------------
 
-    def _when_done(self, starts: Sequence[_Start], done: Future[list[Result]]) -> None:
-        def tell(finished: Future[list[Result]]) -> None:
-            self._loop.call_soon_threadsafe(self._arrived, starts, finished.result())
+    def _came(self, running: Running, result: Result) -> None:
+        """From a worker, in any thread."""
+        if threading.get_ident() == self._thread:
+            self._arrived(running, result)
+        else:
+            self._loop.call_soon_threadsafe(self._arrived, running, result)
 
-        done.add_done_callback(tell)
-
-    def _arrived(self, starts: Sequence[_Start], results: Sequence[Result]) -> None:
+    def _arrived(self, running: Running, result: Result) -> None:
         now = self._loop.time()
-        for start, result in zip(starts, results, strict=True):
-            self._running -= 1
-            start.session.running = None
-            keep = self._config.linger if start.call.session in self._left else self._config.lease
-            start.session.deadline = now + keep
-            start.future.set_result(self._noted(start, result, now))
+        self._running -= 1
+        running.session.running = None
+        keep = self._config.linger if running.call.session in self._left else self._config.lease
+        running.session.deadline = now + keep
+        running.is_here(self._noted(running, result, now))
 
-    def _noted(self, start: _Start, result: Result, now: float) -> Result:
+    def _noted(self, start: Running, result: Result, now: float) -> Result:
         """What is told of a result, after the session has taken note of it."""
         if isinstance(result, Failure) and result.code in ("lost", "unknown_session"):
             self._end(start.call.session, "lost", result.message)
@@ -380,8 +451,12 @@ class Sessions:
         )
         self._end(key, TOO_COSTLY, why)
         self._ended[key] = Failure("closed", why)
-        self._pool.submit([Call(key, "close", {})])
+        self._close(key)
         return Failure(TOO_COSTLY, why)
+
+    def _close(self, key: str) -> None:
+        """Free what a worker has for a session that has ended here."""
+        self._pool.submit([Call(key, "close", {})], [lambda _: None])
 
     def _remove(self, key: str) -> Session | None:
         session = self._sessions.pop(key, None)
@@ -411,7 +486,10 @@ class Sessions:
             for key in sessions:
                 self._end(key, "lost", cause)
 
-        self._loop.call_soon_threadsafe(end)
+        if threading.get_ident() == self._thread:
+            end()  # before who asks next opens them again
+        else:
+            self._loop.call_soon_threadsafe(end)
 
     def _end(self, key: str, code: str, why: str) -> None:
         if self._remove(key) is None:

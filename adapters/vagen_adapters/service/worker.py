@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import socket
 import sys
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
 
-from vagen_adapters.service.host import Call, EnvHost, Result
-from vagen_adapters.service.limits import SLICE, Limits
-from vagen_envs.workers import answer_calls
+from vagen_adapters.service.host import EnvHost
+from vagen_adapters.service.limits import Limits
+from vagen_adapters.service.pipe import READ, Unpacker, packed
+
+ORPHANED = 5.0
+"""Seconds between looks whether the program that started this one is gone. Its children may hold the other end open."""
 
 
-def main(connection: Connection, limits: Limits) -> None:
-    """Serve until the other end is gone."""
+def main(connection: socket.socket, limits: Limits) -> None:
+    """Say that it is ready, and serve until the other end is gone. Ctrl-C is for who started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
     host = EnvHost(limits)
-
-    def answer(calls: Sequence[Call]) -> list[Result]:
-        return host.do(calls, SLICE)
-
-    answer_calls(connection, answer, lambda: None)
+    unpacker = Unpacker()
+    connection.sendall(packed(None))
+    connection.settimeout(ORPHANED)
+    while True:
+        try:
+            data = connection.recv(READ)
+        except TimeoutError:
+            if os.getppid() != parent:
+                return
+            continue
+        if not data:
+            return
+        for calls in unpacker.feed(data):
+            answer = packed(host.timed(calls))
+            connection.settimeout(None)
+            connection.sendall(answer)
+            connection.settimeout(ORPHANED)
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(EOFError, OSError):  # the other end is gone, and with it the need for this process
-        main(Connection(int(sys.argv[1])), Limits(cpu=float(sys.argv[2]), memory=int(sys.argv[3])))
+    with contextlib.suppress(OSError):  # the other end is gone, and with it the need for this process
+        main(socket.socket(fileno=int(sys.argv[1])), Limits(cpu=float(sys.argv[2]), memory=int(sys.argv[3])))
