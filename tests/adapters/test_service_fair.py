@@ -18,7 +18,7 @@ from costly import BURN, SLOW
 from service_fixtures import LAKE, Served, kill
 
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.fair import QUICK, FairQueue, Job
+from vagen_adapters.service.fair import FairQueue, Job
 from vagen_adapters.service.host import Call, EnvHost
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.local_pool import local_pool
@@ -58,15 +58,15 @@ def test_a_quick_call_waits_for_one_message_of_others_at_most():
 def test_who_was_costly_once_has_to_be_quick_for_long():
     queue = FairQueue()
     known(queue, "s", seconds=9.0)
-    for turns in range(1, 400):
+    goes_first = []
+    for _ in range(300):
         known(queue, "s")
-        queue.put(job("t"))
+        queue.put(job("unknown"))
         queue.put(job("s"))
-        if taken(queue) == ["s"]:
-            break
+        goes_first.append(taken(queue) == ["s"])
         queue.drain()
-    assert 150 < turns < 300
-    assert 9.0 * 0.98**turns < QUICK
+    assert not any(goes_first[:150])
+    assert any(goes_first[250:])
 
 
 def test_flows_take_turns_however_much_one_asks_for():
@@ -130,11 +130,16 @@ def test_a_neighbour_of_costly_sessions_waits_for_one_of_their_calls(served):
 def test_an_episode_is_played_again_a_slice_at_a_time():
     host = EnvHost()
     host.do(
-        [Call("first", "open", {"env_id": LAKE, "options": {}}), Call("first", "reset", {"seed": 3, "split": None})]
+        [
+            Call("first", "open", {"env_id": LAKE, "options": {"max_turns": 100}}),
+            Call("first", "reset", {"seed": 3, "split": None}),
+        ]
     )
     mark = host.do([Call("first", "step", {"reply": "x"})] * 40)[-1].mark
     replay = {"seed": 3, "split": None, "replies": ["x"] * 40, "mark": mark}
-    (done,) = host.timed([Call("again", "open", {"env_id": LAKE, "options": {}, "replay": replay})], 0.0)
+    (done,) = host.timed(
+        [Call("again", "open", {"env_id": LAKE, "options": {"max_turns": 100}, "replay": replay})], 0.0
+    )
     slices = 1
     while done.result is None:
         (done,) = host.timed([Call("again", "go_on", {})], 0.0)
@@ -158,6 +163,6 @@ def test_each_turn_that_is_played_again_has_the_whole_bound(monkeypatch):
         kill(served.pool.hosts[0].pid)
         assert env.step("x")[4]["turn"].index == 4
         assert served.pool.replaced == 1
-        with pytest.raises(SimulatorError, match="0.6 s of CPU"):
+        with pytest.raises(SimulatorError, match=r"0\.6 s of CPU"):
             env.step(3 * BURN)
         service.close()
