@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from vagen_envs.seeding import HashStream
@@ -11,6 +12,8 @@ Cell = tuple[int, int]
 Things = dict[str, tuple[Cell, ...]]
 Fact = tuple[str, int | None, int | None, str]
 """Subject, vertical and horizontal side (`None` where unsaid), reference."""
+
+_STRAIGHT = re.compile(r"\b(?:directly|immediately|exactly|straight|due)\b")
 
 Made = tuple[str, bool] | None
 
@@ -32,7 +35,10 @@ def make(
             return None
         several = kind == "sokoban" and len(source["box"]) > 1  # then two sentences might mean two boxes
         said = [_fact(kind, source, stream, first=i == 0) for i in range(1 if several else 2)]
-        return _write(said, words, part, stream), all(_holds(things, fact) for fact in said)
+        loosely = [_holds(things, (subject, v or None, h or None, over)) for subject, v, h, over in said]
+        if loosely != [_holds(things, fact) for fact in said]:
+            return None  # "directly above" doesn't hold where "above" does
+        return _write(said, words, part, stream), all(loosely)
     if category == "equivalent":
         subject, v, h, reference = _fact(kind, things, stream, first=True)
         turned = (reference, None if v is None else -v, None if h is None else -h, subject)
@@ -44,7 +50,8 @@ def make(
                 return None  # nothing is written that could be denied
             return _negated(fact, words, stream), False
         wrong = _flipped(fact)
-        if _holds(things, wrong):
+        subject, v, h, over = wrong
+        if _holds(things, (subject, v or None, h or None, over)):
             return None
         return _write([_fact(kind, things, stream, first=True), wrong], words, part, stream), False
     if category == "catch_all":
@@ -95,7 +102,7 @@ def _fact(kind: str, things: Things, stream: HashStream, first: bool) -> Fact:
         if v and h and stream.below(3) == 0:  # one direction of a diagonal is true as well
             return (subject, v, None, other) if stream.below(2) else (subject, None, h, other)
         if v or h:
-            return subject, v or None, h or None, other
+            return subject, v, h, other
     return "target", 0, 0, "player"
 
 
@@ -134,7 +141,11 @@ def _sentence(template: str, fact: Fact, words: dict[str, Any], stream: HashStre
     if v == 0 and h == 0:
         return f"{s} is at the same position as {o}."
     side = _SIDES[v or None, h or None]
-    phrase, bare = stream.choice(words["sides"][side]), stream.choice(words["bare"][side])
+    phrases, bares = words["sides"][side], words["bare"][side]
+    if None in (v, h):  # what is above and to one side isn't "directly above"
+        phrases = [each for each in phrases if not _STRAIGHT.search(each)] or phrases
+        bares = [each for each in bares if not _STRAIGHT.search(each)] or bares
+    phrase, bare = stream.choice(phrases), stream.choice(bares)
     return template.format(s=s, o=o, p=phrase, P=phrase[0].upper() + phrase[1:], b=bare)
 
 

@@ -6,6 +6,7 @@ import functools
 import re
 
 from vagen_envs.grid import Position
+from vagen_rewards.rules.modality import mentions
 from vagen_rewards.rules.relations import Placed
 from vagen_rewards.rules.words import BOARD_NOUNS
 
@@ -27,6 +28,8 @@ _COLUMN_ROW = (
     rf"(?:(?:column|col|c) ?[:=]? ?(?P<c3>{_N})|(?P<c4>{_N}) (?:column|col)){_AND}"
     rf"(?:(?:row|r) ?[:=]? ?(?P<r3>{_N})|(?P<r4>{_N}) row)\b"
 )
+_LETTERS = r"\br(?P<r6>\d{1,2}) ?,? ?c(?P<c6>\d{1,2})\b"
+_X_Y = r"\bx ?[=:] ?(?P<c7>\d{1,3}) ?,? ?(?:and )?y ?[=:] ?(?P<r7>\d{1,3})\b"
 _PAIR = r"[\[(] ?(?:row ?[:=]? ?)?(?P<r5>\d{1,3}) ?, ?(?:col(?:umn)? ?[:=]? ?)?(?P<c5>\d{1,3}) ?[\])]"
 _FROM_ZERO = re.compile(
     r"\b(?:0|zero)[- ]?(?:indexed|based)|(?:from|at) (?:0|zero)\b|index(?:ed|ing)? (?:from|at) (?:0|zero)"
@@ -35,10 +38,14 @@ _FROM_ONE = re.compile(r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|cou
 _ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|between|of)\b")
 
 
+_SIGNS = ("(", "[", "row", "col", "x=", "x =", "x:")
+_LETTERED = re.compile(_LETTERS)
+
+
 @functools.cache
 def _pattern(board: str) -> re.Pattern[str]:
     nouns = "|".join(rf"(?P<{kind}>\b(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items())
-    return re.compile(rf"{_ROW_COLUMN}|{_COLUMN_ROW}|{_PAIR}|(?P<me>\b(?:i am|me|i'm)\b)|{nouns}")
+    return re.compile(rf"{_ROW_COLUMN}|{_COLUMN_ROW}|{_PAIR}|{_LETTERS}|{_X_Y}|(?P<me>\b(?:i am|me|i'm)\b)|{nouns}")
 
 
 def places_of(board: str, sentence: str) -> tuple[list[Placed], str]:
@@ -46,7 +53,7 @@ def places_of(board: str, sentence: str) -> tuple[list[Placed], str]:
 
     Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)").
     """
-    if not ("(" in sentence or "[" in sentence or "row" in sentence or "col" in sentence):
+    if not mentions(sentence, _SIGNS) and not _LETTERED.search(sentence):
         return [], sentence
     kept: list[str] = []
     found: list[Placed] = []
@@ -66,8 +73,8 @@ def places_of(board: str, sentence: str) -> tuple[list[Placed], str]:
 
 
 def _place(match: re.Match[str]) -> Position | None:
-    row = next((match[name] for name in ("r1", "r2", "r3", "r4", "r5") if match[name]), None)
-    column = next((match[name] for name in ("c1", "c2", "c3", "c4", "c5") if match[name]), None)
+    row = next((match[name] for name in ("r1", "r2", "r3", "r4", "r5", "r6", "r7") if match[name]), None)
+    column = next((match[name] for name in ("c1", "c2", "c3", "c4", "c5", "c6", "c7") if match[name]), None)
     if row is None or column is None:
         return None
     return _number(row), _number(column)

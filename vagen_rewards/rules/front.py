@@ -12,10 +12,12 @@ import functools
 import re
 from typing import NamedTuple
 
-from vagen_rewards.rules.lexicon import language, spelt
+from vagen_rewards.rules.lexicon import known_words, language, spelt
 from vagen_rewards.rules.modality import plain
+from vagen_rewards.rules.notation import without_arrows
 from vagen_rewards.rules.spans import sentences
 from vagen_rewards.rules.translate import in_english, language_of
+from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
 
 
@@ -62,6 +64,8 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
             raw = english
         said = plain(raw)
         said = spelt(kind, said)
+        if kind in BOARDS:
+            said = without_arrows(kind, said)
         if not said.isascii():
             said = _signs().sub(lambda match: language("en")["signs"][match[0]], said)
         now = said if predicts else _INTENT.sub("", said)
@@ -73,6 +77,31 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
             if not now.strip() and not _INTENT.search(said):
                 matters.append(span)
     return Prepared(tuple(kept), tuple(left_out), tuple(matters))
+
+
+@functools.lru_cache(maxsize=8192)
+def doubtful(kind: str, text: str) -> tuple[Span, ...]:
+    """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
+    known, found = known_words(kind), []
+    for span in sentences(text):
+        raw = text[span[0] : span[1]]
+        said = spelt(kind, plain(raw)) if language_of(raw) == "en" else ""
+        if not known.issuperset(_WORD.findall(said)) or _LOOSE.search(said) or len(said) > _LONG:
+            found.append(span)
+    return tuple(found)
+
+
+_LOOSE = re.compile(
+    r"\b(?:between|corners?|opposite|respectively|surround\w*|each other|vice versa|former|latter|other side|its own"
+    r"|(?:its|their) (?:target|goal|box|crate)|(?:one|first)\b.{2,80}\b(?:one|another|the other|second))\b"
+)
+"""Constructions that are read by half: what they bind together is understood word by word only."""
+
+_LONG = 320
+"""Characters of a sentence in which too much may be bound together."""
+
+
+_WORD = re.compile(r"(?<![#\w])[a-zà-ÿ]{3,}")
 
 
 @functools.cache
@@ -93,7 +122,7 @@ _INTENT = re.compile(
 _DOUBT = re.compile(
     r"\b(?:might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
     r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)|i (?:would )?(?:guess|suppose|suspect|wonder)|my guess"
-    r"|hopefully|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
+    r"|until(?! now| recently)|(?:is|are|be) elsewhere|hopefully|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
 )
 """A guess at one thing. Alternatives ("above or below") are read, and are wrong."""
 

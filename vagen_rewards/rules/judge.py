@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules.front import doubtful
 from vagen_rewards.rules.marks import Marks, comparison_for
-from vagen_rewards.rules.readings import MAX_TEXT, Reading, read
+from vagen_rewards.rules.readings import BUILT_IN, MAX_TEXT, Reading, read
 from vagen_rewards.scores import Judge, Score, Statement
 
 
@@ -39,6 +40,11 @@ class RuleJudge(Judge):
         if not text or text.isspace():
             return Score(0.0, "nothing is said")
         marks = comparison_for(statement.state.kind)(statement.state, text[:MAX_TEXT], statement.part)
+        if marks.wrong and not _surely_wrong(statement):
+            return Score.unscored(
+                f"what seems to be wrong ({'; '.join(marks.notes)}) may have been misread: not all words are known",
+                doubtful(statement.state.kind, text[:MAX_TEXT]),
+            )
         said = marks.right + marks.wrong
         missed = "; not read: " + " … ".join(text[a:b].strip() for a, b in marks.unread)[:200] if marks.unread else ""
         if not said:
@@ -70,3 +76,18 @@ class RuleJudge(Judge):
     def read(self, statement: Statement) -> Reading | Score:
         """What a statement claims, whatever the state."""
         return read(statement.state.kind, statement.text, statement.part)
+
+
+def _surely_wrong(statement: Statement) -> bool:
+    """Whether something is wrong also without the sentences that may have been misread.
+
+    What such a sentence seems to say is confirmed where it holds: by chance few misread sentences do. Where it doesn't
+    hold, to have misread it is as likely as that it is wrong.
+    """
+    kind, text = statement.state.kind, statement.text[:MAX_TEXT]
+    unsure = doubtful(kind, text) if kind in BUILT_IN else ()
+    if not unsure:
+        return True
+    for start, end in unsure:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return not text.isspace() and comparison_for(kind)(statement.state, text, statement.part).wrong > 0

@@ -29,16 +29,23 @@ def pattern_of(phrases: list[str]) -> str:
 
 
 @functools.cache
+def _colours() -> frozenset[str]:
+    """CSS's names of colours."""
+    from PIL import ImageColor
+
+    return frozenset(ImageColor.colormap)
+
+
+@functools.cache
 def known_words(kind: str) -> frozenset[str]:
     """Every English word that is known where states of this kind are spoken of."""
     data = language("en")
     phrases = [phrase for each in data["nouns"][kind].values() for phrase in each]
     phrases += [part for name in data["nouns"][kind] for part in re.findall(r"[A-Z]?[a-z]+", name)]
     phrases += [phrase for name, each in data["directions"].items() for phrase in (name, *each)]
-    words = set(re.findall(r"[a-z]+", f"{' '.join(phrases)} {data['words']['other']}".lower()))
-    if kind == "svg":
-        words.update(data["colours"])
-    return frozenset(words)
+    said = " ".join([*phrases, *data["words"].values()]).lower()
+    words = {*re.findall(r"[a-z]+", said), *data["colours"], *_colours()}
+    return frozenset({*words, *(f"{word}s" for word in words), *(f"{word}es" for word in words)})
 
 
 @functools.cache

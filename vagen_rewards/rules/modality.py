@@ -10,11 +10,12 @@ _PLACE_WORDS = "above|below|under|underneath|beneath|over|left|right|ahead|behin
 )
 
 DOUBTS = (
-    "either|might|may|could|maybe|perhaps|possible|possibly|possibility|probable|probably|presumably|supposedly|allegedly"
-    "|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
+    "either|might|may|could|maybe|perhaps|possible(?= that)|possibly|possibility|probable|probably|presumably"
+    "|supposedly|allegedly|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
     "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
     "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
     "|tend|tends|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
+    "|(?<=is )elsewhere|(?<=are )elsewhere"
     "|most of the time|at times|in (?:some|most|many) cases|let us say|hard to (?:say|tell)"
     "|chance|chances|theory|theoretically|were it|or (?:else|not)|hope|hopes|wish|supposed to|meant to|rumoured"
     "|(?:some|they|people) say|said to be"
@@ -79,7 +80,10 @@ def _denied(words: list[str], text: str) -> bool:
 
 
 _ENDS = re.compile(r"[.;!?\n]")
-_QUESTION = re.compile(r"[^.!?;\n]{0,300}\?")
+_QUESTION = re.compile(r"([^.!?;\n]{0,300})\?")
+_TOPIC = re.compile(r"\s*(?:and |the |my |what about |how about )*[a-z]+(?: [a-z]+)?\s*")
+"""In "The goal? It is above" the question names what is spoken of."""
+
 _DENIED_AFTERWARDS = re.compile(
     r"\b(?:is|are|would be|will be|seems|sounds|remains) (?:simply |just |plainly |clearly |quite |actually )?"
     r"(?:(?:not|never) (?:true|right|correct|the case|so|accurate|there|present"
@@ -117,7 +121,8 @@ _ASIDE = re.compile(
 
 _NOR = re.compile(r"\b(not|neither|nor|no|never|without|cannot)\b([^.,;:!?]{0,50}?) or\b")
 _IS = re.compile(
-    r"(?<=\w)'s(?= (?:to|on|at|in|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
+    r"(?<=\w)'s(?= (?:to|on|at|in|straight|due|diagonally|right (?:above|below|next)"
+    r"|above|below|under|underneath|beneath|not|now|still|also|directly|just|up|down|located"
     r"|situated|positioned|placed|standing|sitting|lying|going|being|left of|right of|ahead|behind)\b)"
     r"|(?<=\bit)'s|(?<=\bthat)'s|(?<=\bthere)'s|(?<=\bhere)'s|(?<=\bhe)'s|(?<=\bshe)'s|(?<=\bwhich)'s"
 )
@@ -132,7 +137,7 @@ def plain(text: str) -> str:
         text = _SHORT.sub(lambda match: _LONG[match[0]], text.replace("n't", " not"))
         text = _IS.sub(" is", text)
     if "?" in text:
-        text = _QUESTION.sub(" ", text)
+        text = _QUESTION.sub(lambda match: match[1] if _TOPIC.fullmatch(match[1]) else " ", text)
     if " or " in text:
         text = _NOR.sub(r"\1\2 nor", text)
     if "doubt" in text or "denied" in text or "not hard" in text:

@@ -30,6 +30,16 @@ _VIEW = (
 _TARGET_WORDS = ("target", "target object", "target item", "goal object", "object of interest", "target location")
 _ANY_TARGET = "*"
 _DISTANCE = re.compile(r"\d+(?:\.\d+)? ?m(?:et(?:er|re)s?)?\b(?: away)?")
+_AUXILIARY = re.compile(
+    r"\bcan (?=(?:be|see|also|now|still|clearly|easily|only|just|find|spot|observe|notice|reach)\b)"
+)
+"""No can."""
+
+_DIRECTION_LINE = re.compile(
+    r"\n[\s\-*]*(?=[*_]*(?:direction|position|location|where|distance)\b[*_]*\s*[:=-])", re.IGNORECASE
+)
+"""The line after a thing's that says where it is."""
+
 _NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
 """Words that only look like directions."""
 
@@ -149,6 +159,8 @@ def claims_of(text: str, part: Part) -> Reading:
     fact = _FACT.search(text) if "target" in text else None
     if fact is not None:
         return _structured(text, fact)
+    if "\n" in text:
+        text = _DIRECTION_LINE.sub(lambda match: ",".ljust(len(match[0])), text)
     prepared = prepare("navigation", text, True)
     claims: list[Claim] = []
     unread, matters = set(prepared.left_out), list(prepared.matters)
@@ -305,6 +317,8 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     is nothing but a place ("to the left, …"), and whether something is on what was named before.
     """
     clauses = []
+    if "can " in sentence:
+        sentence = _AUXILIARY.sub("", sentence)
     if "left " in sentence or "all right" in sentence or "right a" in sentence or "right one" in sentence:
         sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):

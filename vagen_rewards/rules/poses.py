@@ -14,10 +14,10 @@ UNIT = r"(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)"
 _UNIT_AFTER = rf"(?:\s?{UNIT}\b)?"
 _N = rf"[-+]?\d{{1,6}}(?:\.\d{{1,6}})?{_UNIT_AFTER}"
 _BY = r"(?:\s*[,;]\s*|\s+)"
-_IS = r"\s*(?:=|:|is|of|at|coordinate)?\s*"
+_IS = r"(?:[- ]?coordinate)?\s*(?:=|:|is|of|at)?\s*"
 _POINT = (
     rf"[(\[{{<⟨]\s*(?:x{_IS})?{_N}{_BY}(?:y{_IS})?{_N}(?:{_BY}(?:z{_IS})?{_N})?\s*[)\]}}>⟩]{_UNIT_AFTER}"
-    rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the )?y{_IS}{_N}[ ,]*(?:and )?(?:its |the )?z{_IS}{_N}"
+    rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the )?y{_IS}{_N}(?:[ ,]*(?:and )?(?:its |the )?z{_IS}{_N})?"
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
 )
 _NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
@@ -25,7 +25,10 @@ _BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
 _NOUNS = {name: f"{pattern_of(phrases)}|one" for name, phrases in nouns("primitive_skill").items()}
-_PLANNED = re.compile(r"\b(?:needs?|wants?|try|tries|trying|attempts?|have|has|plans?|hopes?|intends?|aims?|like) to\b")
+_PLANNED = re.compile(
+    r"\b(?:needs?|wants?|try|tries|trying|attempts?|have|has|plans?|hopes?|intends?|aims?|like) to\b"
+    r"|\bi (?:will|shall)(?: now| then| next)? (?:put|place|move|bring|pick|grasp|lift|push|stack|drop|release)\b"
+)
 _CLAUSE = re.compile(r"[.;:,)\]}\n]|\bbut\b")
 _STOP = re.compile(r"[.;](?!\d)|\n")
 _IT = re.compile(r"[.;\n]\s*(?:now |then |currently )?it(?:s)?\b")
@@ -54,7 +57,7 @@ _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )
 _FRONTED = re.compile(
-    r",?\s*(?:there )?(?:is|are|lies|sits|stands|rests|i see|i find|we see|we have|we find|you see)?\s*(?:where )?"
+    r",?\s*(?:there )?(?:is|for|are|lies|sits|stands|rests|i see|i find|we see|we have|we find|you see)?\s*(?:where )?"
     r"(?:(?:the|a|an|our) )?(?:(?:position|location|place|coordinates) of (?:the |a )?)?"
 )
 

@@ -12,6 +12,7 @@ import re
 
 from vagen_rewards.rules.board_places import places_of
 from vagen_rewards.rules.front import prepare
+from vagen_rewards.rules.notation import rows
 from vagen_rewards.rules.nouns import NOTHING
 from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
 from vagen_rewards.rules.sentence import Reader
@@ -67,7 +68,8 @@ def _read(board: str, text: str) -> Relations:
     placed: list[Placed] = []
     placed_at: list[Span] = []
     past = _NO_PAST
-    for number, (words, span) in enumerate(prepared.sentences):
+    pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
+    for number, (words, span) in enumerate(pieces):
         at, said = places_of(board, words)
         placed += at
         placed_at += [span] * len(at)
@@ -125,6 +127,7 @@ def _read_sentence(
     """
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
+    _straighten(reader)
     named = {token.value[0] for token in reader.words if token.kind == "thing"}
     directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
     said = bool(reader.claims or reader.absences)
@@ -134,15 +137,29 @@ def _read_sentence(
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after
 
 
+def _straighten(reader: Reader) -> None:
+    """What is directly above is in the same column, unless "and to the left" follows."""
+    for number in reader.straight:
+        claim = reader.claims[number]
+        alike = [each for each in reader.claims if each[:2] == claim[:2]]
+        if all(each.horizontal is None for each in alike):
+            reader.claims[number] = claim._replace(horizontal=0)
+        elif all(each.vertical is None for each in alike):
+            reader.claims[number] = claim._replace(vertical=0)
+
+
 def _without_places(words: list[Token]) -> list[Token]:
     """Without what says nothing: "a floor cell" in "on a floor cell above the box" is no thing."""
     kept: list[Token] = []
-    for token in words:
+    straight = False
+    for each in words:
+        token = each._replace(strict=True) if straight and each.kind in ("direction", "loose") else each
+        straight = token.kind == "straight"
         if token.kind == "place":
             while kept and kept[-1].kind in ("word", "number"):
                 kept.pop()
             if kept and kept[-1].kind in ("a", "the", "ordinal"):
                 kept.pop()
-        elif token.kind != "skip":
+        elif token.kind not in ("skip", "straight"):
             kept.append(token)
     return kept

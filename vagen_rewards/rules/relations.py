@@ -94,6 +94,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.claims: list[Relation] = []
+        self.straight: list[int] = []  # numbers of the claims that are said to be just so
         self.absences: list[Absence] = []
         self.negated = self.hedged = False
         self.new_count = 0
@@ -114,7 +115,10 @@ class Notes:
                 continue
             for subject in subjects:
                 for other in others:
+                    known = len(self.claims)
                     self._claim(subject, other, vertical, horizontal)
+                    if len(directions) == 1 and directions[0].strict:
+                        self.straight += range(known, len(self.claims))
 
     def _claim(self, subject: Mention, other: Mention, vertical: int | None, horizontal: int | None) -> None:
         if subject == other or len(self.claims) > MAX_CLAIMS:

@@ -226,7 +226,7 @@ class Reader(NounPhrases):
         """Directions whose reference was named just before: "below the player and to the left"."""
         reference = self.objects if self.related else self.frame
         if self.related and [token.value for token in self.last_pending] == [(0, 0)]:
-            self.pending = [token for token in self.pending if not token.absolute]  # "on a target at the lower left"
+            self.pending = []  # "on a target at the lower left"
         if self.pending and reference and self.subjects:
             self.emit(self.subjects, self.pending, reference)
         elif self.pending and len(self.subjects) == 2 and all(0 in token.value for token in self.pending):

@@ -60,6 +60,11 @@ _AFTER = re.compile(
     rf"{_PAINT}\b(?! background)"
 )
 """A colour after the shape: "a circle in red", "a circle, red, …"."""
+_LATER = re.compile(
+    r"\b(?:is|are|will be|appears|coloured|colored)\s(?:(?:a|an|the|solid|mostly|very|all|filled|painted|coloured|colored|in|with|plain"
+    rf"|now|still|also|entirely) )*{_PAINT}\b(?! background)"
+)
+"""And after its place: "the circle at the top is red"."""
 _ENTRY = re.compile(
     r"\{shape:\s*(?P<shape>[a-z ]{1,40}),\s*colou?r:\s*(?P<colour>#[0-9a-f]{6}|[a-z ]{1,20}),"
     r"\s*center:\s*\((?P<x>\d{1,3}),\s*(?P<y>\d{1,3})\)"
@@ -97,7 +102,7 @@ _FRONTED = re.compile(
 
 _PLACES = ("left", "right", "top", "bottom", "middle", "cent", "corner", "part", "side", "half")
 """One of these is in each of them."""
-_TOPIC = re.compile(r"(drawing|my picture|my svg|rendering)\b|target\b")
+_TOPIC = re.compile(r"((?<!\ba )(?<!\ban )drawing|my picture|my svg|rendering)\b|target\b")
 _WORD = re.compile(r"[a-z]+")
 _DIGIT = re.compile(r"\d")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
@@ -200,10 +205,14 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
     topic = aim
     for words, span in prepared.sentences:
         found = False
-        for named, claims in _sentence(_plainer(words)):
+        clear = True
+        for named, claims, known in _sentence(_plainer(words)):
             topic = named or topic
             said += [(span, topic, claim) for claim in claims]
-            found = found or bool(claims)
+            found, clear = found or bool(claims), clear and known
+        if found and not clear:
+            unread.add(span)
+            matters.append(span)
         if not found and _UNDRAWN.search(words):
             undrawn.append(span)
         elif not found:
@@ -230,19 +239,19 @@ def _plainer(words: str) -> str:
 
 
 @functools.lru_cache(maxsize=8192)
-def _sentence(sentence: str) -> list[tuple[str, tuple[_Claim, ...]]]:
-    """What is spoken of, if it is said, and claims about it."""
+def _sentence(sentence: str) -> list[tuple[str, tuple[_Claim, ...], bool]]:
+    """What is spoken of, if it is said, claims about it, and whether no colour is left over."""
     starts = [match.start() for match in _TOPIC.finditer(sentence)]
     pieces = [sentence[a:b] for a, b in itertools.pairwise([0, *starts, len(sentence)])]
     found = []
     for piece in pieces:
         named = _TOPIC.match(piece)
         topic = "" if named is None else "drawing" if named[1] else "target"
-        found.append((topic, _claims(piece)))
+        found.append((topic, *_claims(piece)))
     return found
 
 
-def _claims(piece: str) -> tuple[_Claim, ...]:
+def _claims(piece: str) -> tuple[tuple[_Claim, ...], bool]:
     if "{" in piece:
         entries = [
             _Claim(
@@ -257,13 +266,15 @@ def _claims(piece: str) -> tuple[_Claim, ...]:
             for entry in _ENTRY.finditer(piece)
         ]
         if entries:
-            return tuple(entries)
-    return tuple([claim for part in piece.split(";") for claim in _clause(part)])
+            return tuple(entries), True
+    read = [_clause(part) for part in piece.split(";")]
+    return tuple([claim for claims, _ in read for claim in claims]), all(clear for _, clear in read)
 
 
 @functools.lru_cache(maxsize=65536)
-def _clause(part: str) -> tuple[_Claim, ...]:
-    """The claims of a part between semicolons."""
+def _clause(part: str) -> tuple[tuple[_Claim, ...], bool]:
+    """The claims of a part between semicolons, and whether no shape has a colour that wasn't read."""
+    clear = True
     found: list[_Claim] = []
     doubtful, denied = hedges_and_denies(part)
     matches = list(_CLAIM.finditer(part))[: 2 * MAX_CLAIMS]
@@ -282,9 +293,11 @@ def _clause(part: str) -> tuple[_Claim, ...]:
             continue
         rest = _OTHERWISE.sub("", rest[:cut]) if "not " in rest or " of" in rest or " than" in rest else rest[:cut]
         claim = _element(match, lead, rest, place, doubtful)
-        if claim is not None:
+        if claim is not None and not claim.colour and _PAINTED.search(rest):
+            clear = False  # its colour is said in words that aren't known: the rest alone isn't what is claimed
+        elif claim is not None:
             found += [claim] * _count(match, lead)
-    return tuple(found)
+    return tuple(found), clear
 
 
 def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> _Claim | None:
@@ -295,7 +308,7 @@ def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: b
         if point
         else None
     )
-    painted = match if match["colour"] else _AFTER.match(rest)
+    painted = match if match["colour"] else _AFTER.match(rest) or _LATER.search(rest)
     third = (None, None) if point else _third(rest)
     if third == (None, None) and place and not point:
         third = _third(place)

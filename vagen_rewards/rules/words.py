@@ -24,12 +24,14 @@ class Token(NamedTuple):
     `value`: a thing's (kind, label, plural), or a direction's (vertical, horizontal).
     `relational`: of a direction: it wants a thing after it, as "left of" does and "left" doesn't.
     `absolute`: of a direction: without a thing after it, it is a place on the board ("at the top left").
+    `strict`: of a direction: it is said to be just that, "directly above".
     """
 
     kind: str
     value: tuple[object, ...] = ()
     relational: bool = False
     absolute: bool = False
+    strict: bool = False
 
 
 BOARDS = ("sokoban", "frozen_lake")
@@ -145,7 +147,8 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("colon", r":"),
     ("verb", r"(?<=can )(?:spot|place)|(?<=\bi )spot|(?<=we )spot|(?<=you )spot|(?<=to )spot"),
     ("place", r"(?:floor |ground |grid |ice |frozen |empty |free )?(?:cells?|tiles?|squares?|spaces?|blocks?|positions?|places?|spots?|locations?|fields?|area|distance|bit|way|points?|region|zone|direction|rows?|columns?|steps?|units?|moves?)"),
-    ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|directly|exactly|also|currently|will|would|far|further|farther|even|still|away|just|immediately|straight|diagonally|slightly|itself"),
+    ("unit", r"'s (?:own |current |new )?(?:positions?|locations?|place|spot|cell|tile|square|perspective|point of view|viewpoint)|(?:that|those) of|horizontally|vertically|side|of|to|now|also|currently|will|would|far|further|farther|even|still|away|just|diagonally|slightly|itself"),
+    ("straight", r"directly|exactly|immediately|straight|due|perfectly"),
     ("scenery", r"walls?|borders?|edges?|floor|ground|path|way|route|rooms?|grid|board|map|obstacles?|ice|lake|corners?|rest|paths|world|surroundings|background|corridor|puzzle|image|picture|view|scene"),
     ("word", r"[^\W\d_]+"),
 )  # fmt: skip
@@ -219,6 +222,7 @@ def _same(match: re.Match[str]) -> Token:
     return Token("direction", (None, 0) if what.startswith(("col", "vertical")) else (0, 0), bound)
 
 
+_STRAIGHT = re.compile(r"\b(?:direct|immediate)")
 _ON_THE_BOARD = re.compile(r"^(?:in|at) |\b(?:side|part|corner|edge|end|half|row|column|position)\b")
 
 
@@ -235,7 +239,8 @@ def _diagonal(match: re.Match[str]) -> Token:
 
 def _horizontal(match: re.Match[str]) -> Token:
     end = match["h_of"] or ""
-    return Token("loose" if end.strip() == "to" else "direction", _WAYS[match["h"]], bool(end), _absolute(match))
+    kind = "loose" if end.strip() == "to" else "direction"
+    return Token(kind, _WAYS[match["h"]], bool(end), _absolute(match), _STRAIGHT.search(match[0]) is not None)
 
 
 def _number(match: re.Match[str]) -> Token:

@@ -1,0 +1,52 @@
+"""Arrows, table rows and brackets of sentences about boards, in words: "player → goal: up" is "goal: up of player"."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from vagen_rewards.rules.lexicon import language
+from vagen_rewards.rules.modality import mentions
+from vagen_rewards.rules.words import BOARD_NOUNS
+
+_ARROW = r"\s*[*_]*\s*(?:→|⟶|⇒|➔|➡|-+>|=>)\s*[*_]*\s*"
+_WAYS = "|".join(sorted({word for words in language("en")["directions"].values() for word in words}, key=len)[::-1])
+_PLACE = (
+    rf"(?:(?:{_WAYS})(?:ern)?(?:[- ]?(?:{_WAYS})(?:ern)?)?|[ns][ew]?|[ew]|directly|straight|one|two|three|four|\d"
+    r"|to the|on the|at the|in the|same|just|immediately)\b"
+)
+_BRACKETS = re.compile(rf"\(((?:(?:{_WAYS}|north|south|east|west)(?:east|west)?(?:ern)?(?:[-, ]+|\b)|and |to the )+)\)")
+_ARROWS = ("→", "⟶", "⇒", "➔", "➡", "->", "=>")
+
+
+@functools.cache
+def _patterns(board: str) -> tuple[re.Pattern[str], ...]:
+    """Of "player → goal: up", of an arrow before a place, and of one between two things."""
+    noun = "|".join(f"(?:{names})" for names in BOARD_NOUNS[board].values())
+    pair = (
+        rf"\b(?P<a>{noun}|me)\b{_ARROW}(?:the )?(?P<b>(?:{noun})\d*)\b"
+        r"[*_]*(?: (?:is|direction))?\s*[:=,]\s*[*_]*(?P<where>[^,;|]+)"
+    )
+    points = rf"(?<=[a-z0-9*_]){_ARROW}(?=(?:the )?{_PLACE})"
+    return re.compile(pair), re.compile(points), re.compile(rf"{_ARROW}(?=(?:the )?(?:{noun})\b)")
+
+
+def without_arrows(board: str, said: str) -> str:
+    """A lower-case sentence without arrows that only point on; `→` for "right of" stays where no noun follows it."""
+    if not mentions(said, _ARROWS):
+        return said
+    pair, points, between = _patterns(board)
+    said = pair.sub(lambda match: f"{match['b']} is {match['where'].strip()} of {match['a']}", said)
+    return between.sub(" ", points.sub(": ", said))
+
+
+def rows(said: str) -> list[str]:
+    """A sentence as its pieces: a row of a table as "first: others", what else bars part as pieces of their own."""
+    if "(" in said:
+        said = _BRACKETS.sub(lambda match: f": {match[1]}", said)
+    if "|" not in said:
+        return [said]
+    if said.lstrip().startswith("|"):
+        cells = [cell.strip() for cell in said.strip().strip("|").split("|")]
+        return [f"{cells[0]}: {', '.join(cells[1:])}"]
+    return said.split("|")
