@@ -15,10 +15,22 @@ from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules import read
 from vagen_rewards.worth import Reference, Transition, Worth, reference_of
-from vagen_rewards.worth.reference import configuration_of, draw, name_of, register_told
+from vagen_rewards.worth.reference import (
+    SHIPPED,
+    SHIPPED_IDS,
+    SIZE,
+    configuration_of,
+    draw,
+    name_of,
+    reference_for,
+    register_told,
+)
 from vagen_rewards.worth.weighing import FEWEST, Shares, on_scale, unique
 
 LEVELS = 48
+
+OWN = {"step_reward": -0.2}
+"""A configuration that comes with no reference."""
 
 
 @pytest.fixture(autouse=True)
@@ -180,34 +192,61 @@ def test_a_box_on_its_target_is_there_whether_or_not_the_two_places_are_one_obje
 
 def test_a_reference_is_the_same_each_time_and_comes_back_from_its_file(tmp_path, monkeypatch):
     monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
-    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think", **OWN) as env:
         env_id, options = configuration_of(env)
     drawn = draw(env_id, json.loads(options), 9)
     assert drawn == draw(env_id, json.loads(options), 9)
-    assert reference_of("vagen/FrozenLake-v0", size=9).to_json() == drawn.to_json()
-    path = tmp_path / f"{name_of(env_id, options, 9)}.json.gz"
+    assert reference_of("vagen/FrozenLake-v0", OWN, size=9).to_json() == drawn.to_json()
+    path = tmp_path / name_of(env_id, options)
     kept = Reference.from_json(json.loads(gzip.decompress(path.read_bytes())))
     assert (kept.reset, kept.play) == (drawn.reset, drawn.play)
 
 
 def test_a_cut_file_is_drawn_anew_and_a_folder_that_isnt_one_costs_the_file_only(tmp_path, monkeypatch):
     monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
-    whole = reference_of("vagen/FrozenLake-v0", size=10)
+    whole = reference_of("vagen/FrozenLake-v0", OWN, size=10)
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:50])
     from vagen_rewards.worth import reference
 
     reference._reference.cache_clear()
-    assert reference_of("vagen/FrozenLake-v0", size=10).to_json() == whole.to_json()
+    assert reference_of("vagen/FrozenLake-v0", OWN, size=10).to_json() == whole.to_json()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("VAGEN_CACHE", str(tmp_path / "file"))
-    assert len(reference_of("vagen/FrozenLake-v0", size=11).reset) == 11
+    assert len(reference_of("vagen/FrozenLake-v0", OWN, size=11).reset) == 11
+
+
+def test_a_file_with_too_few_turns_is_drawn_again_and_one_with_more_gives_its_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
+    few = reference_of("vagen/FrozenLake-v0", OWN, size=12)
+    more = reference_of("vagen/FrozenLake-v0", OWN, size=20)
+    assert more.reset[:12] == few.reset
+    assert more.play[:12] == few.play
+    monkeypatch.setattr("vagen_rewards.worth.reference.draw", lambda *_: pytest.fail("its file has enough"))
+    assert reference_of("vagen/FrozenLake-v0", OWN, size=7).reset == few.reset[:7]
+
+
+@pytest.mark.parametrize(
+    "env_id", [pytest.param(each, marks=[pytest.mark.sim] if "Primitive" in each else []) for each in SHIPPED_IDS]
+)
+def test_a_default_configuration_comes_with_a_reference_that_is_still_drawn_so(env_id):
+    with gym.make(env_id, observation="text", strategy="no_think") as env:
+        configuration = configuration_of(env)
+    path = SHIPPED / name_of(*configuration)
+    assert path.exists(), f"{env_id} isn't configured as it was: run scripts/draw_references.py"
+    assert path.stat().st_size < 200_000
+    shipped = reference_for(configuration)
+    assert len(shipped.reset) == SIZE
+    assert len(shipped.play) == SIZE
+    few = draw(configuration[0], json.loads(configuration[1]), 2)
+    assert few.reset == shipped.reset[:2], f"{env_id} isn't played as it was: run scripts/draw_references.py --all"
+    assert few.play == shipped.play[:2]
 
 
 def test_a_configuration_has_a_reference_of_its_own():
     def name(**options):
         with gym.make("vagen/FrozenLake-v0", **options) as env:
-            return name_of(*configuration_of(env), 8)
+            return name_of(*configuration_of(env))
 
     assert name() != name(size=8)
     assert name() == name(observation="text")  # the states are the same

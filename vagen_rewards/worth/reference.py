@@ -1,9 +1,10 @@
 """States that an environment is in: what a claim's worth is measured on.
 
 A reference is drawn from levels of the train split, played by the oracle, at random, and by a mixture of both, a third
-of the episodes each. It is a pure function of the environment's configuration, and is kept in a file named by the
-configuration's hash: `$VAGEN_CACHE`, by default `~/.cache/vagen-envs`. None come with the package: the first use of a
-configuration plays it, which takes seconds on boards and minutes in simulators.
+of the episodes each. It is a pure function of the environment's configuration, and stands in a file named by the
+configuration's hash. Those of the default configurations come with the package (`scripts/draw_references.py` draws
+them). Any other is played at its first use, which takes seconds on boards and minutes in simulators, and is kept in
+`$VAGEN_CACHE`, by default `~/.cache/vagen-envs`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,18 @@ SIZE = 512
 
 VERSION = 1
 """Of the way that references are drawn."""
+
+SHIPPED = Path(__file__).parent / "references"
+"""Files that come with the package."""
+
+SHIPPED_IDS = (
+    "vagen/Sokoban-v0",
+    "vagen/FrozenLake-v0",
+    "vagen/Navigation-v0",
+    "vagen/SVGReconstruction-v0",
+    *(f"vagen/PrimitiveSkill{task}-v0" for task in ("Place", "Stack", "Drawer", "Align")),
+)
+"""Environments whose default configurations have one."""
 
 _NEUTRAL = {"observation": "text", "strategy": "no_think"}
 """No picture is drawn, and nothing is said."""
@@ -181,9 +194,9 @@ def configuration_of(env: gym.Env[Any, Any]) -> tuple[str, str]:
     return env.spec.id if env.spec is not None else core.id, text
 
 
-def name_of(env_id: str, options: str, size: int) -> str:
+def name_of(env_id: str, options: str) -> str:
     """The name of a reference's file: a hash of the configuration."""
-    return content_hash(json.dumps([VERSION, env_id, options, size]).encode())
+    return f"{content_hash(json.dumps([VERSION, env_id, options]).encode())}.json.gz"
 
 
 def reference_for(configuration: tuple[str, str], size: int = SIZE) -> Reference:
@@ -193,20 +206,35 @@ def reference_for(configuration: tuple[str, str], size: int = SIZE) -> Reference
 
 @functools.lru_cache(maxsize=16)
 def _reference(env_id: str, options: str, size: int) -> Reference:
-    file = f"{name_of(env_id, options, size)}.json.gz"
-    folder = Path(os.environ.get("VAGEN_CACHE") or Path.home() / ".cache" / "vagen-envs")
-    try:
-        return Reference.from_json(json.loads(gzip.decompress((folder / file).read_bytes())))
-    except (OSError, ValueError, KeyError, EOFError, zlib.error):
-        pass  # not there, or cut short: drawn anew
+    file = name_of(env_id, options)
+    kept = Path(os.environ.get("VAGEN_CACHE") or Path.home() / ".cache" / "vagen-envs") / file
+    for path in (SHIPPED / file, kept):
+        try:
+            data = json.loads(gzip.decompress(path.read_bytes()))
+            if data["size"] >= size:
+                return _first(Reference.from_json(data), size)
+        except (OSError, ValueError, KeyError, EOFError, zlib.error):
+            pass  # not there, or cut short: drawn anew
     reference = draw(env_id, json.loads(options), size)
-    write(reference, folder / file)
+    write(reference, kept, size)
     return reference
 
 
-def write(reference: Reference, path: Path) -> None:
-    """Write a reference in one go. A folder that can't be written to costs the file, not the reference."""
-    data = gzip.compress(json.dumps(reference.to_json(), separators=(",", ":")).encode(), mtime=0)
+def _first(reference: Reference, size: int) -> Reference:
+    """The same with fewer turns: what fewer would have been drawn is what more begins with."""
+    return dataclasses.replace(reference, reset=reference.reset[:size], play=reference.play[:size])
+
+
+def write(reference: Reference, path: Path, size: int) -> None:
+    """Write a reference in one go. A folder that can't be written to costs the file, not the reference.
+
+    Args:
+        reference: which.
+        path: of the file.
+        size: that was asked for; episodes of one turn have no later ones.
+    """
+    text = json.dumps({**reference.to_json(), "size": size}, separators=(",", ":"))
+    data = gzip.compress(text.encode(), mtime=0)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as half:
