@@ -1,0 +1,126 @@
+"""The episodes that are played through a trainer, and the environment that they are played in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.parity.stage import ENV_ID, OPTIONS, Pixels, Stage
+from vagen_envs.core import Turn
+from vagen_envs.errors import SimulatorError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """An episode that is played with replies known beforehand, each sampled in tokens that no tokenizer would choose.
+
+    Attributes:
+        name: short, for the report.
+        why: what goes wrong with such an episode in the field.
+        seed: of the level, in split `train`.
+        moves: of the turns, in order.
+        max_turns: of the environment.
+        cut: the turn whose reply is stopped by its limit, before its end token.
+        image_token: the turn whose reply holds the token that stands for a picture.
+        breaks: the turn in which the environment breaks.
+        room: whether only so many tokens are left that the last observation doesn't fit.
+        refusable: whether a trainer may as well refuse the episode.
+    """
+
+    name: str
+    why: str
+    seed: int
+    moves: tuple[str, ...]
+    max_turns: int = 9
+    cut: int | None = None
+    image_token: int | None = None
+    breaks: int | None = None
+    room: bool = False
+    refusable: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the environment, as for `gym.make`."""
+        return {**OPTIONS, "max_turns": self.max_turns}
+
+    def reply_ids(self, turn: int, stage: Stage) -> tuple[int, ...]:
+        """The tokens of a reply, spelled letter by letter."""
+        text = f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>"
+        tokenizer = stage.codec.tokenizer
+        ids = [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
+        if turn == self.image_token:
+            ids.insert(len(ids) // 2, stage.image_token)
+        return (*ids, *(() if turn == self.cut else (stage.end_token,)))
+
+
+SAFE = ("Left", "Left", "Left")
+"""On the levels below the first three of these moves end nothing."""
+
+RECORDINGS = (
+    Recording(name="solved", why="the plain case: pictures, several turns, an end of its own", seed=0, moves=()),
+    Recording(
+        name="truncated", why="the budget of turns is spent; what follows is unknown, not worth nothing",
+        seed=1, moves=SAFE, max_turns=3,
+    ),
+    Recording(
+        name="cut reply", why="a reply has no end token, and the template writes one that wasn't sampled",
+        seed=1, moves=SAFE, max_turns=3, cut=1,
+    ),
+    Recording(
+        name="image token", why="the model samples the token that stands for pictures (verl-agent #202)",
+        seed=1, moves=SAFE, max_turns=3, image_token=1, refusable=True,
+    ),
+    Recording(
+        name="no room", why="the next observation doesn't fit, and its picture must not stay (verl #4050)",
+        seed=1, moves=SAFE, max_turns=3, room=True, refusable=True,
+    ),
+    Recording(
+        name="broken", why="the environment fails in the second turn, which is nobody's zero",
+        seed=1, moves=SAFE, max_turns=3, breaks=1, refusable=True,
+    ),
+)  # fmt: skip
+"""In the order of the report. `solved` is played by the oracle."""
+
+
+class Watched(gym.Wrapper[Any, Any, Any, Any]):
+    """A recording's environment. Remembers what was shown and played, and breaks where the recording says so."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__(gym.make(ENV_ID, disable_env_checker=True, **recording.options).unwrapped)
+        self.recording = recording
+        self.turns: list[Turn] = []
+        self.shown: list[Pixels] = []
+
+    def reset(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The recording's level, whatever is asked for."""
+        observation, info = self.env.reset(seed=self.recording.seed, options={"split": "train"})
+        self.turns, self.shown = [], [observation["image"]]
+        return observation, info
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play a turn."""
+        if len(self.turns) == self.recording.breaks:
+            raise SimulatorError("the simulator is gone; the recording says so")
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.turns.append(info["turn"])
+        self.shown.append(observation["image"])
+        return observation, reward, terminated, truncated, info
+
+
+def solved(recording: Recording) -> Recording:
+    """The recording with the oracle's moves, if it has none."""
+    if recording.moves:
+        return recording
+    env = gym.make(ENV_ID, disable_env_checker=True, **recording.options)
+    env.reset(seed=recording.seed, options={"split": "train"})
+    moves: list[str] = []
+    over = False
+    while not over:
+        (move,) = env.unwrapped.plan()[:1]  # type: ignore[attr-defined]
+        moves.append(move)
+        _, _, terminated, truncated, _ = env.step(f"<think>I go {move.lower()}.</think><answer>{move}</answer>")
+        over = terminated or truncated
+    return Recording(**{**vars(recording), "moves": tuple(moves)})
