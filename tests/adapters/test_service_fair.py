@@ -156,7 +156,7 @@ def test_each_turn_that_is_played_again_has_the_whole_bound(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
     with Served(local_pool(1, limits=Limits(cpu=0.6)), env_ids=[COSTLY]) as served:
         service = Service(served.url)
-        env = RemoteEnv(service, COSTLY)
+        env = RemoteEnv(service, COSTLY, max_turns=100)
         env.reset(seed=1)
         for _ in range(4):
             env.step(BURN)
