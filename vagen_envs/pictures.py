@@ -28,7 +28,7 @@ class Picture:
             of each index, uint8 of shape (colours, 3). It makes the PNG smaller and much faster to write.
     """
 
-    __slots__ = ("_draw", "_paletted", "_pixels", "_png", "_sha256", "shape")
+    __slots__ = ("_data_url", "_draw", "_paletted", "_pixels", "_png", "_sha256", "shape")
 
     def __init__(self, pixels: Pixels, paletted: Callable[[], tuple[Pixels, Pixels]] | None = None) -> None:
         if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
@@ -42,6 +42,7 @@ class Picture:
         self._paletted = paletted
         self._sha256: str | None = None
         self._png: bytes | None = None
+        self._data_url: str | None = None
 
     @classmethod
     def drawn_by(
@@ -51,7 +52,7 @@ class Picture:
         picture = cls.__new__(cls)
         picture.shape = shape
         picture._draw, picture._paletted = draw, paletted
-        picture._pixels = picture._png = picture._sha256 = None
+        picture._pixels = picture._png = picture._sha256 = picture._data_url = None
         return picture
 
     @classmethod
@@ -59,7 +60,7 @@ class Picture:
         """A picture of which only the name is at hand, as in a stored `Turn` without its pictures."""
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
-        picture._pixels = picture._draw = picture._paletted = picture._png = None
+        picture._pixels = picture._draw = picture._paletted = picture._png = picture._data_url = None
         picture._sha256 = sha256
         return picture
 
@@ -110,8 +111,10 @@ class Picture:
 
     @property
     def data_url(self) -> str:
-        """The PNG as a `data:` URL, as OpenAI-style messages take it."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
+        """The PNG as a `data:` URL, as OpenAI-style messages take it; written once, since each later turn sends it."""
+        if self._data_url is None:
+            self._data_url = "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
+        return self._data_url
 
     @property
     def pil(self) -> Image.Image:

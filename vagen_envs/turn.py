@@ -58,8 +58,7 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""
-        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {"kind": self.kind, **data}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in _names(type(self))}}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> State:
@@ -260,8 +259,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple([_plain(each) for each in value])
     kind: Any = type(value)
-    names = _names(kind)
-    return {name: _plain(getattr(value, name)) for name in names} if names else value
+    names = () if kind in _ATOMS else _names(kind)
+    if not names:
+        return value
+    said = {}
+    for name in names:
+        each = getattr(value, name)
+        said[name] = each if type(each) in _ATOMS else _plain(each)
+    return said
+
+
+_ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:

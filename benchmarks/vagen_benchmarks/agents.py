@@ -7,7 +7,7 @@ import functools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from vagen_benchmarks.clients.base import Ending
@@ -65,6 +65,13 @@ class Call:
     reasoning_tokens: int | None = None
     dollars: float | None = None
     estimated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As an episode stores it; `asdict`, which copies, took a tenth of a turn."""
+        return {name: getattr(self, name) for name in _CALL}
+
+
+_CALL = tuple(each.name for each in fields(Call))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class ChatAgent(AsyncAgent):
         answer, attempts = await self._patiently(messages, sampling, worst)
         seconds = round(time.perf_counter() - began, 4)
         call = self._call(answer, seconds, attempts, about)
-        self.purse.add(self._billed, [asdict(call)])
+        self.purse.add(self._billed, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
         return Reply(self._whole(answer, game), call)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from vagen_benchmarks.agents import Call
@@ -77,7 +77,7 @@ class Episode:
     ) -> Self:
         """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
         turns = list(turns)
-        costs = [None if call is None else asdict(call) for call in calls]
+        costs = [None if call is None else call.to_json() for call in calls]
         content = content or (turns[0].level["content"] if turns else "")
         return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]), content)
 
@@ -91,10 +91,13 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version."""
-        data = {each.name: getattr(self, each.name) for each in fields(self)}  # not asdict, which copies every turn
-        return {**data, "ended": asdict(self.ended)}
+        data = {name: getattr(self, name) for name in _EPISODE}  # not asdict, which copies every turn
+        return {**data, "ended": vars(self.ended)}
 
     def picture_names(self) -> set[str]:
         """The SHA-256 of every picture that the turns name."""
         shown = (turn[side]["picture"] for turn in self.turns for side in ("observed", "result"))
         return {picture["sha256"] for picture in shown if picture}
+
+
+_EPISODE = tuple(each.name for each in fields(Episode))

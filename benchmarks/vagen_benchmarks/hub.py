@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from vagen_benchmarks.encoding import SECRET, SHORTEST_SECRET
 from vagen_benchmarks.errors import BenchError, ProtocolError, RunFolderError
-from vagen_benchmarks.run_folder import SECRET, SHORTEST_SECRET, RunFolder
+from vagen_benchmarks.run_folder import RunFolder
 
 CARD = """---
 tags: [vagen-envs, benchmark-run]
@@ -71,7 +72,7 @@ def _refuse_keys(folder: Path) -> None:
         if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
     }
     for file in folder.iterdir():
-        if not file.is_file() or not keys:
+        if not file.is_file() or file.suffix == ".pack" or not keys:  # pictures hold no text, and gigabytes
             continue
         text = file.read_bytes()
         for key, name in keys.items():

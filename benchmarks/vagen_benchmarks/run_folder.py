@@ -4,7 +4,7 @@ protocol.json     what is run, with its hash (written once, by atomic rename)
 episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read. `chain` in each is the
                   hash of what it says and of the line before, so that a line that was taken out or changed shows
 journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
-pictures/         PNGs by SHA-256, each stored once
+pictures.pack     PNGs by SHA-256, each stored once
 report.html       made from the others
 """
 
@@ -15,15 +15,16 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from vagen_benchmarks.encoding import Encoder, Line
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
+from vagen_benchmarks.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.protocol import Protocol, differences
 from vagen_envs.pictures import Picture
 
@@ -31,10 +32,6 @@ BEGUN = (".lock", "protocol.json.part")
 """What a process leaves that is killed before its run has begun."""
 SYNC_EVERY = 1.0
 """Seconds; a disk takes milliseconds, and would be what many quick episodes wait for."""
-SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
-"""How the names of environment variables end whose values are cut out of errors."""
-SHORTEST_SECRET = 8
-"""Characters below which a value is no secret but a word, such as `box` for a local server."""
 
 
 def link(before: str, line: str) -> str:
@@ -51,7 +48,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.pictures = path / "pictures"
+        self.pictures = PicturePack(path / "pictures.pack")
         self.episodes_file = path / "episodes.jsonl"
         self.report = path / "report.html"
         if not (path / "protocol.json").is_file():
@@ -91,13 +88,8 @@ class RunFolder:
         return (read_episode(line) for _, line, data in self.lines() if data is not None)
 
     def picture(self, sha256: str) -> bytes:
-        """The PNG of that name. Raises RunFolderError if it isn't there, or isn't such a name."""
-        if not re.fullmatch("[0-9a-f]{64}", sha256):  # a stranger's run may name a file elsewhere
-            raise RunFolderError(f"{sha256!r:.80} isn't the name of a picture")
-        try:
-            return self._picture_path(sha256).read_bytes()
-        except OSError as error:
-            raise RunFolderError(f"picture {sha256} is missing from {self.pictures} ({error.strerror})") from error
+        """The PNG of that name. Raises RunFolderError if it isn't there."""
+        return self.pictures.get(sha256)
 
     def journal(self) -> list[dict[str, Any]]:
         """Each start and end of the runner, in order."""
@@ -118,9 +110,6 @@ class RunFolder:
             return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in how}}
         said = self.protocol.scoring
         return None if said is None else {"judge": said["version"], **{name: said.get(name) for name in how}}
-
-    def _picture_path(self, sha256: str) -> Path:
-        return self.pictures / sha256[:2] / f"{sha256}.png"
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data, `None` where the line isn't a whole episode."""
@@ -192,15 +181,8 @@ class RunWriter(RunFolder):
             self._writing, self._syncing = threading.Lock(), threading.Lock()
             self._synced = 0.0
             self.scored = 0  # episodes with a score that this writer has stored
-            self._made: set[Path] = set()
-            self._secrets = {
-                value: name
-                for name, value in os.environ.items()
-                if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
-            }
-            for part in self.pictures.glob("*/*.part"):  # of a process that was killed
-                part.unlink()
-            self._stored = {file.stem for file in self.pictures.glob("*/*.png") if file.stat().st_size}
+            self._encoder = Encoder()
+            self._pictures = PictureWriter(self.pictures)
             self._chain = str(self.protocol.to_json()["sha256"])
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
@@ -218,7 +200,7 @@ class RunWriter(RunFolder):
                 continue
             self._chain = str(data.get("chain", ""))
             episode = read_episode(line)
-            if episode.failure is None and episode.picture_names() <= self._stored:
+            if episode.failure is None and episode.picture_names() <= self._pictures.stored:
                 finished.add(episode.key)
             else:
                 finished.discard(episode.key)
@@ -227,30 +209,33 @@ class RunWriter(RunFolder):
         return finished
 
     def add_all(self, episodes: Sequence[Episode], pictures: Iterable[Picture]) -> None:
-        """Store episodes: their pictures first, then their lines.
+        """Store episodes: their pictures first, then their lines."""
+        stored = self._pictures.stored
+        new = [(each.sha256, each.png) for each in pictures if each.sha256 not in stored]
+        self.store([self._encoder.line(each) for each in episodes], new)
+
+    def store(self, lines: Sequence[Line], pictures: Sequence[tuple[str, bytes]]) -> None:
+        """Store episodes that are encoded already; pictures by name and PNG.
 
         What is stored outlives the process, however it ends. A power cut may take the last second's episodes,
         which are then played again.
         """
-        lines = [
-            json.dumps(self._without_keys(each.to_json()), ensure_ascii=True, separators=(",", ":"))
-            for each in episodes
-        ]
-        with storing(self.path):
-            for picture in pictures:  # without the lock: files of their own, whole once they have their names
-                self._store(picture)
         with self._writing, storing(self.path):
+            self._pictures.add(pictures)
             whole = []
-            for line in lines:
+            for _, _, line in lines:
                 self._chain = link(self._chain, line)
                 whole.append(f'{line[:-1]},"chain":"{self._chain}"}}\n'.encode())
             self._file.write(b"".join(whole))
             self._file.flush()
-            self.finished.update(each.key for each in episodes if each.failure is None)
-            self.scored += sum(each.failure is None for each in episodes)
+            scored = [key for key, is_scored, _ in lines if is_scored]
+            self.finished.update(scored)
+            self.scored += len(scored)
         if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
             try:
-                os.fsync(self._file.fileno())
+                with storing(self.path):
+                    self._pictures.sync()
+                    os.fsync(self._file.fileno())
                 self._synced = time.monotonic()
             finally:
                 self._syncing.release()
@@ -262,39 +247,15 @@ class RunWriter(RunFolder):
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
         with self._writing, storing(self.path), (self.path / "journal.jsonl").open("ab") as file:
-            file.write(self._clean(json.dumps({"event": event, **facts})).encode() + b"\n")
-
-    def _without_keys(self, data: dict[str, Any]) -> dict[str, Any]:
-        """An episode whose error texts, its own and a judge's, hold no key. Its turns may be changed."""
-        data["ended"] = {**data["ended"], "message": self._clean(data["ended"]["message"])}
-        for turn in data["turns"] if self._secrets else ():
-            told = {name: self._clean(text) for name, text in turn["metrics"].items() if name.endswith("_reason")}
-            turn["metrics"] = {**turn["metrics"], **told}
-        return data
-
-    def _clean(self, text: str) -> str:
-        """Without any key of the environment's: an endpoint may echo it in an error. Replies are kept as they came."""
-        for value, name in self._secrets.items():
-            text = text.replace(value, f"[{name}]").replace(json.dumps(value)[1:-1], f"[{name}]")
-        return text
-
-    def _store(self, picture: Picture) -> None:
-        name = picture.sha256
-        if name in self._stored:
-            return
-        path = self._picture_path(name)
-        if path.parent not in self._made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._made.add(path.parent)
-        # Not synced: an episode whose pictures a power cut took is noticed when the run is resumed.
-        _write_whole(path, picture.png, sync=False)
-        self._stored.add(name)
+            file.write(self._encoder.clean(json.dumps({"event": event, **facts})).encode() + b"\n")
 
     def close(self) -> None:
         """Free the folder for others."""
         try:
             with storing(self.path):
+                self._pictures.sync()
                 os.fsync(self._file.fileno())
+                self._pictures.close()
                 self._file.close()
         finally:
             self._lock_file.close()
@@ -306,13 +267,11 @@ class RunWriter(RunFolder):
         self.close()
 
 
-def _write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write a file so that it is never seen half written. Threads may write the same one at once, but for `sync`."""
-    writer = "" if sync else f".{threading.get_native_id()}"
-    part = path.with_name(f"{path.name}{writer}.part")
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is never seen half written, by one process at a time."""
+    part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
         file.write(data)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
+        file.flush()
+        os.fsync(file.fileno())
     part.replace(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import platform
 import threading
@@ -11,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -130,7 +131,8 @@ def run(
     writer = Writer(folder, told)
     loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, purse, writer, say)))
     try:
-        loop.wait()
+        with _rare_collections():
+            loop.wait()
     except KeyboardInterrupt:
         outcome.reason = "interrupted"
         loop.cancel()
@@ -216,7 +218,7 @@ async def _sit(agent: Agent, jobs: Iterator[Job], progress: _Progress, table: _T
             except Stopped:
                 break
             if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts each call as it is made
-                table.purse.add(agent.name, [None if call is None else asdict(call) for call in played.calls])
+                table.purse.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
             if table.scoring is not None:
                 loop, scored = asyncio.get_running_loop(), table.scoring.scored
                 judged = await loop.run_in_executor(table.judges, scored, played.turns, job[1].options)
@@ -264,6 +266,17 @@ class _Loop:
             with contextlib.suppress(RuntimeError):  # it has ended meanwhile
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(5.0)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for cycles among objects seldom: hundreds of episodes in flight are a heap that lives on and has none."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], 20_000) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -98,8 +98,10 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
     verdict.wrong += [*_chain_findings(run), *_key_findings(run), *_picture_findings(run)]
     options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
-        seat = _Seat(stack, run.judged_by() is not None)
+        seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
         for episode in run.episodes():
+            lost = len(episode.picture_names() - there)
+            verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             told(episode)
     verdict.wrong += _table_findings(run)
@@ -253,14 +255,16 @@ def _key_findings(run: RunFolder) -> Iterator[str]:
 
 def _picture_findings(run: RunFolder) -> Iterator[str]:
     """Pictures whose content isn't what their name says."""
-    for file in sorted(run.pictures.glob("*/*.png")):
+    if run.pictures.torn:
+        yield f"{run.pictures.path.name} can't be read in its last {run.pictures.torn} bytes"
+    for name, png in run.pictures.all():
         try:
-            sha256 = Picture.from_png(file.read_bytes()).sha256
-        except (VagenError, OSError, ValueError) as error:
-            yield f"picture {file.stem[:16]}… can't be read: {error}"
+            sha256 = Picture.from_png(png).sha256
+        except (VagenError, ValueError) as error:
+            yield f"picture {name[:16]}… can't be read: {error}"
             continue
-        if sha256 != file.stem:
-            yield f"picture {file.stem[:16]}… shows something else than when it was stored"
+        if sha256 != name:
+            yield f"picture {name[:16]}… shows something else than when it was stored"
 
 
 def _replay(

@@ -14,6 +14,7 @@ from vagen_benchmarks.agents import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.leaderboard import NotVerifiedError, write_leaderboard
+from vagen_benchmarks.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.plans import Plan, load_plan
 from vagen_benchmarks.protocol import Protocol
 from vagen_benchmarks.report import write_report
@@ -130,8 +131,22 @@ def twice(path):
 
 
 def swapped_picture(path):
-    one, other, *_ = sorted((path / "pictures").glob("*/*.png"))
-    one.write_bytes(other.read_bytes())
+    pack = PicturePack(path / "pictures.pack")
+    (one, _), (_, other), *rest = pack.all()
+    pack.path.unlink()
+    PictureWriter(PicturePack(pack.path)).add([(one, other), *rest])
+
+
+def picture_taken_out(path):
+    pack = PicturePack(path / "pictures.pack")
+    _, *rest = pack.all()
+    pack.path.unlink()
+    PictureWriter(PicturePack(pack.path)).add(rest)
+
+
+def picture_cut_short(path):
+    with (path / "pictures.pack").open("r+b") as file:
+        file.truncate(file.seek(0, 2) - 5)
 
 
 def table(path):
@@ -174,6 +189,8 @@ def _sha256(body):
         (left_out, "2 episodes that the protocol names are missing"),
         (twice, "scored 2 times"),
         (swapped_picture, "shows something else"),
+        (picture_taken_out, "pictures are missing"),
+        (picture_cut_short, "last"),
         (table, "table of report.html"),
         (protocol, "names no such episode"),
         (easier, "max_turns"),
@@ -268,8 +285,8 @@ def test_leaderboard_refuses_mixed_protocols(tmp_path):
 
 
 def test_pictures_are_known_by_what_they_show(honest):
-    for file in (honest / "pictures").glob("*/*.png"):
-        assert Picture.from_png(file.read_bytes()).sha256 == file.stem
+    for name, png in PicturePack(honest / "pictures.pack").all():
+        assert Picture.from_png(png).sha256 == name
 
 
 def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):

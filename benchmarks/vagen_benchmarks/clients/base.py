@@ -144,7 +144,7 @@ MOST_TOKENS = 2**53
 def count(usage: Any, *names: str) -> int | None:
     """A number of tokens, by the names that lead to it; `None` if the endpoint gives none."""
     for name in names:
-        usage = usage.get(name) if isinstance(usage, Mapping) else None
+        usage = usage.get(name) if isinstance(usage, dict) else None
     if isinstance(usage, bool) or not isinstance(usage, int) or not 0 <= usage < MOST_TOKENS:
         return None
     return usage
