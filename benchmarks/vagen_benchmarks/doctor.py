@@ -17,6 +17,7 @@ import gymnasium as gym
 import vagen_envs
 from vagen_benchmarks.models import CLIENTS, Registry
 from vagen_envs.core import VagenEnv
+from vagen_envs.errors import MissingExtraError
 from vagen_rewards.clip import GET, weights_missing
 
 
@@ -63,8 +64,11 @@ def _environment(env_id: str) -> Iterator[Finding]:
             missing = inner.options_missing()
         finally:
             env.close()
+    except MissingExtraError as error:  # not asked for: nothing is broken
+        yield Finding(env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"')
+        return
     except Exception as error:
-        yield Finding(env_id, False, f"{type(error).__name__}", str(error), needed=True)
+        yield Finding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
         return
     height, width, _ = frame.shape  # type: ignore[union-attr]
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
@@ -75,9 +79,9 @@ def _environment(env_id: str) -> Iterator[Finding]:
 def _clip() -> Finding:
     module = next((each for each in ("torch", "transformers") if importlib.util.find_spec(each) is None), None)
     if module is not None:
-        return Finding("ClipJudge", False, f"no {module}", 'pip install "vagen-envs[clip]"')
+        return Finding("judge clip", False, f"no {module}", 'pip install "vagen-envs[clip]"')
     lacking = weights_missing()
-    return Finding("ClipJudge", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
+    return Finding("judge clip", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
 
 
 def _opengl() -> Finding:

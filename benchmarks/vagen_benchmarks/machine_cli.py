@@ -165,7 +165,7 @@ def _play_into(
 def doctor() -> None:
     """Check what every environment and model needs here, and say what mends what is missing.
 
-    Exit code 1 if an environment can't be played.
+    Exit code 1 if an environment that is installed can't be played; an extra that isn't installed is no fault.
     """
     table = Table(box=None, show_header=False)
     for name in ("", "what", "found", "mend"):

@@ -12,22 +12,35 @@ from rich.table import Table
 from vagen_benchmarks.agents import Agent, Game, Reply
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, Stopped
-from vagen_benchmarks.terminal import HalfBlocks
+from vagen_benchmarks.terminal import HalfBlocks, ask, draws_pictures, kitty
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
 
-HELP = (
-    "Write actions such as [bold]{actions}[/], a whole reply that begins with [bold]<[/], "
-    "[bold]?[/] for the oracle's reply, [bold]![/] to let the oracle play this turn, [bold]s[/] for the system prompt, "
-    "[bold]q[/] to stop."
+ACTIONS = "Write actions such as [bold]{actions}[/]{arrows}, or a whole reply that begins with [bold]<[/]. "
+HELP = ACTIONS + (
+    "[bold]?[/] shows the oracle's reply, [bold]![/] lets the oracle play this turn, [bold]s[/] shows the system "
+    "prompt, [bold]h[/] this help, [bold]q[/] stops."
 )
+RECORDED = ACTIONS + (
+    "[bold]s[/] shows the system prompt, [bold]h[/] this help, [bold]q[/] gives this episode up. "
+    "Ctrl-C stops the run, which may be gone on with."
+)
+DIRECTIONS = {"up": ("Up", "moveahead"), "down": ("Down", "moveback"), "left": ("Left", "rotateleft"),
+              "right": ("Right", "rotateright")}  # fmt: skip
+"""What an arrow key may stand for; the first that the environment knows."""
 
 
-RECORDED = (
-    "Write actions such as [bold]{actions}[/], a whole reply that begins with [bold]<[/], [bold]s[/] for the system "
-    "prompt, [bold]q[/] to give this episode up. Ctrl-C stops the run, which may be gone on with."
-)
+def arrows_of(env: VagenEnv) -> dict[str, str]:
+    """The action of each arrow key; empty where actions aren't moves."""
+    names = getattr(env.grammar.actions, "names", ())
+    found = {key: next((each for each in meant if each in names), "") for key, meant in DIRECTIONS.items()}
+    return {key: name for key, name in found.items() if name}
+
+
+def _help(env: VagenEnv, words: str) -> str:
+    arrows = " (arrow keys write them)" if arrows_of(env) else ""
+    return words.format(actions=escape(env.grammar.actions.summary()), arrows=arrows)
 
 
 class Human(Agent):
@@ -43,7 +56,7 @@ class Human(Agent):
             _tell(game.turns[-1], console)
         else:
             console.rule(f"{env.id} · {game.split} {game.seed}")
-            console.print(RECORDED.format(actions=escape(env.grammar.actions.summary())))
+            console.print(_help(env, RECORDED))
         env.render_mode = env.render_mode or "ansi"  # it was made without, as for a model
         pixels = {} if game.now.picture is None else {"image": game.now.picture.pixels}
         _show({**pixels, "text": game.now.text}, env, console)
@@ -65,7 +78,7 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
     assert isinstance(inner, VagenEnv)
     shown, info = env.reset(seed=seed)
     console.rule(f"{inner.id} · {info['level']['split']} {info['level']['seed']}")
-    console.print(HELP.format(actions=escape(inner.grammar.actions.summary())))
+    console.print(_help(inner, HELP))
     total, over = 0.0, False
     while not over:
         _show(shown, inner, console)
@@ -85,8 +98,12 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
 
 def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
     if "image" in shown and console.color_system:
-        columns = min(console.width, 2 * (console.height - 10), 96)
-        console.print(HalfBlocks(Picture(shown["image"].copy()), max(columns, 24)))
+        columns = max(24, min(console.width, 2 * (console.height - 10), 96))
+        picture = Picture(shown["image"].copy())
+        if draws_pictures():
+            console.file.write(kitty(picture, columns // 2) + "\n")
+        else:
+            console.print(HalfBlocks(picture, columns))
     else:
         console.print(env.render(), markup=False, highlight=False)
     # From the limit on, the text says how a model must write; a person has the help above.
@@ -98,10 +115,13 @@ def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
 
 
 def _read(env: VagenEnv, console: Console, *, helped: bool = True) -> str | None:
-    """The next reply: what was typed, dressed as a well-formed reply unless it is one already."""
+    """The next reply: what was typed, dressed as a well-formed reply unless it is one already.
+
+    What can't be read as actions is said and asked again.
+    """
     while True:
         try:
-            line = console.input("[bold cyan]> [/]").strip()
+            line = ask(console, "> ", arrows_of(env), env.grammar.separator).strip()
         except EOFError:
             if not helped:
                 raise
@@ -119,11 +139,18 @@ def _read(env: VagenEnv, console: Console, *, helped: bool = True) -> str | None
                 return reply
         elif line == "s":
             console.print(env.system_prompt, markup=False, highlight=False)
-        elif line.startswith("<"):
+        elif line in ("h", "help"):
+            console.print(_help(env, HELP if helped else RECORDED))
+        elif line.startswith("<") and not line.startswith("<svg"):
             return line
         elif line:
             words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "(a person)")
-            return env.grammar.render([line], **words)
+            reply = env.grammar.render([line], **words)
+            problems = env.grammar.parse(reply).problems
+            if not problems:
+                return reply
+            for problem in problems:  # a slip of the fingers costs no turn
+                console.print(problem.message, style="yellow", markup=False, highlight=False)
 
 
 def _tell(turn: Turn, console: Console) -> None:

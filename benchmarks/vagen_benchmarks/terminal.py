@@ -1,7 +1,13 @@
-"""A picture in a terminal: two pixels a character."""
+"""A picture in a terminal: as it is where the terminal draws pictures, else two pixels a character."""
 
 from __future__ import annotations
 
+import base64
+import os
+import sys
+from collections.abc import Mapping
+
+import numpy as np
 from PIL import Image
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
@@ -13,15 +19,29 @@ from vagen_envs.pictures import Picture
 class HalfBlocks:
     """A picture as rich shows it: upper half blocks, their colour the upper pixel, their background the lower.
 
+    It is shrunk by whole steps, so that all tiles of a board stay alike. A block of pixels becomes what lies halfway
+    between their mean and the pixel that stands out most from the blocks around: with the mean alone lines of one
+    pixel, such as those between FrozenLake's tiles, fade away.
+
     Args:
-        columns: the widest it may become; pictures are shrunk to it and never enlarged.
+        picture: what to show.
+        columns: the widest it may become; pictures are never enlarged.
     """
 
     def __init__(self, picture: Picture, columns: int) -> None:
-        image = picture.pil
-        width = min(columns, image.width)
-        height = max(2, round(image.height * width / image.width / 2) * 2)
-        self.image = image.resize((width, height), Image.Resampling.BOX)
+        pixels = picture.pixels
+        step = -(-pixels.shape[1] // columns)
+        height, width = (side // step for side in pixels.shape[:2])
+        left = (pixels.shape[1] - width * step) // 2
+        blocks = pixels[: height * step, left : left + width * step].reshape(height, step, width, step, 3)
+        blocks = blocks.transpose(0, 2, 1, 3, 4).reshape(height, width, step * step, 3).astype(float)
+        mean = blocks.mean(2)
+        padded = np.pad(mean, ((1, 1), (1, 1), (0, 0)), mode="edge")
+        around = np.mean([padded[i : i + height, j : j + width] for i in range(3) for j in range(3)], axis=0)
+        most = np.abs(blocks - around[:, :, None]).sum(3).argmax(2)
+        outstanding = np.take_along_axis(blocks, most[:, :, None, None], 2)[:, :, 0]
+        shown = ((mean + outstanding) / 2).round().astype(np.uint8)
+        self.image = Image.fromarray(np.concatenate([shown, shown[-1:]]) if height % 2 else shown)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         pixels = self.image.load()
@@ -31,3 +51,53 @@ class HalfBlocks:
                 upper, lower = (f"#{r:02x}{g:02x}{b:02x}" for r, g, b in (pixels[column, row], pixels[column, row + 1]))  # type: ignore[misc]
                 yield Segment("▀", Style(color=upper, bgcolor=lower))
             yield Segment.line()
+
+
+PIECE = 4096
+"""Most characters of a picture in one escape code of kitty's protocol."""
+
+
+def draws_pictures() -> bool:
+    """Whether the terminal says that it knows kitty's graphics protocol, as kitty, Ghostty and WezTerm do."""
+    return "KITTY_WINDOW_ID" in os.environ or os.environ.get("TERM_PROGRAM", "").lower() in ("ghostty", "wezterm")
+
+
+def kitty(picture: Picture, columns: int) -> str:
+    """The escape codes that draw a picture so many characters wide, by kitty's graphics protocol."""
+    data = base64.standard_b64encode(picture.png).decode()
+    pieces = [data[i : i + PIECE] for i in range(0, len(data), PIECE)]
+    codes = []
+    for i, piece in enumerate(pieces):
+        first = f"a=T,f=100,c={columns}," if i == 0 else ""
+        codes.append(f"\x1b_G{first}m={int(i + 1 < len(pieces))};{piece}\x1b\\")
+    return "".join(codes)
+
+
+ARROWS = {"up": "A", "down": "B", "right": "C", "left": "D"}
+"""The last letter of what a terminal sends for an arrow key."""
+
+
+def ask(console: Console, prompt: str, arrows: Mapping[str, str], separator: str = ",") -> str:
+    """A line from a person, in which an arrow key writes the action of that direction.
+
+    Args:
+        console: where it is typed.
+        prompt: what stands before it.
+        arrows: actions by direction: `up`, `down`, `left`, `right`.
+        separator: what goes between two actions.
+
+    Raises:
+        EOFError: there is no more input.
+    """
+    if not (arrows and sys.stdin.isatty()):
+        return console.input(prompt, markup=False)
+    try:
+        import readline
+    except ImportError:  # as on Windows: actions are typed in full there
+        return input(prompt)
+    other = "libedit" in (readline.__doc__ or "")  # macOS has another line editor under the same name
+    for direction, action in arrows.items():
+        for between in "[O":  # in a terminal's normal and in its application mode
+            key, keys = f"\\e{between}{ARROWS[direction]}", f"{action}{separator}"
+            readline.parse_and_bind(f'bind -s "{key}" "{keys}"' if other else f'"{key}": "{keys}"')
+    return input(prompt).strip().removesuffix(separator)
