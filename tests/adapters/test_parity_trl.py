@@ -1,0 +1,42 @@
+"""The parity kit on TRL's own GRPO with an environment, and on what TRL has mended, put back."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("trl", reason="needs the extra ppo")
+
+from parity_trl import OfTRL, Recorded
+
+from vagen_adapters.parity import Stage, run
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
+
+
+def test_trl_trains_what_was_sampled_but_where_the_model_samples_an_image_token(stage):
+    """TRL 1.16.0 drops the pictures of the whole batch where tokens and features don't match, and trains it blind."""
+    report = run(OfTRL(), stage)
+    assert {(each.recording, each.check) for each in report.failed} == {
+        ("image token", check) for check in ("pictures", "positions", "log-probs")
+    }
+    (said,) = [each.says for each in report.failed if each.check == "pictures"]
+    assert "no pixels reach the forward pass" in said
+    assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
+
+
+class WithoutToolPictures(Recorded):
+    """TRL #5663: the chat template writes no picture in a tool's message."""
+
+    def _get_tool_suffix_ids(self, tool_messages):
+        image = self._tokenizer.convert_tokens_to_ids("<|image_pad|>")
+        return [token for token in super()._get_tool_suffix_ids(tool_messages) if token != image]
+
+
+def test_trl_5663_put_back_into_trl(stage):
+    trainer = OfTRL()
+    trainer.trainer_class = WithoutToolPictures
+    report = run(trainer, stage, ["truncated"])
+    assert {"pictures", "log-probs"} <= {each.check for each in report.failed}
