@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test test-vllm lint docs dist perf
+.PHONY: help bench test test-vllm test-adapters lint docs dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -16,6 +16,9 @@ test:  ## Set up and run the tests
 test-vllm:  ## Run the tests of generation with vLLM, in an environment of their own
 	@$(PYTHON) scripts/setup.py vllm
 	.venv-vllm/bin/python -m pytest -q tests/adapters/test_ppo_vllm.py
+
+test-adapters:  ## Test each adapter with its library, in environments of their own; ADAPTERS="openenv verl" for some
+	$(PYTHON) scripts/test_adapters.py $(ADAPTERS)
 
 lint:  ## Style, types and the direction of imports
 	@$(PYTHON) scripts/setup.py test

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
+import socket
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -28,12 +31,31 @@ def blocks_of(page: Path) -> list[str]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
+@pytest.fixture
+def served():
+    """OpenEnv's server as its page starts it."""
+    command = [sys.executable, "-m", "vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"]
+    server = subprocess.Popen(command)
+    deadline = time.monotonic() + 120
+    try:
+        while server.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 8000), 1):
+                break
+            time.sleep(0.1)
+        yield
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
 @pytest.mark.parametrize("page", [each for each in PAGES if blocks_of(each)], ids=lambda page: page.stem)
-def test_python_of_a_page_runs(page, monkeypatch, tmp_path):
+def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request):
     """The blocks of a page in order, as a reader would paste them into one session."""
     name = page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name
     if name in NEEDS and importlib.util.find_spec(NEEDS[name]) is None:
         pytest.skip(f"{NEEDS[name]} is not installed")
+    if name == "adapters/openenv.md":
+        request.getfixturevalue("served")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(ROOT / "examples" / "lights_out"), *sys.path])
     seen: dict[str, object] = {}

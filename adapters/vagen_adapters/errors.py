@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from vagen_envs.errors import VagenError
+import importlib.metadata
+import importlib.util
+
+from vagen_envs.errors import MissingExtraError, VagenError
 
 
 class TrainingDataError(VagenError, ValueError):
@@ -20,3 +23,36 @@ class ServiceError(VagenError, RuntimeError):
         super().__init__(f"the environment service: {message}" if message else str(code))
         self.code: str = str(code) if message else getattr(code, "code", "")
         self.message: str = message or getattr(code, "message", str(code))
+
+
+class UpstreamError(VagenError, ImportError):
+    """A library is installed, but lacks what an adapter is written for: another version of it."""
+
+
+def not_importable(needed_by: str, extra: str, library: str, error: ImportError) -> VagenError:
+    """What is wrong where an adapter's imports fail: the module that is missing, by its own name, or a version.
+
+    Args:
+        needed_by: the adapter's module.
+        extra: that brings the library.
+        library: its top-level module.
+        error: what the import raised.
+    """
+    missing = (error.name or library).partition(".")[0]
+    if isinstance(error, ModuleNotFoundError) and _absent(missing):
+        return MissingExtraError(needed_by, extra, missing)
+    found = ", ".join(
+        f"{name} {importlib.metadata.version(name)}"
+        for name in importlib.metadata.packages_distributions().get(missing, [missing])
+    )
+    return UpstreamError(
+        f"{needed_by} isn't written for the installed {found}: {error}. "
+        f'Install the version that it is written for with: pip install "vagen-envs[{extra}]"'
+    )
+
+
+def _absent(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is None
+    except ValueError:  # hidden in sys.modules
+        return True

@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import gymnasium as gym
 
+from vagen_adapters.errors import not_importable
 from vagen_envs import ENV_IDS
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import MissingExtraError
 from vagen_envs.seeding import Split
 from vagen_rewards import make_judge, score_turns
 from vagen_rewards.scores import PARTS
@@ -43,7 +43,7 @@ try:
     from inspect_ai.solver import Generate, Solver, TaskState, solver
     from inspect_ai.util import LimitExceededError, registry_info
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.inspect_env", "inspect", "inspect_ai") from error
+    raise not_importable("vagen_adapters.inspect_env", "inspect", "inspect_ai", error) from error
 
 CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
 """Stop reasons after which what the model wrote is no reply, and the endings that they are: the episode is scored."""

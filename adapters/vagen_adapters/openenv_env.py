@@ -17,8 +17,8 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.errors import not_importable
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import MissingExtraError
 from vagen_envs.permission import permitted_reset
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import Split
@@ -31,7 +31,7 @@ try:
     from openenv.core.env_server import Action, Environment, Observation, State
     from openenv.core.env_server.http_server import create_fastapi_app
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.openenv_env", "openenv", "openenv") from error
+    raise not_importable("vagen_adapters.openenv_env", "openenv", "openenv", error) from error
 
 
 class Reply(Action):

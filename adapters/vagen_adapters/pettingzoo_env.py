@@ -12,14 +12,15 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.errors import not_importable
 from vagen_envs.core import VagenEnv
-from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError
+from vagen_envs.errors import ConfigError, EpisodeOverError
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
     from pettingzoo.utils import parallel_to_aec, wrappers
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.pettingzoo_env", "pettingzoo", "pettingzoo") from error
+    raise not_importable("vagen_adapters.pettingzoo_env", "pettingzoo", "pettingzoo", error) from error
 
 Agent = str
 Rewards = dict[Agent, float]

@@ -16,9 +16,10 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
+from vagen_adapters.errors import not_importable
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConfigError, MissingExtraError
+from vagen_envs.errors import ConfigError
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
@@ -26,7 +27,7 @@ try:
     import skyrl_gym
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.skyrl_env", "skyrl", "skyrl_gym") from error
+    raise not_importable("vagen_adapters.skyrl_env", "skyrl", "skyrl_gym", error) from error
 
 NAME = "vagen"
 """The `env_class` under which all ids are registered with SkyRL-Gym; a row says which id it is."""

@@ -19,16 +19,17 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.errors import not_importable
 from vagen_envs.chat import observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError
+from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError
 from vagen_envs.seeding import Split
 from vagen_rewards import ReasoningReward, with_reasoning
 
 try:
     from datasets import Dataset
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.trl_env", "ppo", "datasets") from error
+    raise not_importable("vagen_adapters.trl_env", "ppo", "datasets", error) from error
 
 Content = str | list[dict[str, Any]]
 """What a message says: text, or parts with a picture between them."""

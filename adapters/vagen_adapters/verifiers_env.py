@@ -21,9 +21,9 @@ from pydantic import Field
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
+from vagen_adapters.errors import not_importable
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.errors import MissingExtraError
 from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
@@ -32,7 +32,7 @@ try:
     from openai import APIError, AsyncOpenAI
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.verifiers_env", "verifiers", "verifiers") from error
+    raise not_importable("vagen_adapters.verifiers_env", "verifiers", "verifiers", error) from error
 
 TASKSET_ID = "vagen-adapters"
 """verifiers finds plug-ins by the name of a top-level package; `vagen_adapters` hands these classes out."""

@@ -16,9 +16,9 @@ from uuid import uuid4
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.errors import not_importable
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.errors import MissingExtraError
 from vagen_envs.seeding import Split
 
 try:
@@ -29,7 +29,7 @@ try:
     from verl.trainer.ppo.core_algos import register_adv_est
     from verl.utils.profiler import simple_timer
 except ImportError as error:
-    raise MissingExtraError("vagen_adapters.verl_env", "verl", "verl") from error
+    raise not_importable("vagen_adapters.verl_env", "verl", "verl", error) from error
 
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.advantages import bilevel_gae_released

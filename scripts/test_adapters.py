@@ -1,0 +1,152 @@
+"""Test every adapter against its real library, in an environment of its own that is made of pinned versions.
+
+    python3 scripts/test_adapters.py [NAME …]
+
+Without names all are tested. tests/adapters/pins/NAME.txt says every version; an environment is made once for each
+state of that file (and of pyproject.toml), in .venv-adapters/, and used again until it changes. TRL is tested by
+`make test`, whose environment constraints.txt pins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PINS = ROOT / "tests" / "adapters" / "pins"
+VENVS = ROOT / ".venv-adapters"
+RUN_TESTS = ("pytest", "pytest-timeout", "hypothesis")
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What is tested of an adapter.
+
+    Attributes:
+        extra: that brings the library; empty for Gymnasium, which is always there.
+        module: ours, imported first, so that a failure says what is missing and not that tests were skipped.
+        library: its distribution.
+        tests: files under tests/.
+        page: under docs/adapters/; its blocks of Python are run as they stand.
+        further: what the tests need beside.
+    """
+
+    extra: str
+    module: str
+    library: str
+    tests: tuple[str, ...]
+    page: str
+    further: tuple[str, ...] = ()
+
+
+ADAPTERS = {
+    "gymnasium": Adapter("", "vagen_envs.wrappers", "gymnasium", ("envs/test_wrappers.py",), "gymnasium"),
+    "pettingzoo": Adapter(
+        "pettingzoo", "vagen_adapters.pettingzoo_env", "pettingzoo", ("adapters/test_adapters_pettingzoo.py",),
+        "pettingzoo",
+    ),
+    "verifiers": Adapter(
+        "verifiers", "vagen_adapters.verifiers_env", "verifiers", ("adapters/test_adapters_verifiers.py",), "verifiers"
+    ),
+    "openenv": Adapter(
+        "openenv", "vagen_adapters.openenv_env", "openenv-core", ("adapters/test_adapters_openenv.py",), "openenv"
+    ),
+    "inspect": Adapter(
+        "inspect", "vagen_adapters.inspect_env", "inspect-ai", ("adapters/test_adapters_inspect.py",), "inspect",
+        ("vagen-envs[bench]",),
+    ),
+    "skyrl": Adapter("skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl"),
+    "verl": Adapter("verl", "vagen_adapters.verl_env", "verl", ("adapters/test_adapters_verl.py",), "verl"),
+}  # fmt: skip
+
+
+def main(names: list[str]) -> int:
+    unknown = sorted(set(names) - set(ADAPTERS))
+    if unknown:
+        print(f"unknown adapter {', '.join(unknown)}; there are {', '.join(ADAPTERS)}")
+        return 2
+    failed = []
+    for name in names or ADAPTERS:
+        began = time.monotonic()
+        python = pinned(name)
+        made = time.monotonic()
+        wrong = test(name, python)
+        print(
+            f"{name}: {wrong or 'passed'} ({made - began:.0f} s to set up, {time.monotonic() - made:.0f} s)", flush=True
+        )
+        failed += [name] if wrong else []
+    return int(bool(failed))
+
+
+def pinned(name: str) -> Path:
+    """The Python of the adapter's environment, made if there is none for these pins."""
+    pins = PINS / f"{name}.txt"
+    asked = sys.version.encode() + pins.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    folder = VENVS / f"{name}-{hashlib.sha256(asked).hexdigest()[:12]}"
+    if not (folder / "made").is_file():
+        for old in VENVS.glob(f"{name}-*"):
+            shutil.rmtree(old)
+        made = make_venv(folder)
+        install(made, "-r", str(pins))
+        install(made, "--no-deps", "-e", str(ROOT))
+        (folder / "made").touch()
+    return folder / "bin" / "python"
+
+
+def make_venv(folder: Path) -> Path:
+    """A new virtual environment. Debian keeps `ensurepip` in a package of its own; `install` does without it."""
+    has_pip = importlib.util.find_spec("ensurepip") is not None
+    options = [] if has_pip else ["--without-pip"]
+    command = [sys.executable, "-m", "venv", "--clear", *options, folder]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"no virtual environment can be made with {sys.executable}: {done.stdout}{done.stderr}")
+    return folder / "bin" / "python"
+
+
+def install(python: Path, *words: str) -> None:
+    """With the environment's own pip, or with that of the environment that `make test` set up."""
+    own = python.with_name("pip").exists()
+    pip = [python, "-m", "pip"] if own else [ROOT / ".venv/bin/python", "-m", "pip", "--python", python]
+    command = [*pip, "--disable-pip-version-check", "--no-input", "install", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stdout[-3000:], done.stderr[-3000:])
+        raise SystemExit(f"pip install {' '.join(words)} failed, see above")
+
+
+def test(name: str, python: Path) -> str:
+    """What is wrong with an adapter, or nothing."""
+    adapter = ADAPTERS[name]
+    alone = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}  # what is installed is tested
+    done = run([python, "-c", f"import {adapter.module}"], alone)
+    if done.returncode:
+        print(done.stdout, end="")
+        return done.stdout.strip().splitlines()[-1]
+    files = [f"tests/{each}" for each in adapter.tests]
+    page = f"tests/test_docs.py::test_python_of_a_page_runs[{adapter.page}]"
+    done = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, page], alone)
+    print(done.stdout, end="")
+    said = done.stdout.strip().splitlines()
+    skipped = [line for line in said if re.match(rf"SKIPPED.*(test_adapters_|{adapter.library})", line)]
+    if done.returncode or skipped:
+        return (skipped or said or ["no output"])[-1]
+    return ""
+
+
+def run(command: list[Path | str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
