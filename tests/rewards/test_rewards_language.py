@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 import vagen_envs
@@ -12,6 +13,7 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards import RuleJudge, Statement
@@ -50,6 +52,23 @@ def test_what_the_oracle_names_is_known(state):
     known = known_words(state.kind) | {"filled", "outlined", "agent"}
     assert named
     assert {word for word in named if not {word, word.rstrip("0123456789"), word.removesuffix("s")} & known} == set()
+
+
+@pytest.mark.parametrize("env_id", ["Sokoban", "FrozenLake", "Navigation", "SVGReconstruction", "PrimitiveSkillPlace"])
+def test_what_the_feedback_names_is_known(env_id):
+    said = ""
+    with gym.make(f"vagen/{env_id}-v0", observation="text", strategy="no_think") as env:
+        core = env.unwrapped
+        for seed in range(1 if env_id.startswith("Primitive") else 4):
+            env.reset(seed=seed)
+            for actions in (["no such action"], core.random_actions(HashStream("feedback", seed), 3)):
+                *_, terminated, truncated, info = env.step(core.grammar.render(actions))
+                said += " ".join(each.feedback or "" for each in info["turn"].executed).lower()
+                if terminated or truncated:
+                    break
+    known = known_words(info["turn"].before.kind)
+    named = set(AFTER_ARTICLE.findall(said))
+    assert {word for word in named if not {word, word.removesuffix("s"), word.removesuffix("es")} & known} == set()
 
 
 def test_every_target_of_navigation_has_a_name_that_is_read():

@@ -48,23 +48,27 @@ def _pattern(board: str) -> re.Pattern[str]:
     return re.compile(rf"{_ROW_COLUMN}|{_COLUMN_ROW}|{_PAIR}|{_LETTERS}|{_X_Y}|(?P<me>\b(?:i am|me|i'm)\b)|{nouns}")
 
 
-def places_of(board: str, sentence: str) -> tuple[list[Placed], str]:
+def base_of(text: str) -> int | None:
+    """From what a lower-case text says that rows and columns are counted; `None` where it doesn't say."""
+    return 0 if _FROM_ZERO.search(text) else 1 if _FROM_ONE.search(text) else None
+
+
+def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[Placed], str]:
     """What a lower-case sentence says, and the sentence without it.
 
-    Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)").
+    Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)"). `base` is what the text counts from.
     """
     if not mentions(sentence, _SIGNS) and not _LETTERED.search(sentence):
         return [], sentence
     kept: list[str] = []
     found: list[Placed] = []
     kind, start, end = "", 0, 0
-    base = 0 if _FROM_ZERO.search(sentence) else 1 if _FROM_ONE.search(sentence) else None
     for match in _pattern(board).finditer(sentence):
         at = _place(match)
         if at is None:
             kind = "player" if match.lastgroup == "me" else match.lastgroup or ""
         elif kind and not _ASIDE.search(sentence, end, match.start()):
-            counted_from_zero = match["r5"] is not None or 0 in at
+            counted_from_zero = 0 in at or (match["r5"] is not None and base is None)
             found.append(Placed(kind, at, 0 if counted_from_zero else base))
             kept.append(sentence[start : match.start()])
             start = match.end()

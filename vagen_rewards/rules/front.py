@@ -65,7 +65,9 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
         said = plain(raw)
         said = spelt(kind, said)
         if kind in BOARDS:
-            said = without_arrows(kind, said)
+            said = _EXPECT.sub("i will be", without_arrows(kind, said))
+        elif "→" in said or "->" in said:
+            said = said.replace("->", "→").replace("→", ": ")
         if not said.isascii():
             said = _signs().sub(lambda match: language("en")["signs"][match[0]], said)
         now = said if predicts else _INTENT.sub("", said)
@@ -86,14 +88,15 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
     for span in sentences(text):
         raw = text[span[0] : span[1]]
         said = spelt(kind, plain(raw)) if language_of(raw) == "en" else ""
-        if not known.issuperset(_WORD.findall(said)) or _LOOSE.search(said) or len(said) > _LONG:
+        if not known.issuperset(_WORD.findall(said)) or _LOOSE.search(said) or ("{" not in said and len(said) > _LONG):
             found.append(span)
     return tuple(found)
 
 
 _LOOSE = re.compile(
     r"\b(?:between|corners?|opposite|respectively|surround\w*|each other|vice versa|former|latter|other side|its own"
-    r"|(?:its|their) (?:target|goal|box|crate)|(?:one|first)\b.{2,80}\b(?:one|another|the other|second))\b"
+    r"|(?:its|their) (?:target|goal|box|crate)|(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)"
+    r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second))\b"
 )
 """Constructions that are read by half: what they bind together is understood word by word only."""
 
@@ -102,6 +105,9 @@ _LONG = 320
 
 
 _WORD = re.compile(r"(?<![#\w])[a-zà-ÿ]{3,}")
+
+
+_EXPECT = re.compile(r"\bi (?:expect|anticipate) (?:to be|myself to be|that i will be)\b")
 
 
 @functools.cache
@@ -114,7 +120,7 @@ _INTENT = re.compile(
     r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
     rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
     r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have)\b)|plans?|intends?|aims?|tr(?:y|ies)"
-    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|$)"
+    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as) (?:it|he|the [a-z]+) (?:is|are)\b|$)"
     r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
 )
 """A plan, to the end of its sentence."""
@@ -122,7 +128,8 @@ _INTENT = re.compile(
 _DOUBT = re.compile(
     r"\b(?:might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
     r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)|i (?:would )?(?:guess|suppose|suspect|wonder)|my guess"
-    r"|until(?! now| recently)|(?:is|are|be) elsewhere|hopefully|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
+    r"|until(?! now| recently)|(?:is|are|be) elsewhere|hopefully"
+    r"|(?:has|have|needs?) to (?:end up|be (?:at|on|in|to|above|below|left|right|north|south|east|west))|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
 )
 """A guess at one thing. Alternatives ("above or below") are read, and are wrong."""
 

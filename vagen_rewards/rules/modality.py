@@ -32,7 +32,7 @@ DENIALS = (
     r"not|never|no longer|no more|neither|nor|cannot|nowhere|nothing|none|nobody|no one|hardly|barely|scarcely"
     r"|by no means|in no way|in no sense|anything but|far from(?= (?:being|true)\b)|used to|formerly|previously|earlier"
     r"|yesterday"
-    r"|unlike"
+    r"|unlike|removed|erased|deleted"
     r"|once was|(?<=was )once|(?<!as )before(?=,)|avoids? being"
     r"|(?:mistake|error|lie|myth|fallacy|misconception|falsehood|nonsense|illusion|delusion)(?= (?:that|to)\b)"
     r"|yet to|contrary to (?:the|what)|(?:the )?opposite of"

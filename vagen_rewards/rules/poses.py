@@ -13,12 +13,13 @@ from vagen_rewards.rules.scene_facts import Point
 UNIT = r"(?:mm|cm|m|(?:milli|centi)?met(?:er|re)s?)"
 _UNIT_AFTER = rf"(?:\s?{UNIT}\b)?"
 _N = rf"[-+]?\d{{1,6}}(?:\.\d{{1,6}})?{_UNIT_AFTER}"
-_BY = r"(?:\s*[,;]\s*|\s+)"
+_BY = r"(?:\s*[,;/]\s*|\s+)"
 _IS = r"(?:[- ]?coordinate)?\s*(?:=|:|is|of|at)?\s*"
 _POINT = (
-    rf"[(\[{{<⟨]\s*(?:x{_IS})?{_N}{_BY}(?:y{_IS})?{_N}(?:{_BY}(?:z{_IS})?{_N})?\s*[)\]}}>⟩]{_UNIT_AFTER}"
+    rf"[(\[{{<⟨]\s*(?:(?:position|pos|coordinates|location|at)\s*[:=]?\s*)?(?:x{_IS})?{_N}{_BY}(?:y{_IS})?{_N}(?:{_BY}(?:z{_IS})?{_N})?\s*[)\]}}>⟩]{_UNIT_AFTER}"
     rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the )?y{_IS}{_N}(?:[ ,]*(?:and )?(?:its |the )?z{_IS}{_N})?"
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
+    rf"|(?<![\d./]){_N}\s?/\s?{_N}\s?/\s?{_N}"
 )
 _NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
 _BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
@@ -35,7 +36,7 @@ _IT = re.compile(r"[.;\n]\s*(?:now |then |currently )?it(?:s)?\b")
 _JOINED = re.compile(r"\s*(?:,|,? ?and|&)\s*(?:the |a )?")
 _ONTO = re.compile(
     r"\b(?:on|onto|on top of|under|underneath|beneath|above|below|beside|next to|behind|supports|supporting|carries"
-    r"|holds|holding|touches|touching)(?: (?:the|a|top|of))*\s*$"
+    r"|holds|holding|touches|touching|(?:left|right|front|side) of|near|close to|than)(?: (?:the|a|top|of))*\s*$"
 )
 """Before a thing that only says where another is."""
 

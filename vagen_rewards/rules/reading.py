@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from vagen_rewards.rules.board_places import places_of
+from vagen_rewards.rules.board_places import base_of, places_of
 from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.notation import rows
 from vagen_rewards.rules.nouns import NOTHING
@@ -68,9 +68,10 @@ def _read(board: str, text: str) -> Relations:
     placed: list[Placed] = []
     placed_at: list[Span] = []
     past = _NO_PAST
+    base = base_of(text.lower()) if "1" in text or "0" in text or "ero" in text or "ne" in text else None
     pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
     for number, (words, span) in enumerate(pieces):
-        at, said = places_of(board, words)
+        at, said = places_of(board, words, base)
         placed += at
         placed_at += [span] * len(at)
         sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]

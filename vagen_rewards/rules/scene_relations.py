@@ -46,8 +46,8 @@ _SIDES = {
     "further": (-1, None),
 }  # fmt: skip
 _SIDE = (
-    r"(?:(?:to|on|at) )?(?:the )?(?P<left>left)(?:[- ]hand)?(?: side)?(?: of|from)?"
-    r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of|from)?"
+    r"(?:(?:to|on|at) )?(?:the )?(?P<left>left)(?:[- ]hand)?(?: side)?(?: of|from| than)?"
+    r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of|from| than)?"
     r"|(?P<front>in front of)|(?P<behind>behind|in back of)"
     r"|(?P<nearer>(?:closer|nearer)(?: to (?:the camera|me|us|the viewer))? than)"
     r"|(?P<further>(?:farther|further)(?: away)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
@@ -67,7 +67,7 @@ _AND = re.compile(r" (?:and|&) (?:the )?")
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
-    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,])"
+    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/])"
     r"|drawer(?:,)? (?:which |that )?(?:is|are|will be|will|stays|remains|now|still|fully|completely|wide|slightly|partly"
     r"|partially|already|currently|has been|be| )*"
     r"(?P<no>not |no longer )?(?:fully |completely |yet |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out)\b"

@@ -89,6 +89,7 @@ _OTHERWISE = re.compile(r"\b(?:not(?! [a-z]+,? but\b)|nor|rather than|instead of
 _PLANNED = re.compile(
     r"\b(?:needs?|wants?|have|has|plans?|try|aims?|hopes?) to (?:be )?"
     r"(?:add|draw|paint|includ|put|chang|mov|mak)[a-z]*\b[a-z ]{0,30}$"
+    r"|\b(?:i|we) (?:will|shall|am going to) (?:now |then |also |next )?(?:add|draw|paint|put|place|change|make|include)\b[a-z ]{0,30}$"
 )
 _FRONTED = re.compile(
     r"(?P<by>^|,|\band\b|\bwhile\b|\bbut\b|\bwith\b) *(?P<place>(?:in|at|on|near|towards?|to|along) "
@@ -109,7 +110,7 @@ _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
 
 _UNDONE = re.compile(
     r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:(?:is|was|are|were|has|have|had|does|did|do|can?|could|would|will) "
-    r"(?:not|never|hardly|nowhere)|cannot)\b(?! [a-z]+,? but\b)"
+    r"(?:not|never|hardly|nowhere)|cannot|(?:has|have) been (?:removed|deleted|erased)|is (?:missing|absent|gone))\b(?! [a-z]+,? but\b)"
 )
 """After an element: "a red circle was not found"."""
 
@@ -223,11 +224,24 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
 
 
 _NO_PLACE = re.compile(r"\bright (?=(?:place|size|spot|position|colou?r|shape)s?\b)|\ball right\b")
+_ON_THE_LEFT = re.compile(
+    r"^\s*on the left(?:-hand)?(?: side| half)?(?: of the (?:image|picture|screen|canvas))?,? (?=there|i |we |is|are|you )"
+)
+"""Where the target is shown, or a place in it: which of them isn't known."""
+
+_EMPTY = ("nothing", "no drawing", "empty", "blank")
+_EMPTY_TAIL = re.compile(r"(?:,| and| while| whereas| but)[^,;]{0,40}\b(?:nothing|no drawing|empty|blank)\b[^;]*$")
+"""In "…, on the right side nothing is drawn" that side is no place of what came before."""
+
 _PAINTED = re.compile(rf"\b{_COLOUR}\b(?! background)")
 
 
 def _plainer(words: str) -> str:
     """With a noun for every colour that shares one, and for "circular shape"."""
+    if words.lstrip().startswith("on the left"):
+        words = _ON_THE_LEFT.sub("", words)
+    if mentions(words, _EMPTY):
+        words = _EMPTY_TAIL.sub("", words)
     words = _NO_PLACE.sub("", words).replace(" of the target", "").replace("+", " and ").replace("*", "")
     if mentions(words, _SHAPELY):
         words = _SHAPED.sub(_shaped, words)
@@ -253,6 +267,7 @@ def _sentence(sentence: str) -> list[tuple[str, tuple[_Claim, ...], bool]]:
 
 def _claims(piece: str) -> tuple[tuple[_Claim, ...], bool]:
     if "{" in piece:
+        piece = piece.translate(_BARE)
         entries = [
             _Claim(
                 _SHAPES.get(shape := entry["shape"].split()[-1], shape),
@@ -269,6 +284,9 @@ def _claims(piece: str) -> tuple[tuple[_Claim, ...], bool]:
             return tuple(entries), True
     read = [_clause(part) for part in piece.split(";")]
     return tuple([claim for claims, _ in read for claim in claims]), all(clear for _, clear in read)
+
+
+_BARE = str.maketrans("[]", "()", "\"'")
 
 
 @functools.lru_cache(maxsize=65536)
@@ -289,7 +307,9 @@ def _clause(part: str) -> tuple[tuple[_Claim, ...], bool]:
             place = _fronted(lead, first=True)[0]
         fronted, cut = _fronted(rest, first=False) if following < len(part) else ("", len(rest))
         end = match.end()
-        if (denied and (_NOT.search(lead) or _UNDONE.match(rest))) or ("to " in lead and _PLANNED.search(lead)):
+        if (denied and (_NOT.search(lead) or _UNDONE.match(rest))) or (
+            (" to " in lead or "will" in lead) and _PLANNED.search(lead)
+        ):
             continue
         rest = _OTHERWISE.sub("", rest[:cut]) if "not " in rest or " of" in rest or " than" in rest else rest[:cut]
         claim = _element(match, lead, rest, place, doubtful)
