@@ -105,7 +105,7 @@ def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
     for said in ("100 %", "– 100", "15 episode(s) failed", "Far-v0 skipped:", "needs the moon <b>", "90 episodes"):
         assert said in page
     assert page.count("data:image/png;base64,") == 2
-    assert "<title>run <1> · vagen bench</title>" in page
+    assert f"<title>oracle, random, {Hostile.name} on Sokoban · run <1></title>" in page
 
 
 def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
@@ -213,7 +213,7 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
     """
     page = opened(chromium, report, tmp_path, "", script)
     assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=2]" in page
-    assert "[#episode=oracle%20%7C%20vagen%2FSokoban-v0%20%7C%20test%201&turn=1]" in page
+    assert "[#episode=random%20%7C%20vagen%2FSokoban-v0%20%7C%20test%200&turn=1]" in page  # the next by seed
     assert "[30 episodes, " in page
     assert "[random and oracle]" in page
 
@@ -221,6 +221,33 @@ def test_keys_filters_and_comparison(chromium, report, tmp_path):
 def one_run(path, *agents, env="frozenlake", **options):
     play(path, agents, [env], episodes=3, **options)
     return path
+
+
+def test_columns_sort_and_texts_are_searched(chromium, report, tmp_path):
+    script = """
+      const say = (text) => document.body.append(document.createElement('hr'), `[${text}]`);
+      const wait = (ms) => new Promise((done) => setTimeout(done, ms ?? 100));
+      const agents = () => [...document.querySelectorAll('#results > .wide tbody tr')].map((tr) => tr.children[1].textContent).join(',');
+      const head = [...document.querySelectorAll('#results > .wide th')].find((th) => th.textContent === 'Return');
+      say(agents());
+      head.click(); say(agents());
+      head.click(); say(agents());
+      head.click(); say(agents());
+      form.words.value = 'OnError='; form.oninput({target: form.words}); await wait(600);
+      say([...new Set(listed.map((each) => each.agent))].join(','));
+      form.words.value = 'no such words'; form.oninput({target: form.words}); await wait(600);
+      say(document.querySelector('#count').textContent);
+      form.words.value = ''; form.oninput({target: form.words}); await wait(600);
+      say(listed.length === episodes.length);
+      form.order.value = 'return'; form.oninput({target: form.order}); await wait();
+      say(listed.every((each, i) => !i || each.failure || each.score <= listed[i - 1].score));
+    """
+    said = re.findall(r"<hr>\[([^\[\]]*)\]", opened(chromium, report, tmp_path, "", script))
+    rows = json.loads(re.search(r'id="page">(.*?)</script>', report.read_text(), re.DOTALL)[1])["rows"]
+    agents = [row["agent"] for row in rows]
+    by_return = [row["agent"] for row in sorted(rows, key=lambda row: -row["return"])]
+    assert said[:4] == [",".join(each) for each in (agents, by_return, by_return[::-1], agents)]
+    assert said[4:] == [Hostile.name, "0 episodes, 0 solved", "true", "true"]
 
 
 def test_runs_of_one_protocol_are_shown_together(chromium, tmp_path):

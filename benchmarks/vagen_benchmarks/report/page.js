@@ -29,11 +29,14 @@ const bare = (task) => task.replace(/^vagen\//, "");
 /* ---- the table -------------------------------------------------------------------------------- */
 
 function drawTop() {
-  $("h1").textContent = page.title;
   const { protocol } = page;
+  const agents = [...new Set(page.rows.map((row) => row.agent))], played = [...new Set(page.rows.map((row) => bare(row.task).replace(/-v\d+/, "")))];
+  const few = (names, what) => (names.length > 3 ? `${names.length} ${what}` : names.join(", "));
+  $("h1").textContent = page.rows.length ? `${few(agents, "agents")} on ${few(played, "environments")}` : page.title;
+  document.title = `${$("h1").textContent} · ${page.title}`;
   const split = [...new Set(protocol.tasks.map((task) => task.split))].join(", ");
   $("#facts").textContent = [
-    `${episodes.length} episodes`, `split ${split}`, `vagen-envs ${protocol.versions["vagen-envs"]}`,
+    page.title, `${episodes.length} episodes`, `split ${split}`, `vagen-envs ${protocol.versions["vagen-envs"]}`,
     `protocol ${protocol.sha256.slice(0, 12)}`, page.start ? page.start.at.slice(0, 16).replace("T", " ") : null,
     page.judged ? `judged by ${page.judged.judge}` : null,
   ].filter(Boolean).join(" · ");
@@ -64,13 +67,19 @@ function drawTable() {
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.said }).length);
   const spent = page.rows.some((row) => row.completion_tokens);
   const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "s a reply"] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
-  $("#results thead").append(el("tr", {}, ...head.map((name) => (Array.isArray(name) ? el("th", { className: name[1] }, name[0]) : el("th", {}, name)))));
+  const named = head.map((name) => (Array.isArray(name) ? name : [name, ""]));
+  $("#results thead").append(el("tr", {}, ...named.map(([name, kind], i) => {
+    const th = el("th", { className: kind, title: `${meaning[name] ?? ""}${meaning[name] ? "\n" : ""}Click to sort.`, tabIndex: 0 }, name);
+    th.onclick = () => sortBy(i, th);
+    th.onkeydown = (event) => event.key === "Enter" && sortBy(i, th);
+    return th;
+  })));
   let last = null;
   for (const row of page.rows) {
     const failures = Object.entries(row.failures).map(([kind, count]) => `${kind}: ${count}`).join(", ");
     const tr = el("tr", { title: Object.entries(row.problems).map(([code, count]) => `${code}: ${count} turns`).join("\n") },
-      el("td", { className: "name task" }, row.task === last ? "" : bare(row.task)),
-      el("td", { className: "name" }, row.agent),
+      el("td", { className: "name task" }, el("span", { className: row.task === last ? "again" : "" }, bare(row.task))),
+      el("td", { className: "name agent" }, row.agent),
       el("td", { className: "name" }, interval(row), el("span", { className: "rate" }, percent(row.success) + (row.flagged && row.played ? "‡" : "")),
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
@@ -84,12 +93,40 @@ function drawTable() {
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
+    tr.dataset.place = $("#results > .wide tbody").children.length;
     last = row.task;
-    $("#results tbody").append(tr);
+    $("#results > .wide tbody").append(tr);
   }
   const { tasks: planned, ...rest } = page.protocol;
   const about = planned.map(({ system_prompt, ...task }) => task);
   $("#conditions div").append(el("pre", {}, JSON.stringify({ ...rest, tasks: about, machine: page.start }, null, 1)));
+}
+
+const meaning = {
+  "Success, 95 % interval": "Share of the played episodes that were solved; the interval is by level.",
+  Return: "Mean sum of an episode's rewards.",
+  Turns: "Mean number of replies in an episode.",
+  Valid: "Share of turns whose actions could all be read.",
+  Effective: "Share of turns in which an action changed something.",
+  Format: "Share of turns written as the prompt asks.",
+  Grounding: "What the judge gives for what was said to be seen, where it was judged; – where nothing was.",
+  Prediction: "What the judge gives for what was predicted; – where nothing was.",
+  Cached: "Share of the tokens asked that came from the endpoint's cache.",
+  Failed: "Episodes that an endpoint, a simulator or the network ended; they have no score.",
+  Played: "Episodes played to an end.",
+  Levels: "Different levels among them: repeats of one level say less than new ones.",
+};
+/* Rows by a column, largest first for numbers; a third click brings back the order of the run. */
+function sortBy(column, th) {
+  const body = $("#results > .wide tbody"), next = { none: "descending", descending: "ascending", ascending: "none" }[th.ariaSort ?? "none"];
+  for (const each of th.parentNode.children) each.ariaSort = "none";
+  th.ariaSort = next;
+  const value = (tr) => { const text = tr.children[column].textContent.replace(/^[≈$ ]+/, ""), said = parseFloat(text); return Number.isNaN(said) || th.className === "name" && column < 2 ? text : said; };
+  const compare = (one, other) => (typeof one === "number" && typeof other === "number" ? one - other : typeof one !== typeof other ? (typeof one === "number" ? 1 : -1) : other.localeCompare(one));
+  const rows = [...body.children].sort((one, other) => one.dataset.place - other.dataset.place);
+  if (next !== "none") rows.sort((one, other) => compare(value(one), value(other)) * (next === "descending" ? -1 : 1));
+  body.classList.toggle("sorted", next !== "none");
+  body.replaceChildren(...rows);
 }
 
 function drawPlan() {
@@ -155,12 +192,40 @@ function drawFilters() {
   group("failed by", [...new Set(episodes.map((episode) => episode.failure).filter(Boolean))].sort());
   fill("beside", "nothing beside", agents, (agent) => `beside ${agent}, same seed`);
   form.beside.hidden = agents.length < 2;
-  form.oninput = (event) => { event.target.name === "beside" ? show(current, turnAt) : (filter(), listed.includes(current) || show(listed[0])); };
+  form.oninput = async (event) => {
+    if (event.target.name === "beside") return show(current, turnAt);
+    if (event.target.name === "words" && !(await search(event.target.value))) return;
+    filter();
+    if (!listed.includes(current)) show(listed[0]);
+  };
   form.onsubmit = (event) => event.preventDefault();
 }
+/* Which episodes have these words in a reply or in what came back; false if others were asked for meanwhile. */
+let found = null, searching = 0;
+async function search(words) {
+  const mine = ++searching, wanted = words.trim().toLowerCase();
+  await new Promise((done) => setTimeout(done, 150));
+  if (mine !== searching) return false;
+  if (!wanted) { found = null; return true; }
+  const hits = new Set(), says = (turn) => `${turn.reply}\n${turn.result.text}\n${turn.observed.text}`.toLowerCase();
+  for (let chunk = 0; chunk * page.chunk < episodes.length; chunk++) {
+    for (const [i, data] of (await unpack(chunk)).entries()) if (data.turns.some((turn) => says(turn).includes(wanted))) hits.add(chunk * page.chunk + i);
+    if (mine !== searching) return false;
+  }
+  found = hits;
+  return true;
+}
+const orders = {
+  level: () => 0,
+  return: (one, other) => (other.failure ? -Infinity : other.score) - (one.failure ? -Infinity : one.score) || 0,
+  turns: (one, other) => other.turns - one.turns,
+};
+const places = new Map(page.protocol.tasks.map((task, i) => [task.label, i]));
+const byLevel = (one, other) => places.get(one.task) - places.get(other.task) || one.seed - other.seed || one.repeat - other.repeat || one.number - other.number;
 function filter() {
   const want = Object.fromEntries(new FormData(form));
-  listed = episodes.filter((episode) =>
+  listed = [...episodes].sort((one, other) => orders[want.order](one, other) || byLevel(one, other)).filter((episode) =>
+    (!found || found.has(episode.number)) &&
     (!want.task || episode.task === want.task) && (!want.agent || episode.agent === want.agent) &&
     (!want.outcome || outcome(episode) === want.outcome) &&
     (!want.problem || episode.errors.includes(want.problem) || episode.problems.includes(want.problem) || episode.failure === want.problem) &&

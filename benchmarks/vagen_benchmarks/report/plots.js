@@ -113,7 +113,8 @@ function errorsPlot(chosen) {
 
 function drawPlots() {
   const box = $("#plots div"), task = form.task.value;
-  if (!page.rows.length || !box.closest("details").open) return;
+  box.closest("details").hidden = !page.rows.some((row) => row.played);  // nothing to draw
+  if (box.closest("details").hidden || !box.closest("details").open) return;
   const chosen = episodes.filter((each) => !each.failure && (!task || each.task === task)), rows = page.rows.filter((row) => !task || row.task === task);
   const legend = el("p", { className: "legend" }, ...agents().map((agent) => el("span", {}, el("i", { style: `background:${colour(agent)}` }), agent)), task ? el("b", {}, bare(task)) : null);
   box.replaceChildren(legend, successPlot(rows), errorsPlot(chosen), turnsPlot(chosen), solvedPlot(chosen));
