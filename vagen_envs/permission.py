@@ -8,18 +8,18 @@ isn't there is closed: paths, modules, addresses and names that are looked up an
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.envs.registration import EnvSpec
 
 from vagen_envs.bounds import SEED, Bound, OneOf
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.registration import declared
 from vagen_envs.seeding import SPLITS, Split
 
 Offers = Mapping[str, Mapping[str, str]]
@@ -90,11 +90,7 @@ def check_offers(env_ids: Sequence[str], offers: Offers) -> None:
 
 def _declared(env_id: str) -> tuple[EnvSpec, type[EnvConfig] | None]:
     """An id, and what declares its options: `None` for an environment of another contract, where all are closed."""
-    module, colon, name = env_id.rpartition(":")
-    if colon:
-        importlib.import_module(module)
-    spec = gym.spec(name)
-    creator: Any = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    spec, creator = declared(env_id)
     is_ours = isinstance(creator, type) and issubclass(creator, VagenEnv)
     return spec, creator.config_class if is_ours else None
 

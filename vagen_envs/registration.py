@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
     "vagen/Sokoban-v0": ("vagen_envs.sokoban.env:SokobanEnv", {}),
@@ -26,6 +28,24 @@ VECTOR_ENTRY_POINTS: dict[str, str] = {
 """Entry points that have a vector form of their own, which `gym.make_vec` then takes unless told otherwise."""
 
 ENV_IDS: tuple[str, ...] = tuple(ENTRY_POINTS)
+
+
+def declared(env_id: str) -> tuple[EnvSpec, Any]:
+    """What Gymnasium knows of an id, and the class or function that makes its environment.
+
+    Args:
+        env_id: a registered id, or `module:id`, for which the module is imported; `gym.spec` alone doesn't do that.
+
+    Raises:
+        gymnasium.error.Error: there is no such id.
+        ImportError: there is no such module.
+    """
+    module, _, name = env_id.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    spec = gym.spec(name)
+    entry = spec.entry_point
+    return spec, load_env_creator(entry) if isinstance(entry, str) else entry
 
 
 def register_all() -> None:

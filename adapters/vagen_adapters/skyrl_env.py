@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-import gymnasium as gym
-
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import make_from_row
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.seeding import Split
-from vagen_rewards import with_reasoning
 
 try:
     import skyrl_gym
@@ -47,8 +45,7 @@ class VagenText(BaseTextEnv):
         missing = [name for name in ("env_id", "seed") if name not in self.extras]
         if missing:
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
-        env = gym.make(self.extras["env_id"], **(self.extras.get("options") or {})).unwrapped
-        self._env = with_reasoning(env, self.extras.get("reasoning"))
+        self._env = make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
         self.max_turns = self._core.config.max_turns
         self.played: list[Turn] = []
 

@@ -22,6 +22,7 @@ from pydantic import Field
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import make_from_row
 from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import Split
@@ -135,6 +136,13 @@ class PlayConfig(vf.EnvConfig):
 class Play(vf.Env[PlayConfig]):
     """Plays a level: each observation is a user message with its picture, each reply a turn of the environment."""
 
+    def _make(self, data: LevelData) -> gym.Env[Any, Any]:
+        """What the configuration names is the operator's; other levels come from who knows where."""
+        own = self.config.taskset
+        if isinstance(own, LevelsConfig) and (own.env_id, own.options) == (data.env_id, data.options):
+            return make(data.env_id, data.options, self.config.reasoning)
+        return with_reasoning(make_from_row(data.env_id, data.options), self.config.reasoning)
+
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
         """Play the level to its end, or until the player has spent its limits."""
         data = task.data
@@ -143,7 +151,7 @@ class Play(vf.Env[PlayConfig]):
             def call(function: Any, *args: Any) -> Any:
                 return asyncio.get_running_loop().run_in_executor(pool, function, *args)
 
-            env: gym.Env[Any, Any] = await call(make, data.env_id, data.options, self.config.reasoning)
+            env: gym.Env[Any, Any] = await call(self._make, data)
             turns: list[Turn] = []
             try:
                 now: Observation = await call(reset, env, data.seed, data.split)

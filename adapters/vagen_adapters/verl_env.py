@@ -17,6 +17,7 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import make_from_row
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import Split
@@ -34,7 +35,6 @@ except ImportError as error:
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
-from vagen_rewards import with_reasoning
 
 NAME = "vagen"
 """The `agent_name` of a dataset's rows."""
@@ -153,11 +153,9 @@ class VagenAgentLoop(AgentLoopBase):
 
 def make(level: dict[str, Any]) -> gym.Env[Any, Any]:
     """The environment of a row, without Gymnasium's wrappers, with the reward for reasoning that the row asks for."""
-    options = {name: value for name, value in (level.get("options") or {}).items() if value is not None}  # of parquet
-    env = gym.make(level["env_id"], **options).unwrapped
     said = level.get("reasoning")
     reasoning = {name: value for name, value in said.items() if value is not None} if said else None
-    return with_reasoning(env, reasoning)
+    return make_from_row(level["env_id"], level.get("options"), reasoning)
 
 
 def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:

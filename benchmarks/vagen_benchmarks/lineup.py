@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
-
 import vagen_envs
 from vagen_benchmarks.agents import SCRIPTED, Agent, Baseline
 from vagen_benchmarks.errors import ProtocolError
@@ -18,6 +15,7 @@ from vagen_benchmarks.models import Registry
 from vagen_benchmarks.own_agents import is_own, load_own
 from vagen_benchmarks.trained_agent import Trained, is_trained
 from vagen_envs.chat import History
+from vagen_envs.registration import declared
 
 FLOORS = ("random", "blind", "text-only")
 """Who doesn't look: what a model has to beat."""
@@ -100,5 +98,4 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
 
 
 def _baselines_of(env_id: str) -> Collection[str]:
-    creator = load_env_creator(str(gym.spec(env_id).entry_point))
-    return getattr(creator, "baselines", ())
+    return getattr(declared(env_id)[1], "baselines", ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
 
 import gymnasium as gym
-from gymnasium.envs.registration import load_env_creator
 
 from vagen_benchmarks.agents import Agent, AsyncAgent, Call, Game, Reply
 from vagen_benchmarks.endings import Stop
@@ -21,6 +19,7 @@ from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.protocol import Task
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import SimulatorError
+from vagen_envs.registration import declared
 
 log = logging.getLogger(__name__)
 
@@ -82,11 +81,7 @@ class Seat:
 @functools.cache
 def is_quick(env_id: str) -> bool:
     """Whether an environment's turns may be played in the event loop."""
-    module, _, name = env_id.rpartition(":")  # "module:id" registers when imported, which `gym.spec` doesn't do
-    if module:
-        importlib.import_module(module)
-    entry = gym.spec(name).entry_point
-    return bool(getattr(load_env_creator(entry) if isinstance(entry, str) else entry, "quick", False))
+    return bool(getattr(declared(env_id)[1], "quick", False))
 
 
 class _AgentBrokeError(Exception):

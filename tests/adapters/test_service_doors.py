@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -184,3 +185,20 @@ def test_idle_guests_make_room(command):
             ws.ping().wait(10)
         for raw in kept:
             raw.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "code"),
+    [("X: y", 401, "unauthorized"), ("Authorization: Bearer wrong", 401, "unauthorized"),
+     (f"Authorization: Bearer {KEY}\r\nOrigin: http://elsewhere", 403, "forbidden")],
+)  # fmt: skip
+def test_who_may_not_come_in_gets_no_websocket(command, header, status, code):
+    """The refusal comes before one is made, with the words that others are refused with, and ends the connection."""
+    request = (f"GET /v1/ws HTTP/1.1\r\nHost: x\r\n{header}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")  # fmt: skip
+    with socket.create_connection(("127.0.0.1", command.port), 10) as raw:
+        raw.sendall(request.encode())
+        said = b"".join(iter(lambda: raw.recv(4096), b""))
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode())
+    assert json.loads(body)["error"]["code"] == code

@@ -72,6 +72,15 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "") -> FastAPI:
         _Gate, keys=keys, metrics=metrics, door=door, patience=config.patience, health=lambda: _health(app)
     )
     app.state.pool, app.state.door = pool, door
+
+    def refused_upgrade(scope: Scope) -> tuple[int, bytes] | None:
+        failure = _stranger(HTTPConnection(scope), keys)
+        if failure is None:
+            return None
+        metrics.failures.labels(failure.code).inc()
+        return STATUS[failure.code], _error(failure)
+
+    app.state.refused_upgrade = refused_upgrade
     app.state.metrics = metrics
 
     @app.exception_handler(Refused)
@@ -259,21 +268,27 @@ class _Gate:
             self._door.end(scope["client"])
 
     def _refusal(self, connection: HTTPConnection) -> Failure | None:
-        if "origin" in connection.headers:
-            return Failure("forbidden", "requests of web pages are refused; this service is for programs")
-        if connection.scope["path"] == "/healthz":
-            return None
-        holder = self._keys.holder(connection.headers.get("authorization", ""))
-        if holder is None:
-            return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
-        connection.scope[HOLDER] = holder
-        if not self._keys:
-            return None
+        failure = _stranger(connection, self._keys)
+        if failure is not None or connection.scope["path"] == "/healthz" or not self._keys:
+            return failure
         try:
             _admit(self._door, connection)
         except Refused as error:
             return error.failure
         return None
+
+
+def _stranger(connection: HTTPConnection, keys: Keys) -> Failure | None:
+    """Why somebody is refused who isn't let in at all. Who is has a `Holder` in the scope from here."""
+    if "origin" in connection.headers:
+        return Failure("forbidden", "requests of web pages are refused; this service is for programs")
+    if connection.scope["path"] == "/healthz":
+        return None
+    holder = keys.holder(connection.headers.get("authorization", ""))
+    if holder is None:
+        return Failure("unauthorized", f"the key is missing or wrong; set {KEY_VARIABLE} as the server has it")
+    connection.scope[HOLDER] = holder
+    return None
 
 
 def _admit(door: Door, connection: HTTPConnection) -> None:

@@ -9,10 +9,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from vagen_adapters.service.host import Call
 from vagen_adapters.service.limits import Limits
-from vagen_adapters.service.pipe import READ, Unpacker, packed
+from vagen_adapters.service.pipe import Unpacker, packed
 from vagen_adapters.service.pool import Pool, Told
 from vagen_envs.workers import START_TIMEOUT, TIMEOUT, WorkerDied, cause_of_end, started
 
@@ -34,7 +35,7 @@ class LocalHost:
         self.pids: Sequence[int] = (self.pid,)
         self.where = f"process {self.pid}"
         self._timeout = timeout
-        self._unpacker = Unpacker()
+        self._answers = Unpacker(self._socket)
         self._is_up = self._is_read = self._closed = False
         self._since = time.monotonic()  # since when it has been at work, or starting
         self._told: Told | None = None
@@ -86,29 +87,27 @@ class LocalHost:
                 return
 
     def _read(self) -> None:
-        while self._take(self._receive(0)):
+        while self._take(0):
             pass
 
     def _readable(self) -> None:
-        self._take(self._receive(socket.MSG_DONTWAIT))
+        self._take(socket.MSG_DONTWAIT)
 
-    def _receive(self, flags: int) -> bytes | None:
-        """What came, empty at the end, None if it is nothing yet."""
+    def _take(self, flags: int) -> bool:
+        """Read once. Whether there is more to come."""
+        messages: list[Any] | None = None
         try:
-            return self._socket.recv(READ, flags)
+            messages = self._answers.receive(flags)
         except BlockingIOError:
-            return None
-        except OSError:
-            return b""
-
-    def _take(self, data: bytes | None) -> bool:
-        """Whether there is more to come."""
-        if data == b"":
+            return True
+        except OSError:  # it is gone
+            pass
+        if messages is None:
             if self._loop is not None:
                 self._loop.remove_reader(self._socket.fileno())
             threading.Thread(target=self._bury, daemon=True).start()  # it may take a moment to end
             return False
-        for message in self._unpacker.feed(data or b""):
+        for message in messages:
             with self._lock:
                 told = self._told if self._is_up else None
                 if self._is_up:

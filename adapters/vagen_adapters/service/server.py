@@ -31,7 +31,8 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, config: ServiceConfig, host: str, port: int) -> None:
         super().__init__(
             DoorConfig(
-                app, app.state.door, host=host, port=port, log_level="error", access_log=False,
+                app, app.state.door, app.state.refused_upgrade,
+                host=host, port=port, log_level="error", access_log=False,
                 ws_max_size=config.max_request, ws_per_message_deflate=False,
                 ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
             )

@@ -6,13 +6,14 @@ import contextlib
 import os
 import signal
 import socket
+import struct
 import sys
 
 from vagen_adapters.service.host import EnvHost
 from vagen_adapters.service.limits import Limits
-from vagen_adapters.service.pipe import READ, Unpacker, packed
+from vagen_adapters.service.pipe import Unpacker, packed
 
-ORPHANED = 5.0
+ORPHANED = 5
 """Seconds between looks whether the program that started this one is gone. Its children may hold the other end open."""
 
 
@@ -21,23 +22,21 @@ def main(connection: socket.socket, limits: Limits) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     host = EnvHost(limits)
-    unpacker = Unpacker()
+    asked = Unpacker(connection)
     connection.sendall(packed(None))
-    connection.settimeout(ORPHANED)
+    # Python's own timeout takes two calls of the system more for each message.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", ORPHANED, 0))
     while True:
         try:
-            data = connection.recv(READ)
-        except TimeoutError:
+            messages = asked.receive()
+        except BlockingIOError:
             if os.getppid() != parent:
                 return
             continue
-        if not data:
+        if messages is None:
             return
-        for calls in unpacker.feed(data):
-            answer = packed(host.timed(calls))
-            connection.settimeout(None)
-            connection.sendall(answer)
-            connection.settimeout(ORPHANED)
+        for calls in messages:
+            connection.sendall(packed(host.timed(calls)))
 
 
 if __name__ == "__main__":

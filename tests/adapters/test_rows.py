@@ -1,0 +1,57 @@
+"""What a row of a data set may ask for, which may come from anywhere."""
+
+from __future__ import annotations
+
+import sys
+
+import gymnasium as gym
+import pytest
+
+from vagen_adapters.rows import TRUST_ROWS, make_from_row
+from vagen_envs.errors import ConfigError
+
+LAKE = "vagen/FrozenLake-v0"
+
+
+def test_a_row_has_the_environment_that_gymnasium_makes():
+    options = {"strategy": "grounding", "max_turns": 4, "size": None}
+    made, alone = make_from_row(LAKE, options), gym.make(LAKE, strategy="grounding", max_turns=4).unwrapped
+    assert made.unwrapped.config == alone.config
+    assert make_from_row(LAKE, None, {"grounding": 0.5}).unwrapped.config == gym.make(LAKE).unwrapped.config
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options", "reasoning"),
+    [
+        ("trap:vagen/FrozenLake-v0", {}, None),
+        ("trap:trap/None-v0", {}, None),
+        ("vagen/Sample-v0", {"scoring": "trap:scored"}, None),
+        ("vagen/Sample-v0", {"dataset": "trap.py"}, None),
+        (LAKE, {"prompt_pack": "trap"}, None),
+        (LAKE, {"render_mode": "human"}, None),
+        (LAKE, {"max_turns": 10**9}, None),
+        (LAKE, {}, {"judge": "gpt-5.2"}),
+        (LAKE, {}, {"judge": "rule", "llm": {"base_url": "http://elsewhere"}}),
+        (LAKE, {}, {"judge": ["rule"]}),
+    ],
+)
+def test_a_row_imports_and_opens_nothing(tmp_path, monkeypatch, env_id, options, reasoning):
+    (tmp_path / "trap.py").write_text("raise SystemExit('it was imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"{TRUST_ROWS}=1"):
+        make_from_row(env_id, options, reasoning)
+    assert "trap" not in sys.modules
+
+
+def test_who_made_the_rows_may_allow_everything(tmp_path, monkeypatch):
+    (tmp_path / "own_lake.py").write_text(
+        f"import gymnasium as gym\ngym.register('own/Lake-v0', lambda **options: gym.make({LAKE!r}, **options))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(TRUST_ROWS, "1")
+    try:
+        assert make_from_row("own_lake:own/Lake-v0", {"max_turns": 2}).config.max_turns == 2
+    finally:
+        gym.registry.pop("own/Lake-v0", None)
+        sys.modules.pop("own_lake", None)
