@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -209,3 +210,17 @@ def test_a_missing_cluster_is_one_error_at_once(monkeypatch, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as there:
         address = f"127.0.0.1:{there.getsockname()[1]}"
         assert find_cluster(address) == address
+
+
+def test_the_command_without_a_cluster_ends_with_one_error(monkeypatch, tmp_path):
+    """It waits for nothing: 1.2 s of processor time, nearly all of it for loading the command."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--pool", "ray"]
+    said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert said.returncode == 2
+    assert len(said.stderr.splitlines()) == 1, said.stderr
+    assert "in no Ray cluster; start one (`ray start --head`)" in said.stderr
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 5

@@ -233,6 +233,8 @@ class Http(H11Protocol):
 class WebSockets(WebSocketsSansIOProtocol):
     """The same for a WebSocket. Once somebody hears it, its messages don't go through the application any more."""
 
+    frames: list[bytes]
+    read_paused: bool
     holder = Holder()  # nobody's, until it is admitted
     pending = 0
     hear: Callable[[bytes, bool], None] | None = None
