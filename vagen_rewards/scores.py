@@ -11,21 +11,18 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vagen_envs.core import State, Turn
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
+from vagen_rewards.spans import PARTS as PARTS
+from vagen_rewards.spans import Part as Part
+from vagen_rewards.spans import Span as Span
 
 if TYPE_CHECKING:
     from vagen_rewards.rules.readings import Reading
 
 T = TypeVar("T")
-
-Part = Literal["grounding", "world_modeling"]
-PARTS: tuple[Part, ...] = ("grounding", "world_modeling")
-
-Span = tuple[int, int]
-"""A piece of a text: its first character and the one after its last."""
 
 
 @dataclass(frozen=True, slots=True)

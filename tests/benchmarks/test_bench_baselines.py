@@ -19,7 +19,7 @@ pytest.importorskip("vtracer")
 
 
 def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("vagen_envs.svg.scorers.base.SCORERS", ("classical",))  # auto takes it wherever this runs
+    monkeypatch.setattr("vagen_envs.svg.scorers.choosing.SCORERS", ("classical",))  # auto takes it wherever this runs
     monkeypatch.setattr(floors, "SIZES", {"sokoban": (8, 4), "svg": (2, 2)})
     monkeypatch.setattr(text_only, "TRIES", 4)
     path = tmp_path / "run"

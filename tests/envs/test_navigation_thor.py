@@ -19,7 +19,7 @@ from interruption import interrupt
 import vagen_envs  # noqa: F401
 from vagen_envs import conformance
 from vagen_envs.errors import ConfigError, SimulatorError
-from vagen_envs.navigation.env import NavigationConfig
+from vagen_envs.navigation.config import NavigationConfig
 
 pytest.importorskip("ai2thor")
 pytest.importorskip("mujoco")

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
 from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Level, Metadata, Pose, pose_of
 from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import HashStream, Split, split_of
-
-if TYPE_CHECKING:
-    from vagen_envs.navigation.env import NavigationConfig
 
 
 class ThorSimulator:

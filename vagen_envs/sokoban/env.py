@@ -12,12 +12,17 @@ from vagen_envs.bounds import REWARD, SWITCH, Bound, Several, Whole
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
+from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.sokoban.boards import load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level
 from vagen_envs.sokoban.simulator import Simulator
 from vagen_envs.sokoban.state import SokobanState
+
+_STEPS = 120
+"""Actions of an episode on a board of others: gym-sokoban's `max_steps`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +30,7 @@ class SokobanConfig(SolvableConfig):
     """Options of `vagen/Sokoban-v0`; the defaults are VAGEN's tables 7 and 16."""
 
     level_fields: ClassVar[tuple[str, ...]] = (
-        "dim_room", "num_boxes", "boxes_on_target", "min_solution_length", "max_solution_length"
+        "dim_room", "num_boxes", "boxes_on_target", "min_solution_length", "max_solution_length", "boards"
     )  # fmt: skip
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -75,6 +80,11 @@ class SokobanConfig(SolvableConfig):
     released code uses it as a maximum, which is the preset `released` (1 to 5)."""
     max_solution_length: int = 9
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
+    boards: str | None = None
+    """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
+    (see `vagen_envs.sokoban.boards`); `None` draws them. Each board begins as the file has it. Its size, boxes and
+    solution are what they are, so the options for those are left out; an episode has 120 actions unless it is said
+    otherwise, as in gym-sokoban, and the oracle solves what has at most 700,000 placements of boxes."""
     success_reward: float = 10.0
     """When all boxes stand on targets (table 16)."""
     step_reward: float = -0.1
@@ -96,7 +106,45 @@ class SokobanConfig(SolvableConfig):
         self.require(all(5 <= side <= 10 for side in self.dim_room), "dim_room", "two numbers from 5 to 10")
         self.require(1 <= self.num_boxes <= 4, "num_boxes", "from 1 to 4")
         self.require(self.max_solution_length <= 60, "max_solution_length", "at most 60")
+        fewest = 1 if self.boxes_on_target else self.num_boxes
+        self.require(
+            self.min_solution_length >= fewest, "min_solution_length", f"at least {fewest}, a push for each box"
+        )
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+        if self.boards is not None:
+            for name in (*self.level_fields[:-1], "difficulty"):
+                self.require(
+                    getattr(self, name) == self._default(name), name, f"left out beside boards={self.boards!r}"
+                )
+            largest = max(self.size)
+            self.require(16 * largest * self.scale <= 2048, "scale", f"at most {128 // largest} for {largest} cells")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of a picture, in cells."""
+        if self.boards is None:
+            return self.dim_room
+        boards = load_boards(self.boards)
+        return boards.height, boards.width
+
+    def longest_solution(self) -> int:
+        """Most moves of a shortest solution; of boards from a file nobody knows."""
+        return self.max_solution_length if self.boards is None else 1
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        if given.get("boards") is None:
+            return super()._following(given)
+        actions = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
+        if type(actions) is not int or actions < 1:
+            return {}  # said by the constructor
+        return {"max_steps": _STEPS, "max_turns": -(-_STEPS // actions)}
+
+    def level_key(self) -> dict[str, Any]:
+        """Levels depend on what the boards are, not on the path where they lie."""
+        if self.boards is not None:
+            return {"boards": load_boards(self.boards).name}
+        return {name: getattr(self, name) for name in self.level_fields[:-1]}
 
 
 class SokobanEnv(VagenEnv):
@@ -126,11 +174,14 @@ class SokobanEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale)
-        height, width = self.config.dim_room
+        height, width = self.config.size
         return height * self._tiles.side, width * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
+        if config.boards is not None:
+            self._take(self._from_file(config.boards, stream, split))
+            return
         level = draw_level(
             stream,
             split,
@@ -143,6 +194,13 @@ class SokobanEnv(VagenEnv):
         )
         self._take(level)
 
+    def _from_file(self, path: str, stream: HashStream, split: Split) -> Level:
+        boards = load_boards(path).splits
+        if not boards[split]:
+            has = ", ".join(f"{len(of_split)} for {name}" for name, of_split in boards.items())
+            raise LevelError(f"boards={path!r} has no board for {split} ({has}); name more of them, or another split")
+        return stream.choice(boards[split])
+
     def _take(self, level: Level) -> None:
         self.simulator = Simulator(level)
         self._solutions = Solutions(level.width, level.floor, level.targets)
@@ -154,7 +212,7 @@ class SokobanEnv(VagenEnv):
         return self.simulator.state()
 
     def _picture(self) -> Picture:
-        return self._tiles.picture(self.simulator.tiles(), self.config.dim_room[1])
+        return self._tiles.picture(self.simulator.tiles(), self.config.size[1])
 
     def _view_text(self) -> str:
         return self._state.symbolic()
@@ -184,7 +242,7 @@ class SokobanEnv(VagenEnv):
     def _restore(self, world: Any) -> None:
         level, boxes, player = world
         if not hasattr(self, "simulator") or self.simulator.level.to_json() != level:
-            known = Level.from_json(*self.config.dim_room, level)
+            known = Level.from_json(*self.config.size, level)
             if content_hash(known.board) != self.level["content"]:
                 raise ValueError("the board is of another level")
             self._take(known)

@@ -19,7 +19,8 @@ from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, load_dataset
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
-from vagen_envs.svg.scorers.base import SAME_PICTURE, ScorerName
+from vagen_envs.svg.scorers.base import SAME_PICTURE
+from vagen_envs.svg.scorers.choosing import ScorerName
 from vagen_envs.svg.state import SvgState, elements
 
 GAP = 8

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
 
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.scores import Part, Span
+from vagen_rewards.spans import Part, Span
 
 MAX_TEXT = 8000
 """Characters that are read; a description of these states needs a tenth of it."""

@@ -29,7 +29,8 @@ import numpy as np
 
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.base import ScorerError, make_scorer
+from vagen_envs.svg.scorers.base import ScorerError
+from vagen_envs.svg.scorers.choosing import make_scorer
 
 _HEAD = struct.Struct("<IHH")  # number of pairs, height, width
 

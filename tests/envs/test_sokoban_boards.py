@@ -1,0 +1,267 @@
+"""Boards from files, in the layouts of Boxoban and XSokoban. The boards are ours."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vagen_envs  # noqa: F401
+from vagen_envs.errors import ConfigError, LevelError
+from vagen_envs.permission import permitted
+from vagen_envs.seeding import SPLITS, HashStream
+from vagen_envs.sokoban.boards import load_boards
+from vagen_envs.sokoban.levels import cells, draw_level
+
+# As deepmind/boxoban-levels has them: a number after a semicolon, ten rows of ten, a blank line; no last blank line.
+BOXOBAN = """\
+; 0
+##########
+#   ######
+# $ ######
+# .@ #####
+#    #####
+##########
+##########
+##########
+##########
+##########
+
+; 1
+##########
+##########
+###     ##
+### $ . ##
+###@$ . ##
+###     ##
+##########
+##########
+##########
+##########
+"""
+# As the screens of XSokoban: one a file, ragged, walls only where they are needed, nothing else in it.
+SCREEN = """\
+    #####
+    #   #
+    #$  #
+  ###  $##
+  #  $ $ #
+### # ## #   ######
+#   # ## #####  ..#
+# $  $          ..#
+##### ### #@##  ..#
+    #     #########
+    #######
+"""
+# As collections have them: title, comments, other signs for floor, a board that begins on its targets.
+COLLECTION = """\
+:: A collection of ours
+Title: Two rooms
+
+  #####
+###___###
+#_$-$--.#
+#_#*#_--#
+#___+---#
+#____####
+######
+
+; 'the end'
+#####
+#@$.#
+#####
+Author: nobody
+"""
+
+
+def env_of(path, **options):
+    return gym.make("vagen/Sokoban-v0", boards=str(path), disable_env_checker=True, **options).unwrapped
+
+
+def written(tmp_path, text, name="boards.txt"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def levels_of(boards):
+    return [level for split in SPLITS for level in boards.splits[split]]
+
+
+def xsb(level):
+    """A board as a file has it, in its frame."""
+
+    def sign(cell):
+        target, box, player = level.targets >> cell & 1, level.boxes >> cell & 1, level.player == cell
+        return "+*." [[player, box].index(1) if player or box else 2] if target else (
+            "@" if player else "$" if box else " " if level.floor >> cell & 1 else "#"
+        )  # fmt: skip
+
+    width = level.width
+    return "\n".join("".join(sign(row * width + j) for j in range(width)) for row in range(level.height))
+
+
+def test_boxobans_files_are_read(tmp_path):
+    boards = load_boards(str(written(tmp_path, BOXOBAN)))
+    assert (boards.height, boards.width) == (10, 10)
+    one, two = sorted(levels_of(boards), key=lambda level: level.boxes.bit_count())
+    assert (one.boxes.bit_count(), two.boxes.bit_count()) == (1, 2)
+    assert one.player == 33
+    assert cells(two.targets) == [36, 46]
+
+
+def test_xsokobans_screens_are_read(tmp_path):
+    path = written(tmp_path, SCREEN, "screen.1")
+    (level,) = levels_of(load_boards(str(path)))
+    assert (level.height, level.width) == (11, 19)
+    assert (level.boxes.bit_count(), level.targets.bit_count()) == (6, 6)
+    assert level.floor.bit_count() == 56
+
+
+def test_collections_are_read_and_small_boards_stand_in_the_middle(tmp_path):
+    boards = load_boards(str(written(tmp_path, COLLECTION)))
+    assert (boards.height, boards.width) == (7, 9)
+    small, large = sorted(levels_of(boards), key=lambda level: level.floor.bit_count())
+    assert [divmod(cell, 9) for cell in cells(small.floor)] == [(3, 3), (3, 4), (3, 5)]
+    assert large.targets >> large.player & 1
+    assert (large.boxes & large.targets).bit_count() == 1
+
+
+def test_a_folder_is_its_files_and_a_board_counts_once(tmp_path):
+    (tmp_path / "a").mkdir()
+    written(tmp_path / "a", BOXOBAN, "000.txt")
+    written(tmp_path, BOXOBAN.replace("\n", "\r\n") + "\n\n\n", "again.XSB")
+    written(tmp_path, "not a board", "README.md")
+    assert len(levels_of(load_boards(str(tmp_path)))) == 2
+
+
+@pytest.mark.parametrize("text", [BOXOBAN, COLLECTION])
+def test_the_oracle_solves_them_in_every_split(tmp_path, text):
+    path = written(tmp_path, text)
+    boards = load_boards(str(path))
+    env = env_of(path)
+    assert env.config.max_steps == 120
+    for split in SPLITS:
+        if not boards.splits[split]:
+            with pytest.raises(LevelError, match=f"no board for {split}"):
+                env.reset(seed=0, options={"split": split})
+            continue
+        seen = set()
+        for seed in range(8):
+            observation, info = env.reset(seed=seed, options={"split": split})
+            assert env.observation_space.contains(observation)
+            assert observation["image"].shape == (16 * boards.height, 16 * boards.width, 3)
+            seen.add(info["level"]["content"])
+            over = False
+            while not over:
+                _, _, terminated, truncated, info = env.step(env.oracle_reply())
+                over = terminated or truncated
+            assert info["turn"].success
+        assert 1 <= len(seen) <= len(boards.splits[split])
+
+
+def test_a_board_that_is_too_large_for_the_oracle_is_played_without(tmp_path):
+    path = written(tmp_path, SCREEN)
+    (split,) = [split for split, of_split in load_boards(str(path)).splits.items() if of_split]
+    env = env_of(path, split=split)
+    env.reset(seed=0)
+    _, _, _, _, info = env.step(env.grammar.render(["Up", "Left"], observation="…", reasoning="…", prediction="…"))
+    assert [each.text for each in info["turn"].executed] == ["Up", "Left"]
+    copy = env_of(path, split=split)
+    copy.restore(env.snapshot())
+    assert (copy.observed.picture.pixels == env.observed.picture.pixels).all()
+
+
+def test_levels_follow_from_the_boards_not_from_where_they_lie(tmp_path):
+    (tmp_path / "a").mkdir()
+    one, other = env_of(written(tmp_path, BOXOBAN)), env_of(written(tmp_path / "a", "\n" + BOXOBAN, "other.sok"))
+    split = next(split for split, of_split in load_boards(one.config.boards).splits.items() if of_split)
+    for seed in range(5):
+        first, second = (env.reset(seed=seed, options={"split": split})[1] for env in (one, other))
+        assert first["state"] == second["state"]
+    other.restore(one.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "has no board"),
+        ("#####\n#@$.#\n###", r"line 1: the board has a gap"),
+        ("\n\n#####\n#@ $.\n#####", r"line 3: the board has a gap"),
+        ("#####\n#@$a#\n#####", r"line 2: 'a' is nothing that a board has"),
+        ("#####\n#@$.\t#\n#####", r"line 2: '\\t' is nothing"),
+        ("#####\n#@$.#\n@$.\n#####", r"line 3: a row of a board begins with a wall"),
+        ("; x\n#####\n# $.#\n#####", r"line 2: a board has one player \(@ or \+\), this one has 0"),
+        ("######\n#@@$.#\n######", "this one has 2"),
+        ("######\n#@$..#\n######", "as many boxes as targets, this one 1 and 2"),
+        ("#####\n#@  #\n#####", "as many boxes as targets, this one 0 and 0"),
+        ("######\n#@* *#\n######", "solved already"),
+        ("#########\n#@$.#$  #\n#########", "where the player can't come"),
+        ("#" * 51, "at most 50 cells in a row, this one has 51"),
+    ],
+)
+def test_what_cannot_be_played_is_said_with_its_line(tmp_path, text, says):
+    with pytest.raises(ConfigError, match=says):
+        env_of(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dim_room": (7, 7)}, {"num_boxes": 2}, {"min_solution_length": 1}, {"difficulty": 3}, {"preset": "released"}],
+)
+def test_what_the_file_says_is_not_said_twice(tmp_path, options):
+    with pytest.raises(ConfigError, match="left out beside boards"):
+        env_of(written(tmp_path, BOXOBAN), **options)
+
+
+def test_a_path_that_is_not_there_is_said():
+    with pytest.raises(ConfigError, match="neither a file nor a folder"):
+        env_of("/nowhere")
+
+
+def test_only_an_operator_names_paths(tmp_path):
+    path = str(written(tmp_path, BOXOBAN))
+    with pytest.raises(ConfigError, match="closed to clients"):
+        permitted("vagen/Sokoban-v0", {"boards": path}, {})
+    assert permitted("vagen/Sokoban-v0", {"boards": "small"}, {"boards": {"small": path}}) == {"boards": path}
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), boxes=st.integers(1, 3), cut=st.booleans(), floor=st.sampled_from(" -_"))
+def test_what_is_written_is_read_back(tmp_path_factory, seed, boxes, cut, floor):
+    """A drawn level as a board of a file: the same floor, targets, boxes and player; turned and cut off, too."""
+    level = draw_level(
+        HashStream("boards", seed), SPLITS[seed % 3], height=6, width=8, num_boxes=boxes, shortest=6, longest=9
+    )
+    rows = xsb(level).replace(" ", floor).split("\n")
+    if cut:  # without walls that nothing leans on
+        rows = [row for row in rows if set(row) != {"#"}]
+        rows = ["#" * 8, *rows, "#" * 8]
+    path = tmp_path_factory.mktemp("boards") / "one.xsb"
+    path.write_text("\n".join(rows))
+    (read,) = levels_of(load_boards(str(path)))
+    assert read.board == level.board
+    assert xsb(read).split("\n") == [row.replace(floor, " ") for row in rows]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(alphabet="#@+$*. -_\n;ax\t\u20ac", max_size=80))
+def test_any_text_is_boards_or_one_error(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("boards") / "any.txt"
+    path.write_text(text, encoding="utf-8")
+    try:
+        boards = load_boards(str(path))
+    except ConfigError:
+        return
+    assert levels_of(boards)
+
+
+def test_twins_are_in_one_split(tmp_path):
+    """A board, turned, mirrored and with a wider wall, has the split of the board as it is."""
+    rows = ["#######", "#@ $ .#", "#   ###", "#######"]
+    turned = ["".join(row[i] for row in rows) for i in range(7)]
+    wide = ["#" * 9, *(f"#{row}#" for row in rows), "#" * 9]
+    text = "\n\n".join("\n".join(each) for each in (rows, turned, wide, [row[::-1] for row in rows]))
+    boards = load_boards(str(written(tmp_path, text)))
+    assert [len(of_split) for of_split in boards.splits.values() if of_split] in ([3], [4])

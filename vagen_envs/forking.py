@@ -1,0 +1,214 @@
+"""Environments that can be forked: a moment as bytes, copies, pickles."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils.seeding import np_random
+
+from vagen_envs.config import EnvConfig
+from vagen_envs.errors import ConfigError, SnapshotError
+from vagen_envs.pictures import Picture
+from vagen_envs.prompting import Prompts
+from vagen_envs.seeding import SPLITS
+from vagen_envs.snapshots import UNREADABLE, heading, pack, unpack
+from vagen_envs.spaces import MAX_TEXT_LENGTH
+from vagen_envs.turn import Observation, State
+
+
+class Forkable(gym.Env[dict[str, Any], str]):
+    """What `VagenEnv` has for `snapshot`, `restore`, copying and pickling, and the generator behind `np_random`."""
+
+    id: ClassVar[str]
+    config: EnvConfig
+    prompts: Prompts
+    level: dict[str, Any]
+    _observed: Observation
+    _state: State
+    _turns: int
+    _steps: int
+    _played: list[str]
+    _running: bool
+    _looks: bool
+    _guarded: Callable[..., Any]
+    _extract: Callable[[], State]
+    _look: Callable[[], Picture]
+    _generator: np.random.Generator | None = None
+    _generator_state: dict[str, Any] | None = None
+    looks_when_restored: ClassVar[bool] = False
+    """Whether a restored state and picture are read off the simulator, which is right where that takes
+    microseconds. Otherwise a snapshot carries them."""
+
+    _made_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember how it was made: a copy is made the same way and then restored."""
+        env = super().__new__(cls)
+        env._made_with = args, options
+        return env
+
+    def snapshot(self) -> bytes:
+        """This moment: the episode, its pictures and random numbers, the stream of next seeds.
+
+        An environment of the same id and options takes it over with `restore`, in any process. Wrappers
+        aren't part of it. `copy.deepcopy` and pickling rest on it.
+
+        Raises:
+            SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
+        """
+        generator = self._generator if self._np_random_seed is not None else self.np_random
+        state = self._generator_state if generator is None else generator.bit_generator.state
+        body: dict[str, Any] = {"seed": self._np_random_seed, "generator": state, "episode": None}
+        pixels = b""
+        if hasattr(self, "_observed"):
+            episode = body["episode"] = {
+                "level": self.level,
+                "turns": self._turns,
+                "steps": self._steps,
+                "running": self._running,
+                "text": self._observed.text,
+                "world": self._guarded(self._snapshot),
+            }
+            if not self.looks_when_restored:
+                episode["state"] = self._state.to_json()
+                if self._observed.picture is not None:
+                    pixels = self._observed.picture.pixels.tobytes()
+        return pack(self._heading, body, pixels)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what was seen then.
+
+        Raises:
+            SnapshotError: the bytes aren't a snapshot of this id and these options, or they are damaged. Where
+                only the inside is wrong there is no running episode any more.
+            SimulatorError: the simulator broke.
+        """
+        body, pixels = unpack(self._heading, snapshot)
+        try:
+            seed, generator = _checked_generator(body["seed"], body["generator"])
+            episode = body["episode"]
+            if episode is None:
+                for name in ("_observed", "_state", "level"):
+                    self.__dict__.pop(name, None)
+                self._running = False
+            else:
+                self._restore_episode(episode, pixels)
+        except UNREADABLE as error:
+            self._running = False
+            raise SnapshotError(
+                f"{self.id}: the snapshot's inside is wrong ({type(error).__name__}: {str(error)[:200]}); "
+                "restore one that this version's snapshot() gave"
+            ) from error
+        self._np_random_seed, self._generator, self._generator_state = seed, None, generator
+        if episode is not None and self.render_mode == "human":
+            self.render()
+
+    def _restore_episode(self, episode: dict[str, Any], pixels: bytes) -> None:
+        level, text = episode["level"], episode["text"]
+        split, seed, content = level["split"], level["seed"], level["content"]
+        turns, steps, running = episode["turns"], episode["steps"], episode["running"]
+        if split not in SPLITS or type(content) is not str or type(text) is not str or type(running) is not bool:
+            raise ValueError("a level or a text is malformed")
+        if (
+            len(text) > MAX_TEXT_LENGTH
+            or {type(seed), type(turns), type(steps)} != {int}
+            or min(seed, turns, steps) < 0
+        ):
+            raise ValueError("a number or a length is out of range")
+        if running and (turns >= self.config.max_turns or steps >= self.config.max_steps):
+            raise ValueError("the budget is spent, but the episode goes on")
+        self.level = {"split": split, "seed": seed, "content": content}
+        self._turns, self._steps, self._played = turns, steps, []
+        self._restore(episode["world"])
+        if self.looks_when_restored:
+            self._state = self._guarded(self._extract)
+            picture = self._look() if self._looks else None
+        else:
+            self._state = State.from_json(episode["state"])
+            picture = self._carried_picture(pixels)
+        self._observed = Observation(text, picture)
+        self._running = running
+
+    def _carried_picture(self, pixels: bytes) -> Picture | None:
+        shown: Any = self.observation_space
+        shape = shown["image"].shape if self._looks else None
+        return None if shape is None else Picture(np.frombuffer(pixels, np.uint8).reshape(shape))
+
+    @functools.cached_property
+    def _heading(self) -> bytes:
+        """What a snapshot begins with: a digest of all options that could change what follows."""
+        config = self.config
+        apart = {*config.level_fields, *config.machine_fields, "prompt_pack"}  # paths differ between machines
+        options = {
+            field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.name not in apart
+        }
+        said = json.dumps([options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True)
+        return heading(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
+
+    # Gymnasium makes a NumPy generator at each seeded reset, which would take a fifth of the time of a
+    # reset here. Levels don't need it: it is made when somebody looks.
+    @property
+    def _np_random(self) -> np.random.Generator | None:
+        if self._generator is None and self._np_random_seed is not None:
+            if self._generator_state is None:
+                self._generator, _ = np_random(self._np_random_seed)
+            else:
+                self._generator = np.random.Generator(np.random.PCG64(0))
+                self._generator.bit_generator.state = self._generator_state
+        return self._generator
+
+    @_np_random.setter
+    def _np_random(self, generator: np.random.Generator | None) -> None:
+        self._generator = generator
+
+    def _seed_lazily(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
+        self._np_random_seed = int(seed)
+        self._generator = self._generator_state = None
+
+    @abstractmethod
+    def _snapshot(self) -> Any:
+        """What the simulator holds, as JSON."""
+
+    @abstractmethod
+    def _restore(self, world: Any) -> None:
+        """Put the simulator where `_snapshot` was."""
+
+
+def _checked_generator(seed: Any, state: Any) -> tuple[int | None, dict[str, Any] | None]:
+    """The seed and state of `np_random`, as they can be. Raises ValueError or KeyError for others."""
+    if type(seed) is not int or seed < (0 if state is None else -1):
+        raise ValueError(f"seed {seed!r:.40}")
+    if state is None:
+        return seed, None
+    inner = state["state"]
+    inside = (
+        0 <= inner["state"] < 2**128
+        and 0 <= inner["inc"] < 2**128
+        and 0 <= state["has_uint32"] < 2
+        and 0 <= state["uinteger"] < 2**32
+    )
+    numbers = (inner["state"], inner["inc"], state["has_uint32"], state["uinteger"])
+    if not inside or {*map(type, numbers)} != {int} or state["bit_generator"] != "PCG64":
+        raise ValueError("a generator that isn't NumPy's PCG64")
+    return seed, state
+
+
+def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes) -> Forkable:
+    """A copy of an environment, as copying and pickling call it."""
+    env = cls(*args, **options)
+    env.spec = spec
+    env.restore(snapshot)
+    return env
