@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Several, Whole, Words
-from vagen_envs.errors import ConfigError, did_you_mean
+from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
 from vagen_envs.seeding import Split
 from vagen_envs.tags import TAGS, TagNames
@@ -20,6 +20,9 @@ Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
 RUNGS = (0, 1, 2, 3, 4, 5)
 """The rungs of an environment's ladder, easiest first."""
+
+_LARGEST = 1e308
+"""A number of an option: not infinite, and no integer that is too long for a float."""
 
 MOST = 10**9
 """Turns or primitive actions of an episode."""
@@ -107,11 +110,10 @@ class EnvConfig:
             if isinstance(value, list):  # JSON has no tuples
                 value = tuple(value)
                 object.__setattr__(self, name, value)
-            if isinstance(value, int) and not isinstance(value, bool) and kind is float:
-                object.__setattr__(self, name, float(value))
-                continue
             if not _is_a(value, kind):
-                raise ConfigError(f"{name}={value!r} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
+                raise ConfigError(f"{name}={shown(value)} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
+            if isinstance(value, int) and kind is float:
+                object.__setattr__(self, name, float(value))
         self.require(1 <= self.max_turns <= MOST, "max_turns", f"from 1 to {MOST:,}")
         # a reply has no room for more actions than characters
         self.require(1 <= self.max_actions_per_turn <= 16_384, "max_actions_per_turn", "from 1 to 16,384")
@@ -139,20 +141,20 @@ class EnvConfig:
     def require(self, condition: bool, field: str, must_be: str) -> None:
         """Raise a ConfigError that names the field, its value and what it must be, unless `condition`."""
         if not condition:
-            raise ConfigError(f"{field}={getattr(self, field)!r} is not valid: it must be {must_be}")
+            raise ConfigError(f"{field}={shown(getattr(self, field))} is not valid: it must be {must_be}")
 
     @classmethod
     def create(cls, preset: str = "paper", **options: Any) -> Self:
         """The options of a preset, with `options` over them. Raises ConfigError with a hint."""
-        if preset not in cls.presets:
-            raise ConfigError(f"unknown preset {preset!r}.{did_you_mean(str(preset), cls.presets)}")
+        if not isinstance(preset, str) or preset not in cls.presets:
+            raise ConfigError(f"unknown preset {shown(preset)}.{did_you_mean(str(preset), cls.presets)}")
         known = {field.name for field in dataclasses.fields(cls)}
         for name in options:
             if name not in known:
-                raise ConfigError(f"unknown option {name!r}.{did_you_mean(name, known)}")
+                raise ConfigError(f"unknown option {shown(name)}.{did_you_mean(name, known)}")
         rung = options.get("difficulty")
         if rung is not None and not cls.rungs:
-            raise ConfigError(f"difficulty={rung!r} is not valid: it must be None, since there is no ladder here")
+            raise ConfigError(f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here")
         ladder = cls.rungs[rung] if type(rung) is int and rung in RUNGS else {}
         given = {**cls.presets[preset], **ladder, **options}
         return cls(**{**cls._following(given), **given})
@@ -189,7 +191,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         each = (args[0],) * len(value) if args[-1] is Ellipsis else args
         return len(value) == len(each) and all(map(_is_a, value, each))
     if kind is float:
-        return isinstance(value, float | int) and not isinstance(value, bool) and value == value
+        return isinstance(value, float | int) and not isinstance(value, bool) and abs(value) <= _LARGEST
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, origin or kind)
@@ -203,7 +205,7 @@ def _say(kind: Any) -> str:
         return " or ".join(map(_say, args))
     if kind is types.NoneType:
         return "None"
-    return str(kind) if origin else {"int": "an integer", "float": "a number", "bool": "True or False",
+    return str(kind) if origin else {"int": "an integer", "float": "a finite number", "bool": "True or False",
                                      "str": "a string"}.get(kind.__name__, kind.__name__)  # fmt: skip
 
 

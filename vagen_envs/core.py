@@ -24,6 +24,7 @@ from vagen_envs.errors import (
     SimulatorError,
     VagenError,
     did_you_mean,
+    shown,
 )
 from vagen_envs.forking import Forkable
 from vagen_envs.parsing import Grammar, ParsedTurn, Problem
@@ -84,7 +85,7 @@ class VagenEnv(Forkable):
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise ConfigError(f"unknown render_mode {render_mode!r}.{did_you_mean(str(render_mode), modes)}")
+            raise ConfigError(f"unknown render_mode {shown(render_mode)}.{did_you_mean(str(render_mode), modes)}")
         try:
             self.config = self.config_class.create(preset, **options)
         except ConfigError as error:
@@ -112,11 +113,11 @@ class VagenEnv(Forkable):
         )
         self._looks = config.observation != "text"
         self.action_space = UnicodeText()
-        shown: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
         picture_shape = self._picture_shape()
         if self._looks:
-            shown["image"] = spaces.Box(0, 255, picture_shape, np.uint8)
-        self.observation_space = spaces.Dict(shown)
+            seen["image"] = spaces.Box(0, 255, picture_shape, np.uint8)
+        self.observation_space = spaces.Dict(seen)
         self._level_streams: dict[Split, HashStream] = {}
         self._running = False
         self._window: Window | None = None
@@ -256,12 +257,14 @@ class VagenEnv(Forkable):
         return self._level_streams[split]
 
     def _asked_split(self, options: Mapping[str, Any] | None) -> Split:
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigError(f"{self.id}: reset options are a dictionary, not {type(options).__name__}")
         for name in options or {}:
             if name != "split":
-                raise ConfigError(f"{self.id}: unknown reset option {name!r}.{did_you_mean(name, ['split'])}")
+                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), ['split'])}")
         split = (options or {}).get("split", self.config.split)
         if split not in SPLITS:
-            raise ConfigError(f"{self.id}: unknown split {split!r}.{did_you_mean(str(split), SPLITS)}")
+            raise ConfigError(f"{self.id}: unknown split {shown(split)}.{did_you_mean(str(split), SPLITS)}")
         return split  # type: ignore[no-any-return]
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:

@@ -10,7 +10,9 @@ a worker's error: it raises `type(error)(error)`.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+from typing import Any
 
 
 class VagenError(Exception):
@@ -76,10 +78,20 @@ class ConformanceError(VagenError):
     """An environment breaks the contract. Raised by `vagen_envs.conformance`."""
 
 
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
+_SHOWN.maxlist = _SHOWN.maxtuple = _SHOWN.maxdict = 20
+
+
+def shown(value: Any) -> str:
+    """A value as a message repeats it: whole if it is short, whatever it is."""
+    return _SHOWN.repr(value)
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint such as ``" Did you mean 'num_boxes'?"``, or the list of what is known."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name[:100], names, n=1, cutoff=0.6)
     if close:
         return f" Did you mean {close[0]!r}?"
     return f" Known: {', '.join(names)}."

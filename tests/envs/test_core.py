@@ -255,7 +255,7 @@ def test_states_read_back_from_json():
         ({"representation": "yaml"}, "representation='yaml'"),
         ({"dim_room": (4, 4)}, "from 5 to 10"),
         ({"dim_room": (6,)}, "dim_room"),
-        ({"format_reward": float("nan")}, "it must be a number"),
+        ({"format_reward": float("nan")}, "it must be a finite number"),
         ({"max_turns": 0}, "max_turns=0 is not valid: it must be from 1 to 1,000,000,000"),
         ({"min_solution_length": 8, "max_solution_length": 7}, "max_solution_length=7"),
         ({"separator": ""}, "separator"),
@@ -363,3 +363,33 @@ gymnasium.make({env_id!r})
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "MissingExtraError" in done.stderr
     assert f'pip install "vagen-envs[{extra}]"' in done.stderr
+
+
+# -- what a stranger may say -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value", ["a" * 10**5, [0] * 10**5, 10**4000, -(10**400), float("inf"), float("nan"), b"\0", {}]
+)
+@pytest.mark.parametrize("name", ["format_reward", "max_turns", "separator", "split", "difficulty", "observation"])
+def test_an_option_of_any_kind_is_one_short_error(name, value):
+    with pytest.raises(ConfigError) as error:
+        gym.make("vagen/Sokoban-v0", **{name: value})
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize("preset", [[], "a" * 10**5, 3, None])
+def test_a_preset_that_is_none_is_one_short_error(preset):
+    with pytest.raises(ConfigError, match="unknown preset") as error:
+        gym.make("vagen/Sokoban-v0", preset=preset)
+    assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "options", [5, ["split"], {1: 2}, {"split": "x" * 10**6}, {"split": ["train"]}, {"spilt": "val"}]
+)
+def test_reset_options_of_any_kind_are_one_short_error(options):
+    env = gym.make("vagen/FrozenLake-v0").unwrapped
+    with pytest.raises(ConfigError) as error:
+        env.reset(seed=0, options=options)
+    assert len(str(error.value)) < 600

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, shown
 from vagen_envs.seeding import SPLITS, Split, content_hash, split_of
 from vagen_envs.sokoban.levels import SHARES, Level, canonical_board
 
@@ -73,12 +73,15 @@ def load_boards(path: str) -> Boards:
 
 
 def _files(path: str) -> list[Path]:
-    place = Path(path).expanduser()
-    if place.is_dir():
-        return sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-    if not place.is_file():
-        raise ConfigError(f"boards={path!r} is neither a file nor a folder")
-    return [place]
+    try:
+        place = Path(path).expanduser()
+        if place.is_dir():
+            return sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        if place.is_file():
+            return [place]
+    except (OSError, RuntimeError, ValueError) as error:  # too long a name, a folder that may not be read, ~nobody
+        raise ConfigError(f"boards={shown(path)} can't be read: {shown(str(error))}") from error
+    raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
 
 
 def _rows_of(file: Path) -> Iterator[tuple[str, list[str]]]:

