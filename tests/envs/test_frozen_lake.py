@@ -162,3 +162,34 @@ def test_the_picture_shows_each_thing_where_it_is():
     assert moved[32:64, :32].tobytes() == tiles[0, 0]
     assert moved[:32, :32].tobytes() == frozen
     assert np.array_equal(moved[64:], image[64:])
+
+
+def test_words_about_slipping_are_true():
+    """What is told of an action is where the player came to, whatever was meant; and each case occurs."""
+    env = gym.make("vagen/FrozenLake-v0", is_slippery=True, max_actions_per_turn=1, max_turns=9).unwrapped
+    moved = {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}
+    told = Counter()
+    for seed in range(60):
+        env.reset(seed=seed)
+        for name in ("Up", "Left", "Down", "Right", "Up", "Right"):
+            turn = env.step(reply_of(env, name))[4]["turn"]
+            (done,) = turn.executed
+            step = tuple(b - a for a, b in zip(turn.before.player, turn.after.player, strict=True))
+            if "did not move you" in done.feedback:
+                kind = "stood still"
+                assert step == (0, 0)
+            elif "slipped: you went" in done.feedback:
+                kind = "slipped"
+                went = done.feedback.split("you went ")[1].split(".")[0]
+                assert step == moved[went] != moved[name]
+            else:
+                kind = "went"
+                assert step == moved[name]
+            assert ("fell into a hole" in done.feedback) == (turn.after.player in turn.after.holes)
+            assert "edge" not in done.feedback
+            assert done.feedback in turn.result.text
+            told[kind] += 1
+            if turn.terminated:
+                break
+    assert min(told.values()) > 20
+    assert set(told) == {"stood still", "slipped", "went"}

@@ -14,7 +14,8 @@ import vagen_envs  # noqa: F401
 from vagen_benchmarks.perf import peers
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
-from vagen_envs.sokoban.levels import ACTIONS, draw_level, split_of_board
+from vagen_envs.sokoban import one_box
+from vagen_envs.sokoban.levels import ACTIONS, Solutions, _room, cells, draw_level, split_of_board
 
 CONFIGURATIONS = [
     {},
@@ -126,8 +127,8 @@ def test_boards_are_walled_and_hold_what_they_should(seed):
     level = draw_level(HashStream(seed), "train", height=7, width=6, num_boxes=2, shortest=3, longest=12)
     edge = [c for c in range(42) if c // 6 in (0, 6) or c % 6 in (0, 5)]
     assert not any(level.floor >> cell & 1 for cell in edge)
-    for cells in (level.targets, level.boxes, 1 << level.player):
-        assert cells & level.floor == cells
+    for mask in (level.targets, level.boxes, 1 << level.player):
+        assert mask & level.floor == mask
     assert level.boxes.bit_count() == level.targets.bit_count() == 2
     assert not level.boxes >> level.player & 1
 
@@ -186,3 +187,19 @@ def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
     for floor, targets in moved:
         room, goals = ([cell for cell in range(36) if cells >> cell & 1] for cells in (floor, targets))
         assert split_of_board(6, room, goals) == "test"
+
+
+def test_the_quick_search_for_one_box_finds_what_the_general_one_finds():
+    """Every position at every distance, on drawn rooms of several shapes."""
+    for number in range(40):
+        stream = HashStream("rooms with one box", number)
+        height, width = ((6, 6), (7, 5), (5, 8), (9, 9))[number % 4]
+        room = _room(stream, height, width)
+        target = 1 << stream.choice(cells(room))
+        solutions = Solutions(width, room, target)
+        for length in range(1, 13):
+            solutions.extend(length)
+            layer = solutions.layers[length] if length < len(solutions.layers) else {}
+            wanted = {(boxes.bit_length() - 1, player) for boxes, players in layer.items() for player in cells(players)}
+            found = cells(one_box.at_distance(height, width, room, target, length))
+            assert {divmod(at, height * width) for at in found} == wanted
