@@ -107,7 +107,8 @@ class Beliefs:
                     plan: math.fsum(self._paid(env, plan, moment) for moment in room)
                     for plan in dict.fromkeys(self._plan(env, moment) for moment in room)
                 }
-            self._answers[question] = max(paid, key=paid.__getitem__)
+            best: tuple[str, ...] = max(paid, key=paid.__getitem__)
+            self._answers[question] = best
         return self._answers[question]
 
     def _plan(self, env: VagenEnv, moment: Moment) -> tuple[str, ...]:
