@@ -19,6 +19,7 @@ from trl.chat_template_utils import qwen3_vl_chat_template
 
 from vagen_adapters.trl_env import EACH_REPLY_PLAYS, Episode, levels
 from vagen_envs.errors import ConfigError, SimulatorError
+from vagen_rewards import ReasoningReward
 
 ID = "vagen/FrozenLake-v0"
 OPTIONS = {"strategy": "no_think", "max_turns": 3, "prompt_pack": "terse", "is_slippery": False}
@@ -173,3 +174,16 @@ def test_rows_of_levels_reset_their_episode():
     shown, _ = env.reset(seed=5, options={"split": "test"})
     (image,) = [part["image"] for part in first if part["type"] == "image"]
     assert image.tobytes() == shown["image"].tobytes()
+
+
+def test_reasoning_is_paid_as_the_reward_alone_pays_it():
+    options = {"weighting": "plain", "judge": "rule"}
+    paid, unpaid = (Episode(ID, reasoning, **{**OPTIONS, "strategy": "grounding"}) for reasoning in (options, None))
+    for episode in (paid, unpaid):
+        episode.reset(seed=5, split="val")
+    reply = unpaid._env.unwrapped.oracle_reply()
+    for episode in (paid, unpaid):
+        episode.play(reply)
+    owed = sum(term.value for term in ReasoningReward.from_options(options)(unpaid.turns[0]))
+    assert owed > 0
+    assert paid.get_reward() == pytest.approx(unpaid.get_reward() + owed)

@@ -74,6 +74,8 @@ def test_what_may_have_been_misread_is_not_rejected(state, text):
         (ROOM, "The box has to end up above the player."),
         (TABLE, "I will put the red cube at (15, 135, 20)."),
         (ICON, "I will add a red circle."),
+        (ICON, "The red circle will be removed."),
+        (HOUSE, "It is safe behind me."),
         (ICON, "The red circle has been removed."),
         (ICON, "The circle, which shines at the bottom, glows green somehow."),
     ],

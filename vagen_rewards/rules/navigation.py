@@ -40,7 +40,10 @@ _DIRECTION_LINE = re.compile(
 )
 """The line after a thing's that says where it is."""
 
-_NO_WAY = re.compile(r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b")
+_NO_WAY = re.compile(
+    r"\bleft (?:behind|over|out)\b|\ball right\b|\bright (?:away|one)\b"
+    r"|\b(?:is|are|be|seems|looks|feels)(?: quite| very| perfectly)? safe\b"
+)
 """Words that only look like directions."""
 
 _CLOCK = re.compile(
@@ -319,7 +322,13 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     clauses = []
     if "can " in sentence:
         sentence = _AUXILIARY.sub("", sentence)
-    if "left " in sentence or "all right" in sentence or "right a" in sentence or "right one" in sentence:
+    if (
+        " safe" in sentence
+        or "left " in sentence
+        or "all right" in sentence
+        or "right a" in sentence
+        or "right one" in sentence
+    ):
         sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):
         if not clause or clause.isspace():

@@ -54,7 +54,7 @@ _SIZE = re.compile(
     r"|(?P<w3>\d{1,3})\s*% of the width"
 )
 _AFTER = re.compile(
-    r"(?:[, :-]"
+    r"(?:[, :=-]"
     r"|\b(?:in|that|which|whose|its?|'s|is|are|will|be|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded"
     r"|tinted|solid|outlined?|border|stroke|edge|very|quite|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
     rf"{_PAINT}\b(?! background)"
@@ -110,7 +110,7 @@ _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
 
 _UNDONE = re.compile(
     r"[a-z ,-]{0,40}?\b(?<!that )(?<!which )(?:(?:is|was|are|were|has|have|had|does|did|do|can?|could|would|will) "
-    r"(?:not|never|hardly|nowhere)|cannot|(?:has|have) been (?:removed|deleted|erased)|is (?:missing|absent|gone))\b(?! [a-z]+,? but\b)"
+    r"(?:not|never|hardly|nowhere)|cannot|(?:has been|have been|will be) (?:removed|deleted|erased)|is (?:missing|absent|gone))\b(?! [a-z]+,? but\b)"
 )
 """After an element: "a red circle was not found"."""
 
