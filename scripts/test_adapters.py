@@ -95,7 +95,7 @@ def pinned(name: str) -> Path:
         for old in VENVS.glob(f"{name}-*"):
             shutil.rmtree(old)
         made = make_venv(folder)
-        install(made, "-r", str(pins))
+        install(made, "--no-deps", "-r", str(pins))  # they say everything
         install(made, "--no-deps", "-e", str(ROOT))
         (folder / "made").touch()
     return folder / "bin" / "python"

@@ -42,6 +42,7 @@ def served():
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", 8000), 1):
                 break
             time.sleep(0.1)
+        assert server.poll() is None, "the server ended"
         yield
     finally:
         server.terminate()
