@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gymnasium as gym
 import typer
@@ -19,6 +19,9 @@ from vagen_benchmarks.protocol import resolve_id
 from vagen_benchmarks.trained_agent import CARD
 from vagen_envs.errors import did_you_mean
 from vagen_envs.extras import need
+
+if TYPE_CHECKING:
+    from vagen_adapters.ppo.recipes import Recipe
 
 EXTRA = ("ppo", "torch", "trl")
 PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
@@ -86,6 +89,13 @@ def train(
         str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take of each GPU's memory.")] = False,
+    gpus: Annotated[
+        str | None, typer.Option(help="Of --plan: `8x80GiB`, or `2x8x80GiB` for two machines; those here by default.")
+    ] = None,
+    launch: Annotated[
+        str | None, typer.Option(help="Of --plan: `ddp`, `zero2`, `fsdp` or `zero3`; the first that fits by default.")
+    ] = None,
 ) -> None:
     """Train a vision-language model on an environment, by multi-turn PPO."""
     need("vagen train", *EXTRA)
@@ -98,6 +108,11 @@ def train(
     options, settings = parse_options(option or []), parse_options(setting or [])
     _check_names(settings)
     env_id = resolve_id(env)
+    if plan or gpus or launch:
+        if not plan:
+            raise TrainingConfigError("--gpus and --launch belong to --plan, which trains nothing")
+        _plan(chosen, env_id, str(out), options, settings, start, gpus, launch)
+        return
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
     if without_reasoning_reward and given:
@@ -118,6 +133,37 @@ def _check_names(settings: Mapping[str, Any]) -> None:
             raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
 
 
+def _plan(
+    recipe: Recipe, env_id: str, out: str, options: Mapping[str, Any], settings: Mapping[str, Any], model: str,
+    gpus: str | None, launch: str | None,
+) -> None:  # fmt: skip
+    from vagen_adapters.ppo import planning
+    from vagen_adapters.ppo.published import config_of
+
+    machines = planning.Machines.parse(gpus) if gpus else planning.here(processes=1)
+    if machines is None:
+        raise TrainingConfigError("there is no GPU here to plan for; say which ones, such as --gpus 8x80GiB")
+    if launch is not None and launch not in planning.BACKENDS:
+        raise TrainingConfigError(f"--launch {launch!r} is not valid: one of {', '.join(planning.BACKENDS)}")
+    if gpus:  # for machines that aren't here
+        settings = {"use_cpu": True, **settings}
+    args = recipe.config(env_id, out, env_options=options, **settings)
+    for line in planning.explained(config_of(model), args, machines, launch).lines():
+        typer.echo(line)
+
+
+def _announce(trainer: Any) -> None:
+    """The plan as a run's first lines, where there are GPUs to plan for."""
+    from vagen_adapters.ppo import planning
+
+    machines = planning.here(trainer.accelerator.num_processes)
+    if machines is None or not trainer.accelerator.is_main_process:
+        return
+    planner = planning.Planner(trainer.model.policy.config)
+    for line in planner.make(trainer.args, machines, trainer.spreads).lines():
+        typer.echo(line)
+
+
 def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -127,6 +173,7 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
         with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
             score = reasoning_score(make_reward(reasoning_reward, env))
     trainer = MultiTurnPPOTrainer(model, config, score=score)
+    _announce(trainer)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)
     card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}

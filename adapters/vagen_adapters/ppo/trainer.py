@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import gymnasium as gym
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs, gather_object
 from torch import Tensor
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl.trainer.base_trainer import _BaseTrainer
@@ -131,9 +131,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._clock = metrics.Clock()
 
-    def _check_processes(self, make_sampler: MakeSampler | None) -> None:
+    @property
+    def spreads(self) -> str:
+        """How weights are spread over processes, as `planning` names it."""
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
-        sharded = self.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3)
+        if self.is_fsdp_enabled:
+            return "fsdp"
+        return "ddp" if plugin is None else f"zero{min(max(plugin.zero_stage, 2), 3)}"
+
+    def _check_processes(self, make_sampler: MakeSampler | None) -> None:
+        sharded = self.spreads in ("fsdp", "zero3")
         if self.is_fsdp_enabled and not self.accelerator.is_fsdp2:
             raise TrainingConfigError("FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2")
         if sharded and make_sampler is None and self.args.generation == "transformers":
@@ -141,6 +148,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 "generation='transformers' samples from weights that are whole in each process, and here they are "
                 "spread over all; set generation to vllm or vllm-server, or use DDP or ZeRO 2"
             )
+
+    def _build_accelerator_args(self, **options: Any) -> dict[str, Any]:
+        """Two copies less: gradients are DDP's buckets, and weights that autocast rounds aren't kept till its end."""
+        found: dict[str, Any] = super()._build_accelerator_args(**options)
+        for handler in found["kwargs_handlers"]:
+            if isinstance(handler, DistributedDataParallelKwargs):
+                handler.gradient_as_bucket_view = True
+        found["kwargs_handlers"].append(AutocastKwargs(cache_enabled=False))
+        return found
 
     def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy

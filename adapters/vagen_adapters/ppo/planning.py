@@ -1,0 +1,319 @@
+"""What a training run takes of each GPU's memory, before it starts: computed from the model's configuration alone.
+
+Weights are counted on the meta device, in the very module that is trained. Activations are those of a forward and a
+backward pass of the language model at two depths, on tensors without storage, and a straight line through them. The
+vision tower's follow from its widths; a trained one is small beside the language model's for pictures of some hundred
+tokens. `docs/training.md` says how far all this was from what torch allocated.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.scoring import sight_of
+from vagen_adapters.ppo.tensor_bytes import passes_of_language_model, storage_bytes
+
+GIB = 2**30
+BACKENDS = ("ddp", "zero2", "fsdp", "zero3")
+"""Of the launch files, those that spread less first."""
+LOGITS = 0.42
+"""Float32 copies of the sampled positions' logits that live at once; see `scoring.PIECES` (measured)."""
+SPARE = 0.05
+"""Of a GPU: CUDA's context, NCCL's buffers and what the allocator can't join."""
+NEVER = 1 << 60
+"""Bytes of what can't start with the share of the GPU that it has."""
+_KV_BATCH = 64  # prompts that `TransformersSampler` takes at a time
+
+
+@dataclass(frozen=True)
+class Machines:
+    """`machines` with `gpus` each, of `memory` bytes."""
+
+    machines: int
+    gpus: int
+    memory: int
+
+    @classmethod
+    def parse(cls, text: str) -> Machines:
+        """`8x80GiB`, or `2x8x80GiB` for two machines.
+
+        Raises:
+            TrainingConfigError: it is neither.
+        """
+        found = re.fullmatch(r"(?:(?:(\d+)x)?(\d+)x)?(\d+(?:\.\d+)?)(GiB|GB)", text.replace(" ", ""))
+        if found is None or 0 in (int(found[1] or 1), int(found[2] or 1), float(found[3])):
+            raise TrainingConfigError(f"--gpus {text!r} is not valid: say it as 8x80GiB, or 2x8x80GiB for two machines")
+        unit = GIB if found[4] == "GiB" else 10**9
+        return cls(int(found[1] or 1), int(found[2] or 1), int(float(found[3]) * unit))
+
+    @property
+    def world(self) -> int:
+        return self.machines * self.gpus
+
+    def __str__(self) -> str:
+        machines = f"{self.machines}x" if self.machines > 1 else ""
+        return f"{machines}{self.gpus}x{self.memory / GIB:.4g}GiB"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes of one GPU, and of one machine's memory while weights are read.
+
+    Attributes:
+        backend: how weights are spread; see `BACKENDS`.
+        machines: what it is planned for.
+        parts: by name; all live at once in an update, but for `kv_cache`, which an update doesn't need.
+        host: bytes of a machine's own memory while weights are read.
+    """
+
+    backend: str
+    machines: Machines
+    parts: Mapping[str, int]
+    host: int
+
+    @property
+    def peak(self) -> int:
+        """The larger of generation and update."""
+        transient = sum(self.parts.get(name, 0) for name in ("gradients", "gathered", "activations", "logits"))
+        kv_cache = self.parts.get("kv_cache", 0)
+        return sum(self.parts.values()) - min(transient, kv_cache)
+
+    @property
+    def fits(self) -> bool:
+        return self.peak <= (1 - SPARE) * self.machines.memory
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        whole = self.machines.memory / GIB
+        yield f"Memory of each GPU, {self.machines} with {self.backend}, in GiB:"
+        for name, size in self.parts.items():
+            if size:
+                shown = "too small a share of the GPU" if size == NEVER else f"{size / GIB:8.2f}"
+                yield f"  {name.replace('_', ' '):14}{shown}"
+        verdict = "fits" if self.fits else "doesn't fit"
+        if self.peak < NEVER:
+            yield f"  {'peak':14}{self.peak / GIB:8.2f} of {whole:.4g}, {SPARE:.0%} of which are kept free: {verdict}"
+        yield f"Memory of each machine while weights are read: {self.host / GIB:.2f} GiB"
+
+
+class Planner:
+    """Makes plans of one model for settings that differ; what they share is computed once."""
+
+    def __init__(self, config: Any, turns: int = 4) -> None:
+        """`turns` of an episode, whose replies are what is sampled of a sequence."""
+        self.config, self.turns = config, turns
+        self._models = functools.lru_cache(maxsize=None)(self._on_meta)
+        self._passes = functools.lru_cache(maxsize=None)(
+            lambda **options: passes_of_language_model(self.config, **options)
+        )
+
+    def make(self, args: MultiTurnPPOConfig, machines: Machines, backend: str) -> Plan:
+        """The plan of a run.
+
+        Args:
+            args: its settings.
+            machines: where it runs.
+            backend: one of `BACKENDS`; with one GPU there is nothing to spread.
+        """
+        model = self._models(args.critic_kind, json.dumps(args.lora), args.freeze_vision,
+                             bool(args.kl_coef or args.kl_loss_coef), bool(args.bf16))  # fmt: skip
+        world, mixed = machines.world, bool(args.bf16)
+        zero, spread = backend.startswith("zero") and world > 1, backend in ("fsdp", "zero3") and world > 1
+        # DeepSpeed computes in bfloat16 copies, and its optimiser has float32 shares of them.
+        width = 2 if zero and mixed else None
+        trained = [each for each in model.parameters() if each.requires_grad]
+        parts = {
+            "weights": storage_bytes(list(model.policy.parameters()), width),
+            "critic": storage_bytes(
+                [each for part in (model.critic, model.value_head) if part is not None for each in part.parameters()],
+                width,
+            ),
+            "reference": 0 if model.reference is None else storage_bytes(list(model.reference.parameters()), width),
+            "optimiser": _optimiser_bytes(args, trained, zero),
+            "gradients": storage_bytes(trained, width),
+        }
+        shared_out = {"ddp": (), "zero2": ("optimiser", "gradients"), "fsdp": tuple(parts), "zero3": tuple(parts)}
+        for name in shared_out[backend]:
+            parts[name] = math.ceil(parts[name] / world)
+        if spread:
+            parts["gathered"] = _gathered(model, 2 if mixed else 4)
+        dtype = torch.bfloat16 if args.lora or _has_experts(self.config) else torch.float32
+        recomputed = bool(args.gradient_checkpointing)
+        passes = self._passes(length=args.max_length, mixed=mixed, recomputed=recomputed, dtype=dtype)
+        rows = args.sequences_per_forward
+        kept = passes.kept + _vision_activations(model, self.config, args)
+        parts["activations"] = rows * ((2 if model.critic is not None else 1) * kept + passes.passing)
+        text = self.config.get_text_config()
+        said = rows * min(args.max_length, self.turns * args.max_tokens)
+        parts["logits"] = int(LOGITS * 4 * said * text.vocab_size)
+        if args.generation == "transformers":
+            per_token = passes.kv_per_token * (1 if mixed or args.lora else 2)
+            parts["kv_cache"] = per_token * args.max_length * min(_KV_BATCH, args.num_envs)
+        elif args.generation == "vllm":
+            parts["vllm"] = int(_share_of_vllm(args) * machines.memory)
+            least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
+            if parts["vllm"] < least:
+                parts["vllm"] = NEVER  # it would refuse to start
+        return Plan(backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines))
+
+    def best(self, args: MultiTurnPPOConfig, machines: Machines) -> Plan:
+        """The plan of the back-end that spreads least among those that fit; of the smallest peak if none does."""
+        plans = [self.make(args, machines, backend) for backend in _possible(args, machines)]
+        return next((plan for plan in plans if plan.fits), min(plans, key=lambda plan: plan.peak))
+
+    def cheapest_change(self, args: MultiTurnPPOConfig, machines: Machines) -> str | None:
+        """What makes a run fit and costs least, in words of the command; None if nothing does.
+
+        Cheapest is what changes nothing that is learned, then what computes more, then what learns in another way.
+        """
+        harmless, telling = _changes(args, machines)
+        for altered in _some_of(telling):
+            for chosen in _some_of(harmless):
+                changed = copy.copy(args)
+                for name, setting in (pair for change in (*chosen, *altered) for pair in change.items()):
+                    setattr(changed, name, setting)
+                if (plan := self.best(changed, machines)).fits:
+                    pairs = [pair for change in (*chosen, *altered) for pair in change.items()]
+                    words = [f"-s '{name}={_said(entry)}'" for name, entry in pairs]
+                    if changed.generation == "vllm-server":
+                        words.append("and GPUs of its own for the server")
+                    return " ".join([*words, *([f"under {plan.backend}"] if machines.world > 1 else [])])
+        return None
+
+    def _on_meta(self, critic: Any, lora: str, freeze_vision: bool, reference: bool, mixed: bool) -> ActorCritic:
+        """What is trained, without storage."""
+        from transformers import AutoModel, AutoModelForImageTextToText
+
+        dtype = (getattr(self.config, "dtype", None) or torch.bfloat16) if json.loads(lora) else torch.float32
+        with torch.device("meta"):
+            policy = AutoModelForImageTextToText.from_config(self.config, dtype=dtype)
+            backbone = AutoModel.from_config(self.config, dtype=dtype) if critic == "own" else None
+            model = ActorCritic(policy, backbone, values=critic != "none")
+            if json.loads(lora):
+                model.add_adapters(json.loads(lora))
+            if freeze_vision:
+                model.freeze_vision()
+            if reference:
+                model.add_reference(torch.bfloat16 if mixed else torch.float32)
+        return model
+
+
+def _possible(args: MultiTurnPPOConfig, machines: Machines) -> Sequence[str]:
+    """Back-ends that these settings go with: transformers samples from weights that are whole."""
+    if machines.world == 1:
+        return ("ddp",)
+    return BACKENDS[:2] if args.generation == "transformers" else BACKENDS
+
+
+def _some_of(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], ...]]:
+    """None, each alone, each two, and so on."""
+    return itertools.chain.from_iterable(itertools.combinations(changes, many) for many in range(len(changes) + 1))
+
+
+def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Settings that take less memory, cheapest first: of the same run on these GPUs; with more GPUs, or another run."""
+    harmless: list[Mapping[str, Any]] = []
+    if args.sequences_per_forward > 1:
+        harmless.append({"sequences_per_forward": 1})
+    if not args.gradient_checkpointing:
+        harmless.append({"gradient_checkpointing": True})
+    if args.generation == "transformers" and machines.world > 1:
+        harmless.append({"generation": "vllm"})
+    if args.generation != "vllm-server" and machines.world > 1:
+        larger = [{**args.vllm_options, "gpu_memory_utilization": share} for share in (0.5, 0.8)]
+        harmless += [{"generation": "vllm", "vllm_options": options} for options in larger]
+    telling: list[Mapping[str, Any]] = []
+    if args.generation != "vllm-server" and machines.world > 1:
+        telling.append({"generation": "vllm-server"})
+    if args.critic_kind == "own":
+        telling.append({"shared_backbone": True})
+    if not args.lora:
+        telling.append({"lora": {"r": 32, "target_modules": "all-linear"}})
+    return harmless, telling
+
+
+def _said(entry: Any) -> str:
+    return entry if isinstance(entry, str) else json.dumps(entry)
+
+
+def _share_of_vllm(args: MultiTurnPPOConfig) -> float:
+    return float(args.vllm_options.get("gpu_memory_utilization", 0.3))
+
+
+def _has_experts(config: Any) -> bool:
+    text = config.get_text_config()
+    return any(getattr(text, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+
+
+def _optimiser_bytes(args: MultiTurnPPOConfig, trained: Sequence[nn.Parameter], zero: bool) -> int:
+    """AdamW keeps two numbers in each weight's precision; DeepSpeed float32 weights and two float32 numbers beside."""
+    name = str(getattr(args.optim, "value", args.optim))
+    moments = 0.5 if "8bit" in name else 0 if name == "sgd" else 2
+    elements = sum(each.numel() for each in trained)
+    return int((4 + 4 * moments) * elements) if zero else int(moments * storage_bytes(trained))
+
+
+def _gathered(model: ActorCritic, width: int) -> int:
+    """What is whole at once where weights are spread: two layers, and all that stands outside of layers."""
+    names = set(model._no_split_modules)
+    layers = [each for each in model.modules() if type(each).__name__ in names]
+    inside = {id(each) for layer in layers for each in layer.parameters()}
+    outside = {id(each): each.numel() for each in model.parameters() if id(each) not in inside}
+    largest = max((sum(each.numel() for each in layer.parameters()) for layer in layers), default=0)
+    return width * (sum(outside.values()) + 2 * largest)
+
+
+def _vision_activations(model: ActorCritic, config: Any, args: MultiTurnPPOConfig) -> int:
+    """Of a trained tower: its input of each layer, at one patch in four tokens of a sequence that is half pictures."""
+    vision = getattr(config, "vision_config", None)
+    if vision is None or not any(each.requires_grad for each in sight_of(model.policy)):
+        return 0
+    depth = getattr(vision, "depth", None) or getattr(vision, "num_hidden_layers", 0)
+    patches = args.max_length // 2 * 4
+    recomputed = 1 if args.gradient_checkpointing else 16
+    return int(depth * recomputed * patches * vision.hidden_size * 4)
+
+
+def _host_bytes(model: ActorCritic, backend: str, machines: Machines) -> int:
+    """Whole weights where one process reads them for all (FSDP), or each does (ZeRO); else one tensor at a time."""
+    whole = storage_bytes(list(model.parameters()))
+    if machines.world == 1 or backend == "ddp":
+        return machines.gpus * max(each.numel() * each.element_size() for each in model.parameters())
+    return whole if backend == "fsdp" else machines.gpus * whole
+
+
+def explained(config: Any, args: MultiTurnPPOConfig, machines: Machines, backend: str | None = None) -> Plan:
+    """The plan of a run that fits, with `backend` or with the one that spreads least.
+
+    Raises:
+        TrainingConfigError: it doesn't fit; with the numbers, and the cheapest change that does.
+    """
+    planner = Planner(config)
+    plan = planner.best(args, machines) if backend is None else planner.make(args, machines, backend)
+    if plan.fits:
+        return plan
+    change = planner.cheapest_change(args, machines)
+    mend = f"the cheapest change that fits: {change}" if change else "no setting makes it fit; take more GPUs"
+    raise TrainingConfigError("\n".join([*plan.lines(), mend]))
+
+
+def here(processes: int) -> Machines | None:
+    """The GPUs that a run of so many processes has, or None where there are none."""
+    if not torch.cuda.is_available():
+        return None
+    local = min(processes, torch.cuda.device_count())
+    return Machines(max(1, processes // local), local, torch.cuda.get_device_properties(0).total_memory)

@@ -1,0 +1,250 @@
+"""The plan of a run's memory against what torch allocates, the published sizes of models, and its command."""
+
+import dataclasses
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from typer.testing import CliRunner  # noqa: E402
+
+import vagen_adapters  # noqa: E402
+import vagen_envs  # noqa: E402
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.ppo import planning, tiny  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
+from vagen_adapters.ppo.published import PUBLISHED, config_of  # noqa: E402
+from vagen_adapters.ppo.recipes import load_recipe  # noqa: E402
+from vagen_adapters.ppo.tensor_bytes import LiveBytes  # noqa: E402
+
+# A callback measures: weights, gradients before an optimiser's step, and what the optimiser keeps after it.
+SCRIPT = """
+import json, os, sys, torch
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+from transformers import TrainerCallback
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.generation import Reply
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_envs import RewardTerm
+
+class Says:
+    def __init__(self, policy, codec): pass
+    def sync(self): pass
+    def sample(self, prompts, sampling, seeds):
+        return [Reply(tuple(20 + seed // 7**n % 200 for n in range(4)), (-5.0,) * 4) for seed in seeds]
+
+def held(tensors):
+    # Bytes of storages, each once; of a tensor that is spread over processes, those of this one's share.
+    local = [getattr(each, "_local_tensor", each) for each in tensors if isinstance(each, torch.Tensor)]
+    return sum({each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in local}.values())
+
+class Measure(TrainerCallback):
+    def __init__(self): self.found = {}
+    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
+        self.found["gradients"] = held([each.grad for each in model.parameters() if each.grad is not None])
+    def on_optimizer_step(self, args, state, control, model=None, optimizer=None, **_):
+        module = getattr(model, "module", model)
+        self.found["policy"] = held(module.policy.parameters())
+        self.found["critic"] = held([*module.critic.parameters(), *module.value_head.parameters()])
+        self.found["reference"] = held(module.reference.parameters())
+        inner = getattr(optimizer, "optimizer", optimizer)
+        shares = getattr(inner, "single_partition_of_fp32_groups", None) or getattr(inner, "fp32_partitioned_groups_flat", None) or []
+        inner = getattr(inner, "optimizer", inner)
+        moments = [tensor for entry in inner.state.values() for tensor in entry.values() if getattr(tensor, "ndim", 0)]
+        self.found["optimiser"] = held([*moments, *shares])
+
+if __name__ == "__main__":
+    model, out, changes = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    if os.environ.get("ACCELERATE_USE_FSDP"):
+        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
+    args = MultiTurnPPOConfig(out, **changes)
+    measure = Measure()
+    trainer = MultiTurnPPOTrainer(model, args, make_sampler=Says, callbacks=[measure],
+                                  score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])
+    trainer.train()
+    if trainer.accelerator.is_main_process:
+        json.dump(measure.found, open(out + "/measured.json", "w"))
+    trainer.accelerator.end_training()
+"""
+RUN = {
+    "env_id": "vagen/FrozenLake-v0", "num_envs": 4, "rollouts": 1, "episodes_per_rollout": 4, "minibatches": 1,
+    "env_options": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS}, "max_tokens": 4,
+    "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False,
+    "disable_tqdm": True,
+}  # fmt: skip
+
+
+def measured(backend, folder, out):
+    """What two processes on a CPU allocated, from the launch file of a back-end."""
+    import json
+
+    script = out / "train.py"
+    script.write_text(SCRIPT)
+    packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
+    paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+                 "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}  # fmt: skip
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    if backend == "ddp":
+        launcher, changes = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2], RUN
+    else:
+        file = Path(vagen_adapters.__file__).parent / "ppo" / "launch" / f"8-{backend}.yaml"
+        launcher = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", port,
+                    "--num_processes", 2, "--mixed_precision", "no"]  # fmt: skip
+        changes = {**RUN, "use_cpu": False, "ddp_backend": "gloo"}
+    words = [sys.executable, *map(str, [*launcher, script, folder, out]), json.dumps(changes)]
+    done = subprocess.run(words, env=variables, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((out / "measured.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def sized(tmp_path_factory):
+    """Folders of models of about 1 and 60 million parameters."""
+    folders = {}
+    texts = list(tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think"))
+    for name, widths in (("1M", {"layers": 2}), ("60M", {"hidden": 768, "layers": 7, "vision_hidden": 256})):
+        folders[name] = str(tmp_path_factory.mktemp(name))
+        tiny.save_tiny(folders[name], texts, vocabulary=320, **widths)
+    return folders
+
+
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [("ddp", "1M"), ("fsdp", "1M"), *(pytest.param(backend, size, marks=pytest.mark.slow)
+     for backend in planning.BACKENDS for size in ("1M", "60M") if (backend, size) not in (("ddp", "1M"), ("fsdp", "1M")))],
+)  # fmt: skip
+def test_weights_gradients_and_optimiser_are_what_two_processes_allocate(backend, size, sized, tmp_path):
+    if backend.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="DeepSpeed isn't installed")
+    found = measured(backend, sized[size], tmp_path)
+    plan = Planner(config_of(sized[size])).make(MultiTurnPPOConfig(str(tmp_path), **RUN), Machines(1, 2, GIB), backend)
+    expected = {
+        "policy": plan.parts["weights"],
+        **{name: plan.parts[name] for name in ("critic", "reference", "optimiser")},
+    }
+    if not backend.startswith("zero"):  # DeepSpeed has taken gradients from the parameters by then
+        expected["gradients"] = plan.parts["gradients"]
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("recomputed", [False, True])
+def test_an_updates_peak_is_what_it_allocates(recomputed, sized, tmp_path):
+    """On one process, frozen eyes: gradients, activations and logits together."""
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+
+    length, rows = 512, 4
+    model = ActorCritic.from_pretrained(sized["60M"]).train()
+    model.freeze_vision()
+    if recomputed:
+        model.activation_checkpointing_enable()
+    ids = torch.full((rows, length), 30)
+    mask = torch.zeros_like(ids, dtype=torch.bool)
+    mask[:, -64:] = True
+    with LiveBytes(but=[*model.parameters(), *model.buffers()]) as live:
+        found = model({"input_ids": ids, "attention_mask": ids // ids}, ("logprobs", "entropies", "values"),
+                      temperature=1.0, mask=mask)  # fmt: skip
+        (found["logprobs"].sum() + found["values"].sum()).backward()
+    args = MultiTurnPPOConfig(str(tmp_path), **{**RUN, "max_length": length, "sequences_per_forward": rows,
+                              "max_tokens": 64, "gradient_checkpointing": recomputed, "freeze_vision": True})  # fmt: skip
+    parts = Planner(config_of(sized["60M"]), turns=1).make(args, Machines(1, 1, GIB), "ddp").parts
+    planned = parts["gradients"] + parts["activations"] + parts["logits"]
+    assert planned == pytest.approx(live.highest, rel=0.1)
+
+
+@pytest.mark.parametrize(("name", "billions"), zip(PUBLISHED, (3.75, 8.29, 31.07), strict=True))
+def test_models_by_name_have_their_published_sizes(name, billions):
+    from transformers import AutoModelForImageTextToText
+
+    with torch.device("meta"):
+        model = AutoModelForImageTextToText.from_config(config_of(name))
+    assert sum(each.numel() for each in model.parameters()) / 1e9 == pytest.approx(billions, abs=0.006)
+
+
+def args_of(recipe, **changes):
+    return load_recipe(recipe).config("vagen/Sokoban-v0", output_dir="nowhere", use_cpu=True, bf16=True, **changes)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return Planner(config_of("Qwen/Qwen2.5-VL-3B-Instruct"))
+
+
+LORA = {"r": 32, "target_modules": "all-linear"}
+
+
+def test_what_is_documented_fits(three):
+    eight, one = Machines.parse("8x80GiB"), Machines.parse("80GiB")
+    plan = three.best(args_of("vagen-base"), eight)
+    assert plan.fits
+    assert plan.peak < 60 * GIB
+    assert not three.make(args_of("vagen-base"), eight, "ddp").fits
+    assert not three.best(args_of("vagen-base"), one).fits
+    with_lora = three.best(args_of("vagen-base", lora=LORA), one)
+    assert with_lora.fits
+    assert with_lora.parts["reference"] == 0
+    assert three.best(args_of("grpo-mask"), eight).parts["critic"] == 0
+
+
+def test_a_change_that_is_named_fits(three):
+    args, machines = args_of("vagen-base", sequences_per_forward=8), Machines.parse("8x80GiB")
+    assert not three.best(args, machines).fits
+    assert three.cheapest_change(args, machines) == "-s 'sequences_per_forward=1' under zero2"
+    assert three.best(dataclasses.replace(args, sequences_per_forward=1, max_steps=-1), machines).fits
+    assert three.cheapest_change(args, Machines.parse("4GiB")) is None
+
+
+def test_vllm_that_could_not_start_does_not_fit(three):
+    args = args_of("vagen-base", generation="vllm", vllm_options={"gpu_memory_utilization": 0.05})
+    plan = three.best(args, Machines.parse("8x80GiB"))
+    assert not plan.fits
+    assert "too small a share" in "\n".join(plan.lines())
+
+
+@pytest.mark.parametrize("text", ["8", "8x", "0x80GiB", "8x80", "eightx80GiB", "8x0GiB", "1x2x3x4GiB"])
+def test_gpus_that_cannot_be_read_are_refused(text):
+    with pytest.raises(TrainingConfigError, match="8x80GiB"):
+        Machines.parse(text)
+
+
+def plan_of(*words):
+    from vagen_benchmarks.cli import app
+
+    return CliRunner().invoke(
+        app, ["train", "--recipe", "tiny-vagen-base", "--env", "frozenlake", "--out", "x", *words]
+    )
+
+
+def test_the_command_plans_from_a_folder_with_a_configuration_alone(sized, tmp_path):
+    (tmp_path / "config.json").write_bytes((Path(sized["1M"]) / "config.json").read_bytes())
+    done = plan_of("--model", str(tmp_path), "--plan", "--gpus", "2x8x80GiB")
+    assert done.exit_code == 0
+    assert "optimiser" in done.output
+    assert ": fits" in done.output
+    assert not Path("x").exists()
+    small = plan_of("--model", str(tmp_path), "--plan", "--gpus", "1GiB", "--launch", "ddp", "-s", "max_length=8192",
+                    "-s", "gradient_checkpointing=false")  # fmt: skip
+    assert isinstance(small.exception, TrainingConfigError)
+    assert "the cheapest change that fits: -s 'sequences_per_forward=1'" in str(small.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(["--plan", "--model", "Qwen/Qwen2.5-VL-3B-Instrukt", "--gpus", "8x80GiB"], "Did you mean"),
+     (["--model", "nosuch", "--gpus", "8x80GiB"], "belong to --plan"),
+     (["--plan", "--model", "nosuch", "--gpus", "8x80GiB", "--launch", "dpp"], "one of ddp"),
+     pytest.param(["--plan", "--model", "nosuch"], "there is no GPU here",
+                  marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU"))],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_made_says_why(words, reason):
+    assert reason in str(plan_of(*words).exception)
