@@ -120,17 +120,44 @@ def train(
             f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
         )
     reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
-    _train(chosen.config(env_id, str(out), env_options=options, **settings), start, resume, reward)
+    _check_folders(start, out, resume)
+    _train(_config(chosen, env_id, out, options, settings), start, resume, reward)
+
+
+def _check_folders(model: str, out: Path, resume: Path | None) -> None:
+    """What would end, minutes later, in another library's traceback."""
+    from vagen_adapters.ppo.published import config_of
+
+    config_of(model)
+    if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
+        raise TrainingConfigError(f"{model} holds a config.json but no weights: no *.safetensors; --plan needs no more")
+    if out.exists() and not out.is_dir():
+        raise TrainingConfigError(f"--out {out} is a file; name a folder")
+    if resume is not None and not (resume / "trainer_state.json").is_file():
+        raise TrainingConfigError(f"--resume {resume} is no checkpoint: it has no trainer_state.json")
+
+
+def _config(recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    try:
+        return recipe.config(env_id, str(out), env_options=options, **settings)
+    except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
+        said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
+        raise TrainingConfigError(f"settings that can't be taken ({said}): {' '.join(str(error).split())}") from error
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
     own = {"env_id", "env_options", "output_dir"}  # options of the command
-    known = {each.name for each in dataclasses.fields(MultiTurnPPOConfig)} - own
-    for name in settings:
+    known = {each.name: each.default for each in dataclasses.fields(MultiTurnPPOConfig) if each.name not in own}
+    for name, setting in settings.items():
         if name not in known:
             raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
+        kind, is_switch = type(known[name]), isinstance(setting, bool)
+        if kind is bool and setting is not None and not is_switch:
+            raise TrainingConfigError(f"--set {name}={setting}: it must be true or false")
+        if kind in (int, float) and setting is not None and (is_switch or not isinstance(setting, int | float)):
+            raise TrainingConfigError(f"--set {name}={setting}: it must be a number")
 
 
 def _plan(
@@ -147,7 +174,7 @@ def _plan(
         raise TrainingConfigError(f"--launch {launch!r} is not valid: one of {', '.join(planning.BACKENDS)}")
     if gpus:  # for machines that aren't here
         settings = {"use_cpu": True, **settings}
-    args = recipe.config(env_id, out, env_options=options, **settings)
+    args = _config(recipe, env_id, Path(out), options, settings)
     for line in planning.explained(config_of(model), args, machines, launch).lines():
         typer.echo(line)
 
@@ -172,7 +199,10 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     if reasoning_reward:
         with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
             score = reasoning_score(make_reward(reasoning_reward, env))
-    trainer = MultiTurnPPOTrainer(model, config, score=score)
+    try:
+        trainer = MultiTurnPPOTrainer(model, config, score=score)
+    except OSError as error:  # a file of the model is missing, or the hub doesn't answer
+        raise TrainingConfigError(f"{model} can't be read: {' '.join(str(error).split())[:300]}") from error
     _announce(trainer)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)

@@ -20,6 +20,10 @@ CARD = "training.json"
 """What `vagen train` writes beside the weights: `env`, `options` and `max_tokens`."""
 
 
+BEST = "best"
+"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""
+
+
 def is_trained(name: str) -> bool:
     """Whether a name is a folder with a model's weights."""
     path = Path(name)
@@ -40,8 +44,9 @@ class Trained(Agent):
                 raise MissingExtraError(f"the agent {folder}", "ppo", module)
         from vagen_adapters.ppo import tiny
 
-        self.name, self._folder = folder, Path(folder)
-        card = self._folder / CARD
+        best = Path(folder) / BEST
+        self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
+        card = Path(folder) / CARD
         self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
         self.env_options = self.card.get("options", {})
         try:

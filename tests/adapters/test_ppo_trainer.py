@@ -1,6 +1,7 @@
 """The trainer end to end on a tiny model: it learns, resumes, and trains alike what is alike."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import ClassVar
 
@@ -368,11 +369,25 @@ def test_broken_weights_stop_the_training_before_an_update(tiny_folder, tmp_path
 
 
 @pytest.mark.parametrize("of", ["policy.lm_head.weight", "value_head.weight"])
-def test_a_gradient_that_is_no_number_never_reaches_the_weights(of, tiny_folder, tmp_path):
+def test_an_update_whose_gradient_is_no_number_is_skipped_and_counted(of, tiny_folder, tmp_path):
     trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), score=likes_short_words)
+    before, broken = weights(trainer), [True, False]
+    trainer.model.get_parameter(of).register_hook(lambda gradient: gradient * (torch.nan if broken.pop(0) else 1))
+    snapshots = []
+    trainer.optimizer = trainer.create_optimizer()
+    trainer.optimizer.register_step_post_hook(lambda *_: snapshots.append(weights(trainer)))
+    trainer.train()
+    assert history(trainer, "update/skipped") == [1, 0]
+    same(before, snapshots[0])
+    assert not torch.equal(before["policy.lm_head.weight"], snapshots[1]["policy.lm_head.weight"])
+    assert all(tensor.isfinite().all() for tensor in snapshots[1].values())
+
+
+def test_ten_such_updates_in_a_row_end_the_run(tiny_folder, tmp_path):
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, epochs_per_rollout=6), score=likes_short_words)
     before = weights(trainer)
-    trainer.model.get_parameter(of).register_hook(lambda gradient: gradient * torch.nan)
-    with pytest.raises(TrainingDataError, match="update 0's gradients is nan"):
+    trainer.model.get_parameter("value_head.weight").register_hook(lambda gradient: gradient * torch.nan)
+    with pytest.raises(TrainingDataError, match="update 9 are no numbers, 10 in a row"):
         trainer.train()
     same(before, weights(trainer))
 
@@ -400,6 +415,45 @@ def test_evaluation_plays_the_validation_split(tiny_folder, tmp_path):
     assert seen == {"val"}
     assert metrics.keys() == {"eval_success", "eval_return", "eval_failed"}
     assert metrics["eval_failed"] == 0
+
+
+def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets_better(
+    tiny_folder, tmp_path, monkeypatch
+):
+    """What each evaluation solves is given here; that episodes of `val` are played is tested above."""
+    solved = iter([0.1, 0.5, 0.3, 0.5, 0.9])
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, config(tmp_path, rollouts=5, eval_rollouts=1, eval_episodes=2, patience=2), score=likes_short_words
+    )
+    kept = []
+    monkeypatch.setattr(trainer, "_play", _validation_solves(trainer, solved, kept))
+    trainer.train()
+    assert history(trainer, "eval_success") == [0.1, 0.5, 0.3, 0.5]
+    assert trainer.state.global_step == 8  # after the fourth rollout: the third and fourth were no better
+    curve = json.loads((tmp_path / "evaluations.json").read_text())
+    assert [(entry["step"], entry["eval_success"]) for entry in curve] == [(2, 0.1), (4, 0.5), (6, 0.3), (8, 0.5)]
+    best = dict(ActorCritic.from_pretrained(str(tmp_path / "best")).state_dict())
+    same(best, kept[1])
+
+
+def _validation_solves(trainer, solved, kept):
+    play = trainer._play
+
+    def played(levels, seed):
+        episodes = play(levels, seed)
+        if levels[0].split == "val":
+            kept.append(weights(trainer))
+            share = next(solved)
+            monkey = type("Solved", (), {"success": share, "rewards": share, "failure": None})
+            return [monkey() for _ in episodes]
+        return episodes
+
+    return played
+
+
+def test_transformers_own_way_to_ask_for_evaluations_works_too(tiny_folder, tmp_path):
+    trainer = trained(tiny_folder, tmp_path, eval_strategy="steps", eval_steps=1, eval_episodes=2)
+    assert len(history(trainer, "eval_success")) == 2
 
 
 @pytest.mark.parametrize(("num_levels", "alike"), [(0, False), (8, True)])
@@ -474,6 +528,9 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"keep_variance_share": 0.5}, "group_size=1"),
         ({"max_failed": 1.5}, "max_failed=1.5"),
+        ({"patience": 2}, "patience=2"),
+        ({"eval_rollouts": -1}, "eval_rollouts=-1"),
+        ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
         ({"kl_loss_estimator": "k1"}, "kl_loss_estimator='k1'"),
         ({"prompt_pool": ["terse"]}, "env_options names a prompt_pack"),
         ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}, "ratio_level": "turn"},

@@ -78,7 +78,11 @@ class MultiTurnPPOConfig(_BaseConfig):
         shared_backbone: whether the critic is a value head on the policy's own backbone.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
             reference is the policy without them.
-        eval_episodes: episodes of an evaluation, on the validation split.
+        eval_rollouts: an evaluation after every so many rollouts, on the validation split. Their curve is in the log
+            and in the run's `evaluations.json`; the model that solved most, the first of equals, is in its `best`.
+            0 for none.
+        eval_episodes: episodes of an evaluation, on levels that are the same each time.
+        patience: training stops when so many evaluations in a row solved no more than the best; 0 for never.
         log_samples: turns of each rollout that are printed as a table.
     """
 
@@ -128,7 +132,9 @@ class MultiTurnPPOConfig(_BaseConfig):
     freeze_vision: bool = False
     shared_backbone: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
+    eval_rollouts: int = 0
     eval_episodes: int = 128
+    patience: int = 0
     log_samples: int = 0
     lr_scheduler_type: str = "constant"
     max_steps: int = -1
@@ -154,6 +160,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self.per_device_train_batch_size = 1  # Trainer's data are the numbers of the steps
         self.remove_unused_columns = False
         self._check_advantage()
+        self._check_evaluations()
         positive = (
             "num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
             "sequences_per_forward", "eval_episodes", "temperature", "reward_scale", "env_threads",
@@ -183,6 +190,16 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                           "so that training resumes where a rollout begins")  # fmt: skip
         super().__post_init__()  # type: ignore[no-untyped-call]
+
+    def _check_evaluations(self) -> None:
+        for name in ("eval_rollouts", "patience"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
+        self._require(not self.load_best_model_at_end, "load_best_model_at_end",
+                      "left out: eval_rollouts keeps the best model in a folder of its own")  # fmt: skip
+        if self.eval_rollouts:
+            self._require(self.eval_strategy in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
+            self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

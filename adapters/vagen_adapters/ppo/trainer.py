@@ -7,6 +7,7 @@ and checkpoints. TRL itself has had no PPO since 1.16.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 from collections import Counter, defaultdict
@@ -40,6 +41,13 @@ from vagen_envs.seeding import HashStream
 COMPLETE = "complete"
 """The file that a checkpoint holds once all of it is written."""
 
+MOST_SKIPPED = 10
+"""Updates in a row whose gradients are no numbers, after which a run ends."""
+BEST = "best"
+"""The folder of the model that did best in evaluations."""
+EVALUATIONS = "evaluations.json"
+"""The file of a run's evaluations, in order."""
+
 MakeSampler = Callable[[Any, Codec], Sampler]
 
 
@@ -71,7 +79,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     Raises:
         TrainingConfigError: the model's family isn't known here, or settings don't go together.
-        TrainingDataError: in training, when log-probabilities or values are NaN.
+        TrainingDataError: in training, when log-probabilities are NaN, or the gradients of ten updates in a row.
     """
 
     args: MultiTurnPPOConfig
@@ -111,6 +119,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             args=args,
             data_collator=lambda steps: steps[0],
             train_dataset=[{"step": step} for step in range(args.max_steps * args.world_size)],
+            eval_dataset=[{}],  # Trainer asks for one; what is evaluated is played
             processing_class=self.codec.tokenizer,
             callbacks=callbacks,
         )
@@ -128,6 +137,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             threads=args.env_threads,
         )
         self._scored: ScoredRollout | None = None
+        self._finite_gradients = True
+        self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._clock = metrics.Clock()
 
@@ -480,22 +491,32 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
-            of_critic = clip(self.model.trainable(critic=True), most)
-            self._check_gradient(of_critic)
-            self._record({"critic/grad_norm": float(of_critic)})
+            of_critic = float(clip(self.model.trainable(critic=True), most))
+            self._record({"critic/grad_norm": of_critic})
+            self._finite_gradients &= math.isfinite(of_critic)
         return clip(self.model.trainable(critic=False), most)
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
-        self._check_gradient(norm)
+        sound, self._finite_gradients = self._finite_gradients and math.isfinite(float(norm)), True
+        if self.accelerator.scaler is None:  # a scaler of float16 skips such updates itself
+            self._skip_unless(sound, model)
         return norm
 
-    def _check_gradient(self, norm: Any) -> None:
-        if self.accelerator.scaler is None and not math.isfinite(float(norm)):  # a scaler of float16 skips such updates
+    def _skip_unless(self, sound: bool, model: Any) -> None:
+        """Leave out an update whose gradients are no numbers: it would break the weights."""
+        self._record({"update/skipped": float(not sound)})
+        self._skipped_in_a_row = 0 if sound else self._skipped_in_a_row + 1
+        if sound:
+            return
+        if self.is_deepspeed_enabled or self._skipped_in_a_row == MOST_SKIPPED:
+            times = "which DeepSpeed can't leave out" if self.is_deepspeed_enabled else f"{MOST_SKIPPED} in a row"
             raise TrainingDataError(
-                f"the norm of update {self.state.global_step}'s gradients is {float(norm)}, so that it would break the "
-                "weights; go back to a checkpoint and lower learning_rate or max_grad_norm"
+                f"the gradients of update {self.state.global_step} are no numbers, {times}; go back to a checkpoint "
+                "and lower learning_rate or max_grad_norm"
             )
+        for parameter in model.parameters():
+            parameter.grad = None
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means since the last log."""
@@ -504,7 +525,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         super().log({**logs, **means}, start_time)
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
-        """Play the validation split's first levels and log the success rate and return."""
+        """Play the validation split's first levels and log the success rate and return; see `config.eval_rollouts`."""
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
         episodes = self._play(levels, self._seed(0, 99))
         sound = [each for each in episodes if each.failure is None]
@@ -514,8 +535,25 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             f"{metric_key_prefix}_failed": float(len(episodes) - len(sound)),
         }
         self.log(dict(found))
+        if self.args.eval_rollouts:
+            self._keep_best()
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
+
+    def _keep_best(self) -> None:
+        """Write the curve, save the model if no evaluation before was as good, stop if none got better for long."""
+        names = ("step", "eval_success", "eval_return", "eval_failed")
+        curve = [{name: entry[name] for name in names} for entry in self.state.log_history if "eval_success" in entry]
+        successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
+        best = successes.index(max(successes))
+        folder = Path(str(self.args.output_dir))
+        if self.args.should_save:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
+        if best == len(curve) - 1:
+            self.save_model(str(folder / BEST))
+        if self.args.patience and len(curve) - 1 - best >= self.args.patience:
+            self.control.should_training_stop = True
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         if not self.args.should_save:
