@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("trl")
+import safetensors.torch
 from typer.testing import CliRunner
 
 from vagen_adapters.errors import TrainingConfigError

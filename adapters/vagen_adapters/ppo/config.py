@@ -198,7 +198,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",
                       "left out: eval_rollouts keeps the best model in a folder of its own")  # fmt: skip
         if self.eval_rollouts:
-            self._require(self.eval_strategy in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
+            given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
+            self._require(given in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
             self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
 
     def _check_advantage(self) -> None:

@@ -278,11 +278,11 @@ def _gathered(model: ActorCritic, width: int) -> int:
 
 
 def _vision_activations(model: ActorCritic, config: Any, args: MultiTurnPPOConfig) -> int:
-    """Of a trained tower: its input of each layer, at one patch in four tokens of a sequence that is half pictures."""
+    """Of a trained tower: its input of each layer, for a sequence that is half pictures, four patches a token."""
     vision = getattr(config, "vision_config", None)
     if vision is None or not any(each.requires_grad for each in sight_of(model.policy)):
         return 0
-    depth = getattr(vision, "depth", None) or getattr(vision, "num_hidden_layers", 0)
+    depth = int(getattr(vision, "depth", 0) or getattr(vision, "num_hidden_layers", 0))
     patches = args.max_length // 2 * 4
     recomputed = 1 if args.gradient_checkpointing else 16
     return int(depth * recomputed * patches * vision.hidden_size * 4)
