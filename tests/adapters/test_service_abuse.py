@@ -334,3 +334,47 @@ def plays_lake(url):
     env.reset(seed=1)
     env.step("y")
     service.close()
+
+
+def websocket_frame(operation, data=b"", *, ends=True):
+    """A frame of up to 125 bytes from a client, masked with zeros."""
+    return bytes([(0x80 if ends else 0) | operation, 0x80 | len(data)]) + bytes(4) + data
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        websocket_frame(2, b"{}") * 20_000,  # refused, each of them
+        websocket_frame(9, b"x" * 100) * 20_000,  # pings whose answers nobody reads
+        websocket_frame(2, b"{", ends=False) + websocket_frame(0, ends=False) * 60_000,  # a message that never ends
+    ],
+)
+def test_a_flood_of_small_frames_holds_nobody_up(flood):
+    """One connection says 100,000 things at once: others play on meanwhile, and the server's memory stays."""
+    with Command("--workers", 1) as served:
+        service = Service(served.url)
+        env = RemoteEnv(service, LAKE, max_turns=100_000)
+        env.reset(seed=1)
+        env.step("x")
+        before = served.memory
+        with socket.create_connection(("127.0.0.1", served.port), 10) as raw:
+            raw.sendall(b"GET /v1/ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")  # fmt: skip
+            assert b" 101 " in raw.recv(4096)
+            threading.Thread(target=pour, args=(raw, flood), daemon=True).start()
+            waits = []
+            until = time.monotonic() + 2.0
+            while time.monotonic() < until:
+                began = time.monotonic()
+                env.step("x")
+                waits.append(time.monotonic() - began)
+            assert served.memory - before < 64 << 20
+        assert max(waits) < 5, sorted(waits)[-5:]  # a tenth of that here; without bounds it is the whole flood's time
+        assert len(waits) > 10
+        service.close()
+
+
+def pour(raw, flood):
+    with contextlib.suppress(OSError):
+        while True:
+            raw.sendall(flood)

@@ -150,19 +150,24 @@ class _Talk:
         self._connection, self._sessions, self._metrics = connection, sessions, metrics
         self._sent: OrderedDict[str, None] = OrderedDict()
         self._waiting: deque[tuple[bytes, bool]] = deque()
-        self._is_busy = False
+        self._is_busy = self._is_beginning = False
         self.line = Line(holder)
 
     def hear(self, message: bytes, as_text: bool) -> None:
         """A whole message."""
         if self._is_busy:
             self._waiting.append((message, as_text))
-            self._connection.read_on(False)
+            self._connection.hold(True)
         else:
             self._is_busy = True
             self._begin(message, as_text)
 
     def _begin(self, request: bytes, as_text: bool) -> None:
+        self._is_beginning = True
+        self._carry_out(request, as_text)
+        self._is_beginning = False
+
+    def _carry_out(self, request: bytes, as_text: bool) -> None:
         number: Any = None
         self._sessions.arrived()
         try:
@@ -196,11 +201,17 @@ class _Talk:
     def _next(self) -> None:
         """The client has read, or will; or it is gone."""
         self._sessions.answered()
-        if self._waiting:  # a client that sends many at once doesn't hold up the others
-            self._connection.loop.call_soon(self._begin, *self._waiting.popleft())
+        if self._is_beginning or self._waiting:  # a client that sends many at once doesn't hold up the others
+            self._connection.loop.call_soon(self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting:
+            self._begin(*self._waiting.popleft())
         else:
             self._is_busy = False
-            self._connection.read_on(True)
+            self._connection.hold(False)
 
     def _new_pictures(self, results: Sequence[Result]) -> list[tuple[str, bytes]]:
         """Those of the answers that this connection hasn't had."""

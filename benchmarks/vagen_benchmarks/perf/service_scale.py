@@ -33,8 +33,8 @@ class Site:
     think: float = 5.0
     fronts: int = 1
     cores: int = 1
-    front_s: float = 385e-6
-    worker_s: float = 220e-6
+    front_s: float = 355e-6
+    worker_s: float = 590e-6
     turn_bytes: float = 4700.0
     session_bytes: float = 200 * 1024
     core_hour: float = 0.04
