@@ -17,7 +17,7 @@ from typer.testing import CliRunner  # noqa: E402
 import vagen_adapters  # noqa: E402
 import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import planning, tiny  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
 from vagen_adapters.ppo.published import PUBLISHED, config_of  # noqa: E402
@@ -123,7 +123,7 @@ def sized(tmp_path_factory):
 @pytest.mark.parametrize(
     ("backend", "size"),
     [("ddp", "1M"), ("fsdp", "1M"), *(pytest.param(backend, size, marks=pytest.mark.slow)
-     for backend in planning.BACKENDS for size in ("1M", "60M") if (backend, size) not in (("ddp", "1M"), ("fsdp", "1M")))],
+     for backend in ("ddp", "fsdp") for size in ("1M", "60M") if (backend, size) not in (("ddp", "1M"), ("fsdp", "1M")))],
 )  # fmt: skip
 def test_weights_gradients_and_optimiser_are_what_two_processes_allocate(backend, size, sized, tmp_path):
     if backend.startswith("zero"):
