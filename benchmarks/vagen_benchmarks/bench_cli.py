@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -16,17 +13,18 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import typer
 
 from vagen_benchmarks.advice import advise
-from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.cores import run_on_cores
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.jobs import Job, baselines_of, made_again, parse_headers
 from vagen_benchmarks.lineup import FLOORS, Asked, make_agents
 from vagen_benchmarks.output import Bar, err, out, print_bills, print_plan, print_table, say
 from vagen_benchmarks.plans import load_plan
-from vagen_benchmarks.protocol import Protocol, Skipped, Task, make_task, make_tasks
+from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runner import Outcome, Policy, run
-from vagen_benchmarks.scoring import Scoring, make_scoring
+from vagen_benchmarks.scoring import make_scoring
 from vagen_benchmarks.summary import summarise
 from vagen_benchmarks.trackers import library
 from vagen_benchmarks.trackers import track as track_run
@@ -113,6 +111,7 @@ def bench(
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the episodes, for more cores.")] = 1,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
@@ -156,7 +155,7 @@ def bench(
         headers=parse_headers(header or []), sampling=sampling,
         history=plan.history if plan else History(history, history_reasoning),
     )  # fmt: skip
-    own = _baselines(tasks)
+    own = baselines_of(tasks)
     agents = make_agents(agent or ["oracle", *own, *FLOORS], asked, models, own)
     for player in agents:
         for task in tasks:
@@ -173,10 +172,9 @@ def bench(
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track,
-        "max_tokens": max_total_tokens,
+        "track": track, "workers": workers, "max_tokens": max_total_tokens,
     }  # fmt: skip
-    raise typer.Exit(_play(_Job(path, made, agents, scoring, skipped, policy, how)))
+    raise typer.Exit(_play(Job(path, made, agents, scoring, skipped, policy, how)))
 
 
 def read_temperature(said: str | None) -> float | str | None:
@@ -192,18 +190,6 @@ def read_temperature(said: str | None) -> float | str | None:
     return heat
 
 
-def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
-    """`["api-version=1"]` to headers. Raises ProtocolError if one is none."""
-    headers = {}
-    for pair in pairs:
-        name, found, value = pair.partition("=")
-        if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
-            raise ProtocolError(f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY")
-        headers[name] = value
-    return headers
-
-
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",
                     "top_p", "history", "history_reasoning", "judge", "gate", "weighting", "penalty")  # fmt: skip
 
@@ -219,24 +205,12 @@ def _refuse_beside_protocol(context: typer.Context) -> None:
             raise ProtocolError(f"{option} is said by the protocol; leave it out, or copy the file and change it there")
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A run to be played, and how: `how` is what may change from one call to the next."""
-
-    path: Path
-    protocol: Protocol
-    agents: Sequence[Agent]
-    scoring: Scoring | None
-    skipped: Sequence[Skipped]
-    policy: Policy
-    how: Mapping[str, Any]
-
-
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight of a model.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the episodes.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request.")] = None,
     attempts: Annotated[int | None, typer.Option(min=1, help="Requests for one reply.")] = None,
     patience: Annotated[float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = None,
@@ -259,49 +233,14 @@ def resume(
     changed = {
         "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track,
+        "track": track, "workers": workers,
         "max_tokens": max_total_tokens, "patience": patience, "headers": header or None,
     }  # fmt: skip
     how = {name: begun.get(name) if value is None else value for name, value in changed.items()}
-    raise typer.Exit(_play(_again(run_read, {name: value for name, value in how.items() if value is not None})))
+    raise typer.Exit(_play(made_again(run_read, {name: value for name, value in how.items() if value is not None})))
 
 
-def _again(run_read: RunFolder, how: Mapping[str, Any]) -> _Job:
-    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
-    protocol = run_read.protocol
-    tasks = [
-        dataclasses.replace(
-            make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes), label=task.label
-        )
-        for task in protocol.tasks
-    ]
-    asked = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if name in how}
-    asked["headers"] = parse_headers(how.get("headers") or [])
-    agents: list[Agent] = []
-    for each in protocol.agents:
-        sampling = dict(each.get("sampling", {}))
-        if sampling and sampling["temperature"] is None:
-            sampling["temperature"] = "none"
-        history = History(**each["history"]) if "history" in each else History()
-        profile = each.get("profile", {}).get("name")
-        one = Asked(**asked, sampling=sampling, profile=profile, history=history)
-        models = Path(how["models"]) if "models" in how else None
-        agents += make_agents([each["name"]], one, models, _baselines(tasks))
-    scoring = make_scoring(protocol.scoring)
-    described = tuple(each.describe() for each in agents)
-    same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
-    tried = {name: how[name] for name in ("concurrency", "give_up_after", "max_dollars", "max_tokens") if name in how}
-    starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
-    skipped = [Skipped(**each) for each in starts[-1]["skipped"]] if starts else []
-    return _Job(run_read.path, same, agents, scoring, skipped, Policy(**tried), how)
-
-
-def _baselines(tasks: Sequence[Task]) -> list[str]:
-    """The agents that the environments offer."""
-    return list(dict.fromkeys(name for task in tasks for name in task.baselines))
-
-
-def _play(job: _Job) -> int:
+def _play(job: Job) -> int:
     with RunWriter(job.path, job.protocol) as folder:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
         done = len(folder.finished)
@@ -312,8 +251,19 @@ def _play(job: _Job) -> int:
         interrupted = False
         with Bar(total, done) as told:
             try:
-                outcome = run(
-                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
+                workers = job.how.get("workers") or 1
+                outcome = (
+                    run_on_cores(folder, job, workers, told, say)
+                    if workers > 1
+                    else run(
+                        folder,
+                        job.agents,
+                        policy=job.policy,
+                        skipped=job.skipped,
+                        scoring=job.scoring,
+                        told=told,
+                        say=say,
+                    )
                 )
             except KeyboardInterrupt:
                 interrupted = True
@@ -336,7 +286,7 @@ def _play(job: _Job) -> int:
     return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
-def print_failures(outcome: Outcome, job: _Job) -> None:
+def print_failures(outcome: Outcome, job: Job) -> None:
     """Say what went wrong, how often, what mends it, and whether to resume."""
     if not outcome.failed:
         return

@@ -165,12 +165,15 @@ class ChatAgent(AsyncAgent):
         estimated = asked is None or written is None
         asked = about if asked is None else asked
         written = text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
-        cached, cache_write = answer.cached_tokens or 0, answer.cache_write_tokens or 0
+        cached = min(answer.cached_tokens or 0, asked)
+        cache_write = min(answer.cache_write_tokens or 0, asked - cached)
         dollars = None if self.price is None else self.price.of(asked, written, cached, cache_write)
         reasoning = answer.reasoning
         return Call(
-            answer.ending, seconds, attempts, asked, written, reasoning, answer.cached_tokens,
-            answer.cache_write_tokens, answer.reasoning_tokens, dollars, estimated,
+            answer.ending, seconds, attempts, asked, written, reasoning,
+            None if answer.cached_tokens is None else cached,
+            None if answer.cache_write_tokens is None else cache_write,
+            answer.reasoning_tokens, dollars, estimated,
         )  # fmt: skip
 
     async def _patiently(self, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:

@@ -137,8 +137,8 @@ def storing(path: Path) -> Iterator[None]:
         raise StorageError(f"{path} can't be written: {why}. Mend that, and go on with: vagen resume {path}") from error
 
 
-def read_episode(line: bytes) -> Episode:
-    """The episode of a whole line."""
+def read_episode(line: bytes | str) -> Episode:
+    """The episode of a whole line, with or without its link of the chain."""
     data = json.loads(line)
     data.pop("chain", None)
     return Episode.from_json(data)

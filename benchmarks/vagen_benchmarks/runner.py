@@ -10,7 +10,7 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -119,15 +119,7 @@ def run(
     """
     policy = policy or Policy()
     outcome = Outcome()
-    folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
-    purse = Purse(
-        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens
-    )
-    for episode in folder.all_episodes() if purse.prices else ():
-        purse.add(episode.agent, episode.calls)
-    dollars, tokens = sum_unstored(folder.journal())
-    purse.dollars, purse.tokens = purse.dollars + dollars, purse.tokens + tokens
-    purse.open()
+    purse = begin(folder, agents, policy, skipped)
     writer = Writer(folder, told)
     loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, purse, writer, say)))
     try:
@@ -141,13 +133,34 @@ def run(
         for agent in agents:
             agent.stop()
         stored = writer.close()
-        outcome.bills = purse.bills
-        wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
-        outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
-        said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "bills")}
-        folder.note("end", at=_now(), **said, scored=folder.scored, unstored=_unstored(purse, stored))
+        finish(folder, agents, outcome, purse, _unstored(purse, stored))
     writer.check()
     return outcome
+
+
+def begin(folder: RunWriter, agents: Sequence[Agent], policy: Policy, skipped: Sequence[Skipped]) -> Purse:
+    """Note that a call of the run begins. Returns its purse, with what earlier calls have spent."""
+    folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
+    purse = Purse(
+        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens
+    )
+    for episode in folder.all_episodes() if purse.prices else ():
+        purse.add(episode.agent, episode.calls)
+    dollars, tokens = sum_unstored(folder.journal())
+    purse.dollars, purse.tokens = purse.dollars + dollars, purse.tokens + tokens
+    purse.open()
+    return purse
+
+
+def finish(
+    folder: RunWriter, agents: Sequence[Agent], outcome: Outcome, purse: Purse, unstored: Mapping[str, float]
+) -> None:
+    """Note that it ends, and complete its outcome. `unstored` is what it has spent on what it didn't store."""
+    outcome.bills = purse.bills
+    wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
+    outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
+    said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "bills")}
+    folder.note("end", at=_now(), **said, scored=folder.scored, unstored=dict(unstored))
 
 
 @dataclass

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 import time
 
 import pytest
 import runs
+from chat_endpoint import GOOD, completion
 
 from vagen_benchmarks.agents import Oracle
 from vagen_benchmarks.chat_agent import ChatAgent
@@ -80,7 +82,12 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
         ({"choices": []}, "nonsense"),
         ({"choices": [{"message": None}]}, "nonsense"),
         ({"choices": [{"message": {"content": 7}}]}, "nonsense"),
-        ({"error": {"message": "model is loading"}}, "nonsense"),
+        ({"error": {"message": "model is loading"}}, "server_error"),
+        ({"error": {"message": "slow down", "code": 429}}, "rate_limited"),
+        (
+            {"choices": [{"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}]},
+            "server_error",
+        ),
     ],
 )
 def test_fault_is_retried_then_recorded_as_what_it_is(tmp_path, endpoint, fault, kind):
@@ -140,6 +147,63 @@ def test_odd_replies_are_played_as_what_they_are(tmp_path, endpoint, answer, end
     assert (outcome.played, outcome.failed) == (1, 0)
     assert {call["ending"] for call in episode.calls} == {ending}
     assert {turn["reply"] for turn in episode.turns} == {reply}
+
+
+def test_full_context_that_is_said_with_a_good_status_is_an_ending(tmp_path, endpoint):
+    error = {"message": "This model's maximum context length is 4096", "code": "context_length_exceeded"}
+    endpoint.script = lambda number, body: {"error": error}
+    outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert (outcome.played, outcome.failed, episode.ended.kind) == (1, 0, "context full")
+
+
+def test_a_reply_that_grows_without_end_when_it_is_unpacked_is_cut(tmp_path, endpoint):
+    packed = gzip.compress(b" " * 100_000_000)
+    endpoint.script = lambda number, body: (
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n"
+        b"content-length: %d\r\n\r\n%b" % (len(packed), packed)
+    )
+    outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert (outcome.failed, episode.failure.kind) == (1, "nonsense")
+    assert "longer than" in episode.failure.message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": GOOD, "reasoning_content": "hm"},
+        {"content": GOOD, "reasoning": "hm"},
+        {"content": GOOD, "thinking": "hm"},
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                {"type": "text", "text": GOOD},
+            ]
+        },
+        {"content": [{"type": "thinking", "thinking": "hm"}, GOOD]},
+    ],
+)
+def test_reasoning_is_found_wherever_servers_put_it(tmp_path, endpoint, message):
+    endpoint.script = lambda number, body: dict(message)
+    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert {(turn["reply"], call["reasoning"]) for turn, call in zip(episode.turns, episode.calls, strict=True)} == {
+        (GOOD, "hm")
+    }
+
+
+def test_an_answer_with_a_byte_order_mark_is_read(tmp_path, endpoint):
+    body = json.dumps(completion({"content": GOOD}, "stop")).encode("utf-8-sig")
+    endpoint.script = lambda number, asked: (
+        b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    )
+    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert {turn["reply"] for turn in episode.turns} == {GOOD}
+
+
+def test_more_is_read_from_no_cache_than_was_asked(tmp_path, endpoint):
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 10**6}}
+    endpoint.script = lambda number, body: {**completion({"content": GOOD}, "stop"), "usage": usage}
+    _, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert {call["cached_tokens"] for call in episode.calls} == {10}
 
 
 def test_hidden_reasoning_is_kept_beside_the_reply(tmp_path, endpoint):

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, status_error
+from vagen_benchmarks.endings import Stop, recognise
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
@@ -79,7 +80,7 @@ class HttpSdkClient(Client):
             raise EndpointError("timeout", "no whole answer in time") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise EndpointError("unreachable", f"{type(error).__name__}: {error}") from error
-        text = body.decode("utf-8", errors="replace")
+        text = body.decode("utf-8-sig", errors="replace")
         if 300 <= response.status < 400:
             where = response.headers.get("location", "nowhere")
             raise EndpointError(
@@ -93,6 +94,8 @@ class HttpSdkClient(Client):
             raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
         if response.status >= 400:
             raise _status_error(response, text, data)
+        if isinstance(data, Mapping) and isinstance(data.get("error"), Mapping):  # proxies say so with a status of 200
+            raise told_error(data["error"])
         try:
             return self._read(data)
         except (TypeError, KeyError, IndexError, AttributeError) as error:
@@ -110,7 +113,7 @@ class HttpSdkClient(Client):
 async def _whole(response: aiohttp.ClientResponse) -> bytes:
     """The body. Raises EndpointError if it doesn't end."""
     declared = response.content_length
-    if declared is not None and declared <= LARGEST_ANSWER:
+    if declared is not None and declared <= LARGEST_ANSWER and "content-encoding" not in response.headers:
         return await response.read()
     pieces: list[bytes] = []
     size = 0
@@ -129,6 +132,17 @@ def _seen(response: aiohttp.ClientResponse, text: str) -> str:
     if title := _TITLE.search(text):
         return f"it is a web page, {html.unescape(title[1]).strip()!r}"
     return f"it is {response.content_type}: {text!r:.300}" if text else "it is empty"
+
+
+def told_error(error: Mapping[str, Any]) -> EndpointError:
+    """What an answer with a status of 200 says that is an error: by its `code`, where that is a status."""
+    code, message = error.get("code"), str(error.get("message") or "an error without words")
+    status = int(code) if str(code).isdecimal() and 400 <= int(code) < 600 else None
+    if status is not None:
+        return status_error(status, message, {}, body=json.dumps(error))
+    if ending := recognise(400, json.dumps(error)):
+        return EndpointError(ending, message, retry=False)
+    return EndpointError(Stop.SERVER_ERROR, f"an answer that is an error: {message}")
 
 
 def _status_error(response: aiohttp.ClientResponse, text: str, data: Any) -> EndpointError:
