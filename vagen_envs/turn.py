@@ -58,7 +58,7 @@ class State:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""
-        return {"kind": self.kind, **{name: getattr(self, name) for name in _names(type(self))}}
+        return {"kind": self.kind, **{name: getattr(self, name) for name in _names_of(self)}}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> State:
@@ -246,6 +246,10 @@ class Turn:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"damaged turn ({type(error).__name__}: {error}); its line must be left out") from error
+
+
+def _names_of(value: Any) -> tuple[str, ...]:
+    return _names(type(value))
 
 
 @functools.cache

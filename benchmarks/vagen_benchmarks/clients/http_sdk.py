@@ -136,8 +136,8 @@ def _seen(response: aiohttp.ClientResponse, text: str) -> str:
 
 def told_error(error: Mapping[str, Any]) -> EndpointError:
     """What an answer with a status of 200 says that is an error: by its `code`, where that is a status."""
-    code, message = error.get("code"), str(error.get("message") or "an error without words")
-    status = int(code) if str(code).isdecimal() and 400 <= int(code) < 600 else None
+    code, message = str(error.get("code")), str(error.get("message") or "an error without words")
+    status = int(code) if re.fullmatch("[45][0-9]{2}", code) else None
     if status is not None:
         return status_error(status, message, {}, body=json.dumps(error))
     if ending := recognise(400, json.dumps(error)):

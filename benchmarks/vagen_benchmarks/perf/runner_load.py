@@ -57,7 +57,7 @@ async def ask(url: str, requests: int, concurrency: int) -> None:
     request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
 
     async def work() -> None:
-        transport, connection = await loop.create_connection(_Connection, where.hostname, where.port)
+        transport, connection = await loop.create_connection(_Connection, str(where.hostname), where.port or 80)
         for _ in range(requests // concurrency):
             connection.answered = loop.create_future()
             transport.write(request)
