@@ -276,3 +276,17 @@ def test_where_nothing_can_be_played_nothing_is_known(monkeypatch):
     monkeypatch.setattr(reference, "_episode", lambda env, seed: iter(()))
     with pytest.raises(JudgeConfigError, match="no episode of vagen/FrozenLake-v0 could be played"):
         draw("vagen/FrozenLake-v0", {}, 1)
+
+
+@pytest.mark.parametrize("env_id", SHIPPED_IDS)
+def test_the_truths_own_words_are_worth_something_everywhere(env_id):
+    reference = reference_of(env_id, size=32) if "Primitive" not in env_id else _shipped(env_id)
+    worth = Worth(reference)
+    here = reference.reset[0]
+    assert worth.truth("grounding", "reset", here).value > 0.5
+
+
+def _shipped(env_id):
+    """Found by its id: no simulator is started."""
+    every = [json.loads(gzip.decompress(path.read_bytes())) for path in SHIPPED.glob("*.json.gz")]
+    return Reference.from_json(next(each for each in every if each["env_id"] == env_id))

@@ -24,6 +24,9 @@ from vagen_rewards.worth.reference import Reference, Stage, Transition
 MOST_CLAIMS = 64
 """More claims of one statement aren't weighed: no state here has that much to say."""
 
+MOST_KEPT = 4096
+"""Turns of which the worth of the truth's own words is kept."""
+
 FEWEST = 8
 """Under conditions that fewer states meet, a share says nothing."""
 
@@ -137,7 +140,7 @@ class Worth:
         self.reference = reference
         self.representation = representation
         self._shares: dict[tuple[Stage, Hashable], Shares] = {}
-        self._whole = functools.lru_cache(maxsize=4096)(self._whole_of)
+        self._wholes: dict[tuple[Part, Stage, str], float] = {}
 
     def observation(self, claims: Sequence[Any], before: State, stage: Stage) -> Weighed:
         """The worth of what is said of the state before a turn's actions."""
@@ -185,6 +188,14 @@ class Worth:
         known = [each for each in unique(seen) if each.holds(before) is True and each.holds(after) is True]
         said = [(claim, claim.holds(before) is True, claim.holds(after)) for claim in unique(claims)]
         return shares.bets(said, known)
+
+    def _whole(self, part: Part, stage: Stage, here: Transition) -> float:
+        key = (part, stage, repr(here))  # the words: PrimitiveSkill's states have a dictionary and can't be hashed
+        if key not in self._wholes:
+            if len(self._wholes) >= MOST_KEPT:
+                self._wholes.clear()
+            self._wholes[key] = self._whole_of(part, stage, here)
+        return self._wholes[key]
 
     def _whole_of(self, part: Part, stage: Stage, here: Transition) -> float:
         """Nats of the truth's own words; of a prediction, beyond its own words of the state before."""
