@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import gymnasium as gym
 
-import vagen_envs  # noqa: F401 - registers the ids
+import vagen_envs
 from vagen_rewards import RuleJudge, VisualReasoningReward
 
 
 def main() -> None:
+    gym.register_envs(vagen_envs)
     env = VisualReasoningReward(gym.make("vagen/Sokoban-v0", split="test"), RuleJudge())
     for honest in (True, False):
         env.reset(seed=3)

