@@ -6,9 +6,9 @@ import dataclasses
 import functools
 import importlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 from vagen_envs.errors import RecordError
 from vagen_envs.parsing import ParsedTurn
@@ -249,7 +249,7 @@ class Turn:
 
 
 def _names_of(value: Any) -> tuple[str, ...]:
-    return _names(type(value))
+    return _names(cast(Hashable, type(value)))
 
 
 @functools.cache
