@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test test-vllm test-adapters lint docs dist perf
+.PHONY: help bench test test-vllm test-adapters lint docs pictures dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -31,6 +31,10 @@ docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/python scripts/write_environment_pages.py --check
 	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build -q --strict
+
+pictures:  ## Draw what README and the documentation show, from the present state
+	@$(PYTHON) scripts/setup.py test
+	for each in write_environment_pages draw_gallery draw_report; do $(BIN)/python scripts/$$each.py || exit 1; done
 
 dist:  ## Build sdist and wheel into dist/; the same bytes each time
 	@$(PYTHON) scripts/setup.py test
