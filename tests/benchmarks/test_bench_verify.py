@@ -354,3 +354,24 @@ def test_agent_that_makes_its_environment_easier_is_not_shown(tmp_path):
     verdict = verify(RunFolder(tmp_path / "run"))
     assert (verdict.ok, verdict.unplayed) == (False, 3)
     assert "sets max_turns" in verdict.unknown[0]
+
+
+@pytest.mark.parametrize(
+    ("env", "module"),
+    [("navigation", "mujoco"), ("primitiveskilldrawer", "mani_skill"), ("svgreconstruction", "cairosvg")],
+)
+def test_simulated_and_drawn_worlds_are_played_again(env, module, tmp_path):
+    """In an environment made anew: every picture, state, reward and ending; and a reward that was raised is seen."""
+    pytest.importorskip(module)
+    path = tmp_path / "run"
+    try:
+        runs.play(path, [Oracle(), Random()], [env], episodes=1)
+    except ProtocolError as error:  # such as no Vulkan driver
+        pytest.skip(str(error))
+    verdict = verify(RunFolder(path))
+    assert (verdict.ok, verdict.wrong, verdict.unplayed, verdict.unknown) == (True, [], 0, [])
+    first, *others = lines(path)
+    data = json.loads(first)
+    data["turns"][0]["rewards"][0]["value"] += 1.0
+    store(path, [json.dumps(data) + "\n", *others])
+    assert not verify(RunFolder(path)).ok
