@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gymnasium as gym
 from PIL import Image, ImageDraw, ImageFont
+from write_environment_pages import oracle_episode, save_moving
 
 import vagen_envs
 
@@ -30,19 +31,13 @@ def main() -> None:
     ]
     file = Path(__file__).parent.parent / "docs" / "images" / "environments.webp"
     durations = [int(1000 * SECONDS)] * (len(frames) - 1) + [int(1000 * LAST)]
-    frames[0].save(file, save_all=True, append_images=frames[1:], duration=durations, loop=0, quality=80, method=6)
-    print(f"wrote {file}: {len(frames)} frames, {file.stat().st_size // 1000} kB")
+    save_moving(frames, durations, file)
 
 
 def play(env_id: str, seed: int, options: dict[str, object]) -> list[Image.Image]:
     """What is seen of an episode, square."""
     env = gym.make(env_id, **options)
-    observation, _ = env.reset(seed=seed)
-    seen, over = [observation["image"]], False
-    while not over:
-        observation, _, terminated, truncated, _ = env.step(env.unwrapped.oracle_reply())
-        over = terminated or truncated
-        seen.append(observation["image"])
+    seen = oracle_episode(env.unwrapped, seed)
     env.close()
     return [square(Image.fromarray(each)) for each in seen]
 

@@ -97,16 +97,27 @@ def write_moving_picture(env: VagenEnv, path: Path) -> None:
     """The oracle's episodes one after the other, a frame a turn."""
     frames, durations = [], []
     for seed in SEEDS:
-        seen, over = [env.reset(seed=seed)[0]["image"]], False
-        while not over:
-            observation, _, terminated, truncated, _ = env.step(env.oracle_reply())
-            over = terminated or truncated
-            seen.append(observation["image"])
+        seen = oracle_episode(env, seed)
         frames += [shown(each) for each in seen]
         durations += [int(1000 * SECONDS)] * (len(seen) - 1) + [int(1000 * LAST)]
+    save_moving(frames, durations, path)
+
+
+def oracle_episode(env: VagenEnv, seed: int) -> list[Any]:
+    """Pixels of what is seen while the oracle plays."""
+    seen, over = [env.reset(seed=seed)[0]["image"]], False
+    while not over:
+        observation, _, terminated, truncated, _ = env.step(env.oracle_reply())
+        over = terminated or truncated
+        seen.append(observation["image"])
+    return seen
+
+
+def save_moving(frames: list[Image.Image], durations: list[int], path: Path) -> None:
+    """As a WebP without an end; durations are milliseconds."""
     first, *rest = frames
     first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, quality=80, method=6)
-    print(f"wrote docs/environments/{path.name}, {path.stat().st_size // 1000} kB")
+    print(f"wrote {path.name}, {len(frames)} frames, {path.stat().st_size // 1000} kB")
 
 
 def shown(pixels: Any) -> Image.Image:

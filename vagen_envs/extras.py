@@ -56,8 +56,16 @@ def explained(needed_by: str, error: ModuleNotFoundError, likely: str = "") -> M
 def need(needed_by: str, extra: str, *modules: str) -> None:
     """Raise MissingExtraError for the first of the modules that isn't installed."""
     for module in modules:
-        if importlib.util.find_spec(module) is None:
+        if is_absent(module):
             raise MissingExtraError(needed_by, extra, module)
+
+
+def is_absent(module: str) -> bool:
+    """Whether a top-level module isn't installed."""
+    try:
+        return importlib.util.find_spec(module) is None
+    except ValueError:  # hidden in sys.modules
+        return True
 
 
 def _normal(name: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 
 from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.extras import is_absent
 
 
 class TrainingDataError(VagenError, ValueError):
@@ -39,7 +39,7 @@ def not_importable(needed_by: str, extra: str, library: str, error: ImportError)
         error: what the import raised.
     """
     missing = (error.name or library).partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and _absent(missing):
+    if isinstance(error, ModuleNotFoundError) and is_absent(missing):
         return MissingExtraError(needed_by, extra, missing)
     found = ", ".join(
         f"{name} {importlib.metadata.version(name)}"
@@ -49,10 +49,3 @@ def not_importable(needed_by: str, extra: str, library: str, error: ImportError)
         f"{needed_by} isn't written for the installed {found}: {error}. "
         f'Install the version that it is written for with: pip install "vagen-envs[{extra}]"'
     )
-
-
-def _absent(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is None
-    except ValueError:  # hidden in sys.modules
-        return True

@@ -104,7 +104,7 @@ def run_on_cores(
     players = [_begun(share, chorus.of(i)) for i, share in enumerate(shares)]
     try:
         for agent in job.agents:
-            keys = [key for key, *_ in folder.protocol.keys(agent.name) if key not in folder.finished]
+            keys = [key for key, *_ in folder.left(agent.name)]
             for line, pictures in _in_turn(players, keys, shares, ordered=not agent.calls_a_model):
                 _store(folder, line, pictures, purse, outcome, told)
         for player in players:
@@ -132,8 +132,7 @@ def run_on_cores(
 def _shares(folder: RunWriter, job: Job, count: int, purse: Purse) -> list[Share]:
     mine: list[set[str]] = [set() for _ in range(count)]
     for agent in job.agents:
-        keys = [key for key, *_ in folder.protocol.keys(agent.name) if key not in folder.finished]
-        for i, key in enumerate(keys):
+        for i, (key, *_) in enumerate(folder.left(agent.name)):
             mine[i % count].add(key)
     policy = job.policy
     dollars, tokens = policy.max_dollars, policy.max_tokens
@@ -206,12 +205,8 @@ def _store(
     folder.store([line], pictures)
     episode = read_episode(line[2])
     purse.add(episode.agent, episode.calls)
-    kind = episode.ended.kind
-    if kind is not Stop.SPENT:  # which is left for when there is more to spend
-        outcome.played += kind.counts
-        outcome.failed += not kind.counts
-        if not kind.counts:
-            outcome.failures[kind.value, episode.ended.message] += 1
+    if episode.ended.kind is not Stop.SPENT:  # which is left for when there is more to spend
+        outcome.count(episode.ended)
     told(episode)
 
 

@@ -25,7 +25,7 @@ from vagen_benchmarks.encoding import Encoder, Line
 from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.picture_pack import PicturePack, PictureWriter
-from vagen_benchmarks.protocol import Protocol, differences
+from vagen_benchmarks.protocol import Protocol, Task, differences
 from vagen_envs.pictures import Picture
 
 BEGUN = (".lock", "protocol.json.part")
@@ -189,6 +189,10 @@ class RunWriter(RunFolder):
         except BaseException:
             self._lock_file.close()
             raise
+
+    def left(self, agent: str) -> list[tuple[str, Task, int, int]]:
+        """Key, task, seed and repeat of the episodes that an agent has still to play."""
+        return [each for each in self.protocol.keys(agent) if each[0] not in self.finished]
 
     def _finished(self) -> set[str]:
         """Keys of the episodes that need not be played again; drops a half-written last line from the file."""

@@ -48,6 +48,13 @@ class Outcome:
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
     bills: dict[str, Bill] = field(default_factory=dict)
 
+    def count(self, ended: Ended) -> None:
+        """Take an episode in, played or failed."""
+        self.played += ended.kind.counts
+        self.failed += not ended.kind.counts
+        if not ended.kind.counts:
+            self.failures[ended.kind.value, ended.message] += 1
+
 
 @dataclass
 class Policy:
@@ -82,13 +89,10 @@ class _Progress:
         ended = played.ended or Ended.by_rules(played.turns[-1])
         if ended.kind is Stop.SPENT:  # it is left for when there is more to spend
             return self.end(ended.message)
-        outcome.played += ended.kind.counts
-        outcome.failed += not ended.kind.counts
+        outcome.count(ended)
         if ended.kind.counts and played.turns:
             self.failed_in_row = 0
             return None
-        if not ended.kind.counts:
-            outcome.failures[ended.kind.value, ended.message] += 1
         self.failed_in_row += 1  # refusing every first prompt, an endpoint isn't set up for this
         if error is not None and error.hopeless:
             self.end(ended.message)
@@ -185,8 +189,7 @@ async def _play_agents(folder: RunWriter, agents: Sequence[Agent], table: _Table
                 break
             if isinstance(agent, AsyncAgent):
                 agent.join(table.purse, table.say)
-            jobs = [job for job in folder.protocol.keys(agent.name) if job[0] not in folder.finished]
-            await _play_all(agent, jobs, progress, table)
+            await _play_all(agent, folder.left(agent.name), progress, table)
     finally:
         for agent in agents:
             if isinstance(agent, AsyncAgent):

@@ -14,7 +14,7 @@ from typing import Any
 from vagen_adapters.service.host import Call
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.pipe import Unpacker, packed
-from vagen_adapters.service.pool import Pool, Told
+from vagen_adapters.service.pool import Pool, Told, tell_gone
 from vagen_envs.workers import START_TIMEOUT, TIMEOUT, WorkerDied, cause_of_end, started
 
 ENDING = 5.0
@@ -62,8 +62,7 @@ class LocalHost:
             if self._is_up:
                 self._since = time.monotonic()
         if cause:
-            death = WorkerDied(cause, during=False)
-            threading.Thread(target=told, args=([], death), daemon=True).start()  # who asks isn't told by being asked
+            tell_gone(told, cause)
             return
         self.attend(None)
         data = packed(calls)

@@ -126,6 +126,11 @@ class WaitingHost:
         self._jobs.put(None)
 
 
+def tell_gone(told: Told, cause: str) -> None:
+    """That the worker was gone before it was asked. In a thread: who asks isn't told by being asked."""
+    threading.Thread(target=told, args=([], WorkerDied(cause, during=False)), daemon=True).start()
+
+
 class _NoHost:
     """Stands where a worker could not be started. Each use of it leads to another try."""
 
@@ -139,8 +144,7 @@ class _NoHost:
         """Nothing is there."""
 
     def begin(self, calls: Sequence[Call], told: Told) -> None:
-        death = WorkerDied(self._cause, during=False)
-        threading.Thread(target=told, args=([], death), daemon=True).start()  # who asks isn't told by being asked
+        tell_gone(told, self._cause)
 
     def is_ready(self) -> bool:
         return False
