@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 import vagen_envs
-from vagen_benchmarks.stats import wilson
+from vagen_benchmarks.results.stats import wilson
 
 LEVELS, TILE = 100, 32
 COLOURS = {"player": (46, 140, 70), "flag": (92, 74, 58), "hole": (24, 62, 110)}

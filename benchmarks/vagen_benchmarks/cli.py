@@ -8,9 +8,31 @@ from typing import Annotated
 import typer
 
 import vagen_envs
-from vagen_benchmarks import bench_cli, diagnose_cli, judge_cli, machine_cli, runs_cli, serve_cli, share_cli, train_cli
+from vagen_benchmarks.commands import (
+    bench,
+    compare,
+    diagnose,
+    doctor,
+    envs,
+    export,
+    gif,
+    judge,
+    leaderboard,
+    models,
+    play,
+    prove,
+    push,
+    resume,
+    serve,
+    track,
+    train,
+    verify,
+    view,
+    warmstart,
+)
+from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
+from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import BenchError, StorageError
-from vagen_benchmarks.output import err, out
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import explained
 
@@ -36,7 +58,7 @@ def main() -> None:
 def _fail(error: Exception) -> None:
     err.print("vagen:", style="bold red", end=" ")
     err.print(str(error), soft_wrap=True)
-    sys.exit(bench_cli.EXIT_STOPPED if isinstance(error, StorageError) else bench_cli.EXIT_BAD_INPUT)
+    sys.exit(EXIT_STOPPED if isinstance(error, StorageError) else EXIT_BAD_INPUT)
 
 
 def _version(asked: bool) -> None:
@@ -55,15 +77,15 @@ def options(
 
 
 for command in (
-    bench_cli.bench, bench_cli.resume, runs_cli.view, runs_cli.compare, runs_cli.export, runs_cli.gif,
-    machine_cli.envs, machine_cli.play, machine_cli.doctor, serve_cli.serve,
-    share_cli.verify, share_cli.leaderboard, share_cli.push, share_cli.track,
-    train_cli.warmstart, train_cli.train, train_cli.prove,
+    bench.bench, resume.resume, view.view, compare.compare, export.export, gif.gif,
+    envs.envs, play.play, doctor.doctor, serve.serve,
+    verify.verify, leaderboard.leaderboard, push.push, track.track,
+    warmstart.warmstart, train.train, prove.prove,
 ):  # fmt: skip
     app.command()(command)
-app.command("diagnose")(diagnose_cli.diagnose_command)
-app.add_typer(judge_cli.app, name="judge")
-app.add_typer(machine_cli.models, name="models")
+app.command("diagnose")(diagnose.diagnose_command)
+app.add_typer(judge.app, name="judge")
+app.add_typer(models.models, name="models")
 
 if __name__ == "__main__":
     main()

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.agents import Agent
-from vagen_benchmarks.compare import Pairs, compare, read_side
-from vagen_benchmarks.episode import Episode
+from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.own import own_agent
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.own_agents import own_agent
-from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import Outcome, Policy, run
-from vagen_benchmarks.scoring import make_scoring
-from vagen_benchmarks.summary import summarise
+from vagen_benchmarks.results.compare import Pairs, compare, read_side
+from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import Protocol, make_tasks
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.runner import Outcome, Policy, run
+from vagen_benchmarks.runs.scoring import make_scoring
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def metrics_of(log):
 
 
 def test_the_command_plays_the_episodes_that_our_runner_plays(endpoint, tmp_path):
-    from vagen_benchmarks.chat_agent import ChatAgent
-    from vagen_benchmarks.models import Registry
+    from vagen_benchmarks.agents.chat import ChatAgent
+    from vagen_benchmarks.clients.registry import Registry
 
     endpoint.script = player("vagen/Sokoban-v0", range(3), wrong=(1,))
     agent = ChatAgent(Registry().find("openai:m", endpoint.url), base_url=endpoint.url)

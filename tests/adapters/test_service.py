@@ -43,7 +43,7 @@ from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_adapters.service.server import serve
 from vagen_adapters.service.sessions import ServiceConfig
-from vagen_benchmarks import serve_cli
+from vagen_benchmarks.commands import serve as serve_cli
 from vagen_envs import ENV_IDS, Turn, conformance
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError, SimulatorError
 from vagen_rewards import VisualReasoningReward

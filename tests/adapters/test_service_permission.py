@@ -24,8 +24,8 @@ from service_fixtures import LAKE, SOKOBAN, Command
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import Answer, Call, EnvHost
 from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_benchmarks.commands.serve import read_offers
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.serve_cli import read_offers
 from vagen_envs import ENV_IDS, VagenEnv
 from vagen_envs.bounds import Number, Several, Whole, Words
 from vagen_envs.errors import ConfigError

@@ -8,10 +8,10 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks import floors, text_only
+from vagen_benchmarks.agents import floors, text_only
+from vagen_benchmarks.agents.lineup import Asked, make_agents
 from vagen_benchmarks.cli import app, main
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.lineup import Asked, make_agents
 
 pytest.importorskip("cairosvg")
 pytest.importorskip("skimage")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import runs
 
-from vagen_benchmarks.agents import Oracle
-from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.scripted import Oracle
+from vagen_benchmarks.clients.registry import Price, Registry
+from vagen_benchmarks.clients.spending import Purse, prompt_tokens
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.export import export
-from vagen_benchmarks.models import Price, Registry
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.runner import Policy
-from vagen_benchmarks.spending import Purse, prompt_tokens
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.sharing.export import export
 
 
 @pytest.fixture(autouse=True)

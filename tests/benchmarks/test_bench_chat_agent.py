@@ -11,15 +11,15 @@ import pytest
 import runs
 from chat_endpoint import GOOD, completion
 
-from vagen_benchmarks.agents import Oracle
-from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.clients.base import Sampling
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.models import Registry
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.runner import Policy
-from vagen_benchmarks.scoring import make_scoring
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_envs.chat import History
 
 KEY = "sk-secret-0123456789abcdef"

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.core import Turn
 
 RUNNER = CliRunner()

@@ -7,11 +7,11 @@ import pytest
 import runs
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.chat_agent import ChatAgent
-from vagen_benchmarks.compare import compare, read_side
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.endings import Stop
-from vagen_benchmarks.models import Registry
-from vagen_benchmarks.verify import verify
+from vagen_benchmarks.results.compare import compare, read_side
+from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.seeding import HashStream
 
 LEVELS = 32

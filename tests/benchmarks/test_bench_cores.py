@@ -14,8 +14,8 @@ import pytest
 import runs
 
 from vagen_benchmarks.perf.processes import children
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.verify import verify
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.verify import verify
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -50,7 +50,7 @@ def players_of(process):
     return [
         each
         for each in children(process.pid)
-        if b"vagen_benchmarks.cores" in Path(f"/proc/{each}/cmdline").read_bytes()
+        if b"vagen_benchmarks.runs.cores" in Path(f"/proc/{each}/cmdline").read_bytes()
     ]
 
 

@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from vagen_benchmarks.agents import Oracle, Random, Reply
+from vagen_benchmarks.agents import Reply
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Played, diagnose
 from vagen_benchmarks.diagnosis.attribution import attribute
 from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Oracle, Random
-from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.compare import compare, read_side
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.endings import Stop, recognise
-from vagen_benchmarks.models import Registry
-from vagen_benchmarks.plans import Plan, load_plan
-from vagen_benchmarks.stats import by_level, rate
-from vagen_benchmarks.summary import ERRORS
+from vagen_benchmarks.results.compare import compare, read_side
+from vagen_benchmarks.results.stats import by_level, rate
+from vagen_benchmarks.results.summary import ERRORS
+from vagen_benchmarks.runs.plans import Plan, load_plan
 
 AZURE = (
     "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "

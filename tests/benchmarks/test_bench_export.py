@@ -12,14 +12,15 @@ from runs import play
 from typer.testing import CliRunner
 
 import vagen_envs
-from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
-from vagen_benchmarks.animation import find_episode
+from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
+from vagen_benchmarks.commands.printing import out, print_table
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.export import export
-from vagen_benchmarks.output import out, print_table
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.summary import summarise
+from vagen_benchmarks.report.animation import find_episode
+from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.export import export
 from vagen_envs.chat import History
 from vagen_envs.pictures import Picture
 

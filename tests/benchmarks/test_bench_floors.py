@@ -6,11 +6,10 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks import floors, text_only
-from vagen_benchmarks.agents import Game
-from vagen_benchmarks.floors import Blind, search
-from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.text_only import TextOnly
+from vagen_benchmarks.agents import Game, floors, text_only
+from vagen_benchmarks.agents.floors import Blind, search
+from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.text_only import TextOnly
 
 
 @pytest.fixture(autouse=True)

@@ -15,14 +15,14 @@ import runs
 from chat_endpoint import GOOD, Endpoint
 from typer.testing import CliRunner
 
-from vagen_benchmarks.chat_agent import ChatAgent
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.agents.lineup import Asked, make_agents
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.base import retry_after
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.lineup import Asked, make_agents
-from vagen_benchmarks.models import Registry
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.runner import Policy
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
 
 KEY = "sk-secret-0123456789abcdef"
 FREE = {"strategy": "free_think", "parsing": "strict"}

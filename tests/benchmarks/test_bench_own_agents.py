@@ -9,13 +9,13 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Oracle
+from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
-from vagen_benchmarks.lineup import Asked, make_agents
 from vagen_benchmarks.notebook import bench
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.runner import Policy
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
 
 MEMORY = Path(__file__).parents[2] / "examples" / "agent_with_memory.py"
 AGENT = """
@@ -136,7 +136,7 @@ def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoin
 
 def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
     pytest.importorskip("trl")
-    import vagen_benchmarks.tiny_agent as tiny
+    import vagen_benchmarks.agents.tiny as tiny
 
     folder = tiny.FOLDER / "frozenlake"
     (agent,) = make_agents([f"transformers:{folder}"], Asked(sampling={"max_tokens": 8}))

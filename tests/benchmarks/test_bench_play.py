@@ -19,8 +19,8 @@ from PIL import Image
 from rich.console import Console
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.play import play
-from vagen_benchmarks.terminal import HalfBlocks, draws_pictures, kitty
+from vagen_benchmarks.agents.person import play
+from vagen_benchmarks.agents.terminal import HalfBlocks, draws_pictures, kitty
 from vagen_envs.pictures import Picture
 
 

@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("typer")
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
-from vagen_benchmarks import proof_report, tiny_agent
+from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.proving import OTHER_LEVEL, OtherPictures, Start, imitate_play, load_proof, prove, report
+from vagen_benchmarks.proofs import report as proof_report
+from vagen_benchmarks.proofs.proving import OTHER_LEVEL, OtherPictures, Start, imitate_play, load_proof, prove, report
 from vagen_envs import RewardTerm
 
 SMALL = """

@@ -14,14 +14,15 @@ from urllib.parse import quote
 import pytest
 from runs import play
 
-from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.protocol import Skipped
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.scoring import make_scoring
-from vagen_benchmarks.stats import wilson
-from vagen_benchmarks.together import Together
+from vagen_benchmarks.results.stats import wilson
+from vagen_benchmarks.results.together import Together
+from vagen_benchmarks.runs.protocol import Skipped
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_envs.sokoban.env import SokobanEnv
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"

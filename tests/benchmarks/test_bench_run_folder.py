@@ -12,12 +12,13 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Agent, Oracle, Random
+from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
-from vagen_benchmarks.protocol import Protocol, differences, resolve_id
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.verify import verify
+from vagen_benchmarks.runs.protocol import Protocol, differences, resolve_id
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream

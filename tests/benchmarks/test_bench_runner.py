@@ -8,9 +8,10 @@ import gymnasium as gym
 import pytest
 import runs
 
-from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.protocol import make_tasks
+from vagen_benchmarks.runs.protocol import make_tasks
 from vagen_envs.errors import LevelError, MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 

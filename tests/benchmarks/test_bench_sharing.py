@@ -13,11 +13,11 @@ import runs
 from hub_server import Hub
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.run_folder import RunFolder
-from vagen_benchmarks.trackers import library
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.trackers import library
 
 VAGEN = [sys.executable, "-m", "vagen_benchmarks"]
 

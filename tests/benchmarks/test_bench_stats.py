@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import vagen_envs
-from vagen_benchmarks.agents import Agent, Oracle, Random, Reply
+from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.compare import compare, read_side
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.perf import coverage
-from vagen_benchmarks.plan_table import plan_table
-from vagen_benchmarks.plans import Plan, load_plan
-from vagen_benchmarks.protocol import Protocol
-from vagen_benchmarks.run_folder import RunWriter
-from vagen_benchmarks.runner import run
-from vagen_benchmarks.scoring import make_scoring
-from vagen_benchmarks.stats import average, by_level, pass_at, rate, sign_flip, t95, wilson
-from vagen_benchmarks.summary import errors_of
+from vagen_benchmarks.results.compare import compare, read_side
+from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.stats import average, by_level, pass_at, rate, sign_flip, t95, wilson
+from vagen_benchmarks.results.summary import errors_of
+from vagen_benchmarks.runs.plans import Plan, load_plan
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.runner import run
+from vagen_benchmarks.runs.scoring import make_scoring
 
 
 @given(trials=st.integers(1, 5000), data=st.data())

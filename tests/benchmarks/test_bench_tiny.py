@@ -9,10 +9,11 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.agents import Game, Random
+from vagen_benchmarks.agents import Game
+from vagen_benchmarks.agents.scripted import Random
+from vagen_benchmarks.agents.tiny import FOLDER, Tiny
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.tiny_agent import FOLDER, Tiny
 from vagen_envs import Observation
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Picture

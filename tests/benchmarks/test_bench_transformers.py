@@ -9,8 +9,8 @@ transformers = pytest.importorskip("transformers")
 
 from runs import episodes, play  # noqa: E402
 
+from vagen_benchmarks.agents.lineup import Asked, make_agents  # noqa: E402
 from vagen_benchmarks.errors import ProtocolError  # noqa: E402
-from vagen_benchmarks.lineup import Asked, make_agents  # noqa: E402
 
 
 def test_model_from_a_folder_plays(weights, tmp_path):

@@ -10,18 +10,18 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import Oracle, Random
+from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.leaderboard import NotVerifiedError, write_leaderboard
-from vagen_benchmarks.picture_pack import PicturePack, PictureWriter
-from vagen_benchmarks.plans import Plan, load_plan
-from vagen_benchmarks.protocol import Protocol
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder, RunWriter, link
-from vagen_benchmarks.runner import run
-from vagen_benchmarks.scoring import make_scoring
-from vagen_benchmarks.verify import verify
+from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
+from vagen_benchmarks.runs.plans import Plan, load_plan
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, link
+from vagen_benchmarks.runs.runner import run
+from vagen_benchmarks.runs.scoring import make_scoring
+from vagen_benchmarks.sharing.leaderboard import NotVerifiedError, write_leaderboard
+from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.pictures import Picture
 
 EPISODES = 6

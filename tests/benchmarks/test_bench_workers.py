@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from vagen_benchmarks.perf.processes import children, processor_seconds
-from vagen_benchmarks.run_folder import RunFolder
+from vagen_benchmarks.runs.run_folder import RunFolder
 
 pytestmark = [
     pytest.mark.sim,

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import tiny
+from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.trained_agent import Trained
 
 WORDS = ["--recipe", "tiny-vagen-base", "--env", "frozenlake", "-o", "strategy=no_think", "-o", "max_turns=2",
          "-o", f"prompt_pack={tiny.PROMPTS}"]  # fmt: skip

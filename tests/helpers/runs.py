@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import run
-from vagen_benchmarks.summary import summarise
+from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.protocol import Protocol, make_tasks
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.runner import run
 
 
 def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):

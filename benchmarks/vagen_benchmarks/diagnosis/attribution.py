@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_benchmarks.agents import Agent
+from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.diagnosis.playing import CONDITIONS, Condition, Played, Subject
-from vagen_benchmarks.stats import rate
+from vagen_benchmarks.results.stats import rate
 
 CAUSES = ("sight", "prediction", "planning", "format")
 DRAWS = 1000

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents import Agent, Game, Reply
+from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.diagnosis.playing import QUESTION
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import LevelError

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents import Agent, Game, Reply
+from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import BenchError
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import LevelError

@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of `vagen_benchmarks.stats` hold the truth, and its test rejects one: a simulation.
+"""How often the 95 % intervals of `vagen_benchmarks.results.stats` hold the truth, and its test rejects it: simulated.
 
     python -m vagen_benchmarks.perf.coverage [SIMULATIONS]
 
@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from vagen_benchmarks.stats import average, combined, difference, rate, sign_flip
+from vagen_benchmarks.results.stats import average, combined, difference, rate, sign_flip
 
 DESIGNS = ((32, 5), (128, 5), (32, 16), (128, 1))
 RATES = (0.1, 0.5, 0.9)

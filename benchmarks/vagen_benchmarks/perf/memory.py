@@ -7,15 +7,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from vagen_benchmarks.chat_agent import ChatAgent
-from vagen_benchmarks.episode import Episode
-from vagen_benchmarks.models import Registry
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.perf.endpoint import endpoint
 from vagen_benchmarks.perf.processes import resident
-from vagen_benchmarks.protocol import Protocol, make_tasks
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runner import Policy, run
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import Protocol, make_tasks
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.runner import Policy, run
 
 
 def main(episodes: int) -> None:

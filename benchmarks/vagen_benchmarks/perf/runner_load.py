@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from vagen_benchmarks.chat_agent import ChatAgent
-from vagen_benchmarks.models import Registry
+from vagen_benchmarks.agents.chat import ChatAgent
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.perf.endpoint import endpoint
-from vagen_benchmarks.protocol import Protocol, make_tasks
-from vagen_benchmarks.run_folder import RunWriter
-from vagen_benchmarks.runner import Policy, run
+from vagen_benchmarks.runs.protocol import Protocol, make_tasks
+from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.runner import Policy, run
 
 DELAY = 0.2
 

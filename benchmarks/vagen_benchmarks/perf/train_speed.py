@@ -25,7 +25,7 @@ from vagen_adapters.ppo import tiny
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_benchmarks.bench_cli import parse_options
+from vagen_benchmarks.commands.options import parse_options
 
 ENV_ID = "vagen/Sokoban-v0"
 

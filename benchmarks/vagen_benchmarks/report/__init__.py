@@ -1,5 +1,6 @@
-"""One self-contained HTML page that shows a run: `write_report`."""
+"""Self-contained HTML pages: `write_report` shows a run, `Overview` a folder of runs."""
 
-from vagen_benchmarks.report.build import write_report
+from vagen_benchmarks.report.build import TABLES, write_report
+from vagen_benchmarks.report.overview import Overview
 
-__all__ = ["write_report"]
+__all__ = ["TABLES", "Overview", "write_report"]

@@ -11,6 +11,7 @@ import contextlib
 import gzip
 import io
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -18,17 +19,19 @@ from typing import Any, TextIO
 
 from PIL import Image
 
-from vagen_benchmarks.episode import Episode
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.plan_table import plan_table
-from vagen_benchmarks.plans import Plan
-from vagen_benchmarks.run_folder import RunFolder, storing
-from vagen_benchmarks.summary import ERRORS, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.summary import ERRORS, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.runs.run_folder import RunFolder, storing
 from vagen_envs.core import State
 from vagen_envs.errors import VagenError
 from vagen_rewards.scores import PARTS
 
 HERE = Path(__file__).parent
+TABLES = HERE / "tables.css"
+"""The style of pages of tables."""
 CHUNK = 25
 """Episodes a chunk."""
 TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
@@ -43,7 +46,7 @@ def write_report(run: RunFolder, path: Path | None = None) -> Path:
     Takes memory for the summary only, however many episodes there are. The page needs no network.
     """
     path = path or run.report
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # who looks on may write it while the player does
     before, after = (HERE / "page.html").read_text(encoding="utf-8").split("<!-- data -->")
     style, plots, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "plots.js", "page.js"))
     with storing(run.path), part.open("w", encoding="utf-8") as out:

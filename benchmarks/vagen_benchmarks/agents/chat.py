@@ -1,0 +1,261 @@
+"""A model as an agent: prompts from the history, patience with its endpoint, and what each reply cost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.clients.base import Answer, Sampling
+from vagen_benchmarks.clients.patience import LONGEST_BACKOFF, Gate
+from vagen_benchmarks.clients.registry import Model, Profile
+from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_tokens, text_tokens
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import EndpointError
+from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.spaces import MAX_TEXT_LENGTH
+from vagen_envs.tags import tag_pattern
+
+
+class ChatAgent(AsyncAgent):
+    """A model that answers.
+
+    Args:
+        model: which, and where.
+        base_url: of the endpoint, if not the provider's.
+        profile: how it writes, if not as the registry says.
+        attempts: requests for one reply before the episode fails, outages aside.
+        timeout: seconds for one request, to the last byte of its answer.
+        first_wait: seconds before the second attempt; it doubles, with jitter.
+        patience: seconds that an outage is waited for.
+        headers: further ones of each request; `$NAME` in them is taken from the environment.
+
+    Raises:
+        ProtocolError: the provider's SDK or its key is missing, or it can't be asked for this.
+    """
+
+    calls_a_model = True
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        base_url: str | None = None,
+        sampling: Sampling | None = None,
+        history: History | None = None,
+        profile: Profile | None = None,
+        attempts: int = 6,
+        timeout: float = 120.0,
+        first_wait: float = 1.0,
+        patience: float = 3600.0,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._made = (model, {"base_url": base_url, "sampling": sampling, "history": history, "profile": profile,
+                              "attempts": attempts, "timeout": timeout, "first_wait": first_wait,
+                              "patience": patience, "headers": headers})  # fmt: skip
+        self.name = model.name
+        self.model = model
+        self.price = model.price
+        self.sampling = sampling or model.sampling()
+        self.history = history or History()
+        self.profile = profile or model.profile
+        self.env_options = self.profile.options
+        self.purse = Purse({self.name: self.price})
+        self._key = model.key()
+        self._client = model.client(base_url, timeout, headers)
+        self._client.check(self.sampling)
+        self.gate = Gate(patience, first_wait)
+        self._client.heard = self.gate.heard
+        self._attempts, self._first_wait = attempts, first_wait
+        self._billed = self.name
+        self._worse = 1.0  # by how much a prompt has been larger than its worst case
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self._made
+
+    def describe(self) -> dict[str, Any]:
+        price = None if self.price is None else {**asdict(self.price), "date": str(self.price.date)}
+        return {
+            "name": self.name,
+            "id": self.model.id,
+            "sampling": asdict(self.sampling),
+            "history": asdict(self.history),
+            "profile": asdict(self.profile),
+            "price": price,
+        }
+
+    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
+        self.purse, self.gate.told, self._billed = purse, say, billed or self.name
+
+    @property
+    def waits(self) -> bool:
+        return self.gate.is_down
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def areply(self, game: Game) -> Reply:
+        return await self.answer(game, self.messages(game))
+
+    async def answer(self, game: Game, messages: list[Message]) -> Reply:
+        """Ask for what an agent of yours has made of `messages(game)`."""
+        sampling = self.sampling
+        if sampling.seed is not None and game.repeat:
+            sampling = replace(sampling, seed=sampling.seed + game.repeat)
+        shown = game.now.picture
+        about, worst = prompt_tokens(messages, picture_tokens(*shown.pixels.shape[:2]) if shown else (0, 0))
+        await self._budget(game, worst)
+        began = time.perf_counter()
+        answer, attempts = await self._patiently(messages, sampling, worst)
+        seconds = round(time.perf_counter() - began, 4)
+        call = self._call(answer, seconds, attempts, about)
+        self.purse.add(self._billed, [call.to_json()])
+        if answer.prompt_tokens is not None:
+            self._worse = max(self._worse, answer.prompt_tokens / worst)
+        return Reply(self._whole(answer, game), call)
+
+    async def _budget(self, game: Game, worst: int) -> None:
+        """Tell the purse what the episode may still take; wait before its first request until there is enough."""
+        left = game.env.config.max_turns - len(game.turns)
+        dollars, tokens = self.purse.worst(self._billed, round(worst * self._worse), self.sampling.limit)
+        if game.turns:
+            self.purse.expect(id(game), left * dollars, left * tokens)
+        else:
+            await self.purse.admit(id(game), left * dollars, left * tokens)
+
+    def over(self, game: Game) -> None:
+        self.purse.over(id(game))
+
+    def messages(self, game: Game) -> list[Message]:
+        """What is asked."""
+        config = game.env.config
+        said = chat_messages(
+            game.env.system_prompt,
+            game.turns,
+            game.now,
+            history=self.history,
+            pictures=self._client.pictures,
+            answer_tag=config.tags[-1],
+        )
+        if self.profile.hidden:
+            opened, closed = f"<{config.tags[0]}>", f"</{config.tags[0]}>"
+            for message in said:
+                if message["role"] == "assistant" and message["content"].startswith(opened):
+                    message["content"] = message["content"].partition(closed)[2].lstrip()
+        return said
+
+    def _whole(self, answer: Answer, game: Game) -> str:
+        """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""
+        if not (self.profile.hidden and answer.reasoning):
+            return answer.text
+        tags = game.env.config.tags
+        room = MAX_TEXT_LENGTH - len(answer.text) - 2 * len(tags[0]) - 8
+        # Tags in a thought would be taken for the reply's own.
+        thought = tag_pattern(tags).sub(lambda tag: f"‹{tag[0][1:-1]}›", answer.reasoning)
+        thought = thought if len(thought) <= room else f"{thought[: max(0, room)]}…"
+        return f"<{tags[0]}>{thought}</{tags[0]}>{answer.text}"
+
+    def _call(self, answer: Answer, seconds: float, attempts: int, about: int) -> Call:
+        """What it cost, counted by us where the endpoint doesn't say."""
+        asked, written = answer.prompt_tokens, answer.completion_tokens
+        estimated = asked is None or written is None
+        asked = about if asked is None else asked
+        written = text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
+        cached = min(answer.cached_tokens or 0, asked)
+        cache_write = min(answer.cache_write_tokens or 0, asked - cached)
+        dollars = None if self.price is None else self.price.of(asked, written, cached, cache_write)
+        reasoning = answer.reasoning
+        return Call(
+            answer.ending, seconds, attempts, asked, written, reasoning,
+            None if answer.cached_tokens is None else cached,
+            None if answer.cache_write_tokens is None else cache_write,
+            answer.reasoning_tokens, dollars, estimated,
+        )  # fmt: skip
+
+    async def _patiently(self, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
+        """An answer, and how many requests it took. Outages don't count as attempts, other faults do."""
+        request = object()
+        made = counted = 0
+        wait = self._first_wait
+        while True:
+            await self.gate.enter()
+            made += 1
+            try:
+                answer = await self._ask(messages, sampling, worst)
+            except EndpointError as error:
+                if not error.retry:
+                    if error.kind is not Stop.SPENT:
+                        self.gate.good()
+                    raise
+                if self.gate.bad(request, error):
+                    continue
+                counted += 1
+                if counted >= self._attempts:
+                    raise
+                await asyncio.sleep(wait * (0.5 + random.random() / 2) if error.after is None else min(error.after, 60))  # noqa: S311
+                wait = min(2 * wait, LONGEST_BACKOFF)
+            except BaseException:
+                self.gate.gone()
+                raise
+            else:
+                self.gate.good()
+                return answer, made
+
+    async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
+        held = await self.purse.hold(self._billed, round(worst * self._worse), sampling.limit)
+        try:
+            return await self._client.ask(messages, sampling)
+        except EndpointError as error:
+            if error.kind is Stop.TIMEOUT:
+                self.purse.lose(held)
+            raise EndpointError(
+                error.kind, self._clean(str(error)), retry=error.retry, after=error.after, status=error.status
+            ) from error.__cause__
+        finally:
+            self.purse.free(held)
+
+    def _clean(self, text: str, limit: int = 500) -> str:
+        """An error's text without the key, should an endpoint echo it."""
+        clean = text.replace(self._key, f"[{self.model.provider.key}]") if len(self._key) >= SHORTEST_KEY else text
+        return clean if len(clean) <= limit else clean[:limit] + "…"
+
+
+class Around(AsyncAgent):
+    """An agent of yours around a model: budgets, outages and the protocol are the model's.
+
+    Override `areply`, and ask by `await self.model.answer(game, messages)`.
+    """
+
+    def __init__(self, model: ChatAgent) -> None:
+        self.model = model
+        self.name = type(self).__name__
+        self.price, self.env_options = model.price, model.env_options
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.model.describe(), "name": self.name, "model": self.model.name}
+
+    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
+        self.model.join(purse, say, billed or self.name)
+
+    @property
+    def waits(self) -> bool:
+        return self.model.waits
+
+    def over(self, game: Game) -> None:
+        self.model.over(game)
+
+    async def aclose(self) -> None:
+        await self.model.aclose()
+
+
+SHORTEST_KEY = 8
+"""Characters below which a key is a word, which may stand in any text."""
+
+
+def _made_again(model: Model, options: Mapping[str, Any]) -> ChatAgent:
+    """For another process."""
+    return ChatAgent(model, **options)

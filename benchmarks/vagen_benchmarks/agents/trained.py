@@ -1,0 +1,81 @@
+"""A model that `vagen train` or `vagen warmstart` has trained, by its folder: it is asked as it was trained."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.agents.base import Agent, Game, Reply
+from vagen_benchmarks.agents.tiny import most_likely
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.core import Observation
+from vagen_envs.errors import MissingExtraError
+
+CARD = "training.json"
+"""What `vagen train` writes beside the weights: `env`, `options` and `max_tokens`."""
+
+
+BEST = "best"
+"""Where `vagen train` keeps the model that did best in its evaluations, if it made any. That one plays."""
+
+
+def is_trained(name: str) -> bool:
+    """Whether a name is a folder with a model's weights."""
+    path = Path(name)
+    return path.is_dir() and (path / "config.json").is_file()
+
+
+class Trained(Agent):
+    """Plays by the most likely reply. The environment has the options of its training, where a run asks for no other.
+
+    Raises:
+        MissingExtraError: torch or transformers is missing.
+        ProtocolError: the folder holds no model that can be played.
+    """
+
+    def __init__(self, folder: str) -> None:
+        for module in ("torch", "trl", "transformers"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(f"the agent {folder}", "ppo", module)
+        from vagen_adapters.ppo import tiny
+
+        best = Path(folder) / BEST
+        self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
+        card = Path(folder) / CARD
+        self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
+        self.env_options = self.card.get("options", {})
+        try:
+            model, self._codec = tiny.load(self._folder)
+        except (OSError, ValueError) as error:
+            raise ProtocolError(f"{folder} holds no model that can be played: {error}") from error
+        self._model = model.float()
+        self._busy = threading.Lock()  # a model generates for one caller at a time
+
+    def describe(self) -> dict[str, Any]:
+        weights = sorted(self._folder.glob("*.safetensors"))
+        digest = hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in weights))
+        return {"name": self.name, "weights_sha256": digest.hexdigest(), "options": dict(self.env_options)}
+
+    def check(self, env_id: str, config: Mapping[str, Any]) -> None:
+        if self.card and env_id != self.card["env"]:
+            raise ProtocolError(
+                f"{self.name} was trained on {self.card['env']}, not on {env_id}; let it play that (--env), "
+                f"or take it as transformers:{self.name}"
+            )
+
+    def reply(self, game: Game) -> Reply:
+        limit = int(self.card.get("max_tokens", 256))
+        with self._busy:
+            return Reply(most_likely(self._model, self._codec, game.env.system_prompt, _seen, game, limit))
+
+
+def _seen(observation: Observation) -> dict[str, Any]:
+    shown: dict[str, Any] = {"text": observation.text}
+    if observation.picture is not None:
+        shown["image"] = observation.picture.pixels
+    return shown

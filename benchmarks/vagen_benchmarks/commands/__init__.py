@@ -1,0 +1,1 @@
+"""The commands of `vagen`, a file each."""

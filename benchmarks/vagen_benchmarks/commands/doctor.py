@@ -1,0 +1,150 @@
+"""`vagen doctor`: what works on this machine, and what mends the rest."""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import gymnasium as gym
+import typer
+from rich.table import Table
+from rich.text import Text
+
+import vagen_envs
+from vagen_benchmarks.clients.registry import CLIENTS, Registry
+from vagen_benchmarks.commands.printing import out
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import MissingExtraError
+from vagen_rewards.clip import GET, weights_missing
+
+
+def doctor() -> None:
+    """Check what every environment and model needs here, and say what mends what is missing.
+
+    Exit code 1 if an environment that is installed can't be played; an extra that isn't installed is no fault.
+    """
+    table = Table(box=None, show_header=False)
+    for name in ("", "what", "found", "mend"):
+        table.add_column(name, overflow="fold")
+    well = True
+    for finding in examine():
+        well &= finding.ok or not finding.needed
+        mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
+        table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.mend)
+    out.print(table)
+    raise typer.Exit(0 if well else 1)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was looked at. `mend` says what to do where it isn't `ok`; `needed` whether it must be."""
+
+    what: str
+    ok: bool
+    found: str
+    mend: str = ""
+    needed: bool = False
+
+
+def examine() -> Iterator[Finding]:
+    """Look at everything, one thing at a time: environments by playing one turn of each, then models and tools."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
+    for env_id in vagen_envs.ENV_IDS:
+        yield from _environment(env_id)
+    yield _opengl()
+    yield _vulkan()
+    yield _thor()
+    for provider in Registry().providers.values():
+        yield _provider(provider.name, provider.client, provider.key, required=provider.key_required)
+    yield _clip()
+    export = importlib.util.find_spec("pyarrow") is not None
+    yield Finding("Parquet", export, "pyarrow" if export else "no pyarrow", 'pip install "vagen-envs[export]"')
+    browser = next(filter(None, map(shutil.which, ("xdg-open", "chromium", "google-chrome", "firefox", "open"))), None)
+    yield Finding("browser", browser is not None, browser or "none", "copy report.html to a machine that has one")
+
+
+def _environment(env_id: str) -> Iterator[Finding]:
+    """Make it, show its first picture, and play the oracle's first turn. Then the options it lacks something for."""
+    began = time.perf_counter()
+    try:
+        env = gym.make(env_id, disable_env_checker=True, render_mode="rgb_array")
+        try:
+            env.reset(seed=0)
+            frame = env.render()
+            inner = env.unwrapped
+            assert isinstance(inner, VagenEnv)
+            env.step(inner.oracle_reply())
+            missing = inner.options_missing()
+        finally:
+            env.close()
+    except MissingExtraError as error:  # not asked for: nothing is broken
+        yield Finding(env_id, False, f"no {error.missing}", f'pip install "vagen-envs[{error.extra}]"')
+        return
+    except Exception as error:
+        yield Finding(env_id, False, "doesn't work", str(error) or type(error).__name__, needed=True)
+        return
+    height, width, _ = frame.shape  # type: ignore[union-attr]
+    yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
+    for option, lacking, mend in missing:
+        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
+
+
+def _clip() -> Finding:
+    module = next((each for each in ("torch", "transformers") if importlib.util.find_spec(each) is None), None)
+    if module is not None:
+        return Finding("judge clip", False, f"no {module}", 'pip install "vagen-envs[clip]"')
+    lacking = weights_missing()
+    return Finding("judge clip", not lacking, f"missing: {lacking}" if lacking else "weights are there", GET)
+
+
+def _opengl() -> Finding:
+    found = [name for name in map(ctypes.util.find_library, ("EGL", "OSMesa")) if name]
+    mend = "apt-get install -y --no-install-recommends libegl1 libgl1-mesa-dri"
+    return Finding("OpenGL without a screen (Navigation)", bool(found), ", ".join(found) or "no libEGL", mend)
+
+
+def _vulkan() -> Finding:
+    """The drivers that are installed; whether SAPIEN can draw with one is told by PrimitiveSkill's picture above."""
+    named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    paths = [Path(name) for name in named.split(":")] if named else [
+        file for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d") for file in Path(folder).glob("*.json")
+    ]  # fmt: skip
+    found = sorted(path.stem.removesuffix("_icd") for path in paths if path.is_file())
+    mend = "sh scripts/setup_vulkan.sh, or Mesa 23.1 or newer by this system's package manager"
+    return Finding("Vulkan drivers (PrimitiveSkill, AI2-THOR)", bool(found), ", ".join(found) or "none", mend)
+
+
+def _thor() -> Finding:
+    what = "vagen/Navigation-v0 with backend=thor"
+    if importlib.util.find_spec("ai2thor") is None:
+        return Finding(what, False, "no ai2thor", 'pip install "vagen-envs[thor]"')
+    from ai2thor.build import COMMIT_ID
+
+    releases = Path.home() / ".ai2thor" / "releases"
+    found = sorted(path.parent.name for path in releases.glob(f"thor-*-{COMMIT_ID}/metadata.json"))
+    mend = (
+        f"it is downloaded at the first use; on a closed machine unzip the build of commit {COMMIT_ID[:12]}… into "
+        f"{releases}, or give thor_executable=PATH"
+    )
+    return Finding(what, bool(found), ", ".join(found) or "no Unity build", mend)
+
+
+def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:
+    _, extra, sdk = CLIENTS[client]
+    try:
+        there = importlib.util.find_spec(sdk) is not None
+    except ModuleNotFoundError:  # the parent of a dotted name
+        there = False
+    if not there:
+        return Finding(f"models of {name}", False, f"no {sdk}", f'pip install "vagen-envs[{extra}]"')
+    if required and not os.environ.get(key):
+        return Finding(f"models of {name}", False, f"{key} is not set", f"export {key}=…")
+    return Finding(f"models of {name}", True, f"{key} is set" if required else "needs no key")

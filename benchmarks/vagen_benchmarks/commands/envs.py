@@ -1,0 +1,33 @@
+"""`vagen envs`."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+from rich.table import Table
+from rich.text import Text
+
+import vagen_envs
+from vagen_benchmarks.commands.printing import out, visible
+from vagen_envs.core import VagenEnv
+from vagen_envs.errors import VagenError
+
+
+def envs() -> None:
+    """List the environments, and whether each can be made here."""
+    table = Table(box=None, header_style="bold")
+    for name in ("id", "picture", "turns", "actions", "state"):
+        table.add_column(name, overflow="fold")
+    for env_id in vagen_envs.ENV_IDS:
+        try:
+            env = gym.make(env_id, disable_env_checker=True)
+        except (VagenError, ImportError) as error:
+            table.add_row(env_id, "", "", "", Text(visible(" ".join(str(error).splitlines())), "yellow"))
+            continue
+        inner = env.unwrapped
+        assert isinstance(inner, VagenEnv)
+        space = inner.observation_space["image"]  # type: ignore[index]
+        size = f"{space.shape[1]}×{space.shape[0]}"
+        turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
+        table.add_row(env_id, size, turns, inner.grammar.actions.summary(), Text("ready", "green"))
+        env.close()
+    out.print(table)

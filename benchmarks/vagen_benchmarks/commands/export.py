@@ -1,0 +1,48 @@
+"""`vagen export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.results.summary import FLAG
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.export import export as export_run
+from vagen_benchmarks.sharing.export import marked
+from vagen_envs.chat import History
+from vagen_envs.errors import did_you_mean
+
+
+def export(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    path: Annotated[Path, typer.Argument(metavar="OUT", help="A file, .parquet or .jsonl, or a new folder.")],
+    form: Annotated[str, typer.Option(help="`chat`: samples to fine-tune on; `turns`: a table for analysis.")] = "chat",
+    agent: Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's episodes.")] = None,
+    solved: Annotated[bool, typer.Option("--solved", help="Only episodes that were solved.")] = False,
+    min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
+    history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a chat sample; a sample a turn.")] = None,
+) -> None:
+    """Write a run's scored episodes as chat samples (Hugging Face form) or as a table of turns.
+
+    For samples to train on, play the split `train`: `vagen bench -a oracle --split train`.
+    """
+    if form not in ("chat", "turns"):
+        raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")
+
+    def keep(episode: Episode) -> bool:
+        enough = min_return is None or episode.score >= min_return
+        return enough and (not solved or episode.success) and agent in (None, episode.agent)
+
+    count = export_run(RunFolder(run_folder), path, form, keep=keep, history=History(history))  # type: ignore[arg-type]
+    out.print(f"{count} rows in {path}")
+    for line in marked(RunFolder(run_folder)):
+        err.print(f"{FLAG} {line}", style="yellow")
+    splits = sorted({task.split for task in RunFolder(run_folder).protocol.tasks} - {"train"})
+    if form == "chat" and splits:
+        err.print(f"these are levels of {' and '.join(splits)}:", style="yellow", end=" ")
+        err.print("a model trained on them can't be tested on them; play with --split train")

@@ -1,0 +1,84 @@
+"""`vagen models` and `vagen models try`."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from vagen_benchmarks.agents.fitting import fit
+from vagen_benchmarks.clients.registry import Model, Registry
+from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.runs.protocol import resolve_id
+
+models = typer.Typer(no_args_is_help=False, rich_markup_mode="markdown", help="The models that are known.")
+
+
+@models.callback(invoke_without_command=True)
+def list_models(
+    context: typer.Context,
+    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+) -> None:
+    """List the models that `vagen bench --agent` knows, and whether their keys are set."""
+    if context.invoked_subcommand is not None:
+        return
+    table = Table(box=None, header_style="bold")
+    for name in ("name", "id", "tokens", "temperature", "profile", "$/M in, cached, out", "ends", "key"):
+        table.add_column(name, overflow="fold")
+    for name, model in Registry(own).models.items():
+        sampling = model.sampling()
+        provider = model.provider
+        key = "set" if os.environ.get(provider.key) else f"{provider.key} missing" if provider.key_required else "–"
+        heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
+        tokens = f"{sampling.max_tokens} + {sampling.reasoning_tokens}" if sampling.reasoning_tokens else "400"
+        end = str(model.end.date) if model.end else ""
+        over = model.end is not None and model.end.date <= date.today()
+        table.add_row(
+            name, f"{provider.name}:{model.id}", tokens, heat, model.profile.name, _price(model),
+            Text(f"{end} (over)" if over else end, "red" if over else ""), key,
+        )  # fmt: skip
+    out.print(table)
+
+
+def _price(model: Model) -> str:
+    if model.price is None:
+        return "unknown" if model.provider.key_required else ""
+    cached = "?" if model.price.cached is None else f"{model.price.cached:g}"
+    return f"{model.price.input:g}, {cached}, {model.price.output:g} ({model.price.date})"
+
+
+@models.command("try")
+def try_model(
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="A model of the registry, or PROVIDER:MODEL.")],
+    base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
+    own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
+    env: Annotated[str, typer.Option("--env", "-e", help="The environment to play.")] = "frozenlake",
+    strategy: Annotated[str, typer.Option(help="The reasoning strategy.")] = "free_think",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
+) -> None:
+    """Ask a model for two turns as the paper does, and say which profile fits what it writes.
+
+    Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if none fits.
+    """
+    registry = Registry(own)
+    model = registry.find(name, base_url)
+    tried = fit(model, list(registry.profiles.values()), resolve_id(env), strategy, base_url=base_url, timeout=timeout)
+    for each in tried:
+        out.print(f"\nprofile {each.profile.name}:", style="bold")
+        for turn in each.turns:
+            out.print(f"  {turn.seen}", markup=False, highlight=False)
+            paid = "paid" if turn.paid else f"not paid: {turn.problem}"
+            out.print(f"  → {turn.executed} action(s) executed, the format is {paid}", markup=False, highlight=False)
+    best = tried[-1]
+    if best.fits:
+        out.print(f"\nThe profile that fits {name} is {best.profile.name}:", style="green", end=" ")
+        out.print(f"vagen bench -a {name} --profile {best.profile.name}", soft_wrap=True, markup=False)
+        raise typer.Exit(0)
+    err.print(f"\nNo profile fits what {name} writes.", style="red", end=" ")
+    err.print("It may need a larger --max-tokens, or another way to serve it.", soft_wrap=True)
+    raise typer.Exit(1)

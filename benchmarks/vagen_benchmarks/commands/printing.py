@@ -1,0 +1,159 @@
+"""What the command prints: tables, and a progress bar where somebody watches."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from vagen_benchmarks.clients.spending import Bill
+from vagen_benchmarks.results.plan_table import Figure, plan_table
+from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.plans import Plan
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """What others wrote, without what would steer a terminal: escape codes, turned writing, halves of characters."""
+    return _UNSEEN.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+
+
+class _Plain(Console):
+    """A console on which strings are neither markup nor emoji nor escape codes, whoever wrote them.
+
+    An error may hold [/INST], an agent be called openai:llama:7b, and a model write what moves the cursor.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width; 80 would break the tables
+err = _Plain(stderr=True)
+
+
+class Bar:
+    """A progress bar that is told of each episode."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("episodes", total=total, completed=done, note="")
+        self._solved = self._played = self._failed = 0
+
+    def __enter__(self) -> Callable[[Episode], None]:
+        self._bar.start()
+        return self._told
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def _told(self, episode: Episode) -> None:
+        self._played += 1
+        self._solved += episode.success
+        self._failed += episode.failure is not None
+        failed = f", [red]{self._failed} failed[/]" if self._failed else ""
+        self._bar.update(
+            self._task,
+            advance=1,
+            description=visible(episode.agent),
+            note=f"{self._solved} of {self._played} solved{failed}",
+        )
+
+
+def say(words: str) -> None:
+    """Something about the endpoint, while a run goes on."""
+    err.print(words, style="yellow", soft_wrap=True)
+
+
+def print_bills(bills: Mapping[str, Bill]) -> None:
+    """Print what each model has cost."""
+    for agent, bill in bills.items():
+        if not bill.requests:
+            continue
+        dollars = "at a price that isn't known" if bill.dollars is None else f"${bill.dollars:.4f}"
+        cached = f", {bill.cached_tokens / max(1, bill.prompt_tokens):.0%} of them from a cache"
+        counted = f"; counted by us in {bill.estimated} of them" if bill.estimated else ""
+        out.print(
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} tokens asked{cached}, "
+            f"{bill.completion_tokens:,} written{counted}",
+            soft_wrap=True,
+        )
+
+
+def print_table(summary: Summary) -> None:
+    """Print a run's table."""
+    table = Table(box=None, header_style="bold")
+    table.add_column("environment", no_wrap=True)
+    table.add_column("agent", no_wrap=True)
+    for name in ("success", "95 %", "return", "turns", "valid", "effective", "episodes", "levels", "failed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("its own metrics")
+    rows = summary.rows()
+    for row in rows:
+        cells = [_percent(row[name]) for name in ("valid", "effective")]
+        numbers = [f"{name} {_number(value)}" for name, value in {**row["metrics"], **row["judged"]}.items()]
+        own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
+        table.add_row(
+            row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],
+            f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
+            _number(row["return"]), _number(row["turns"], 1), *cells, str(row["played"]), str(row["levels"]),
+            str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""), own,
+        )  # fmt: skip
+    out.print(table)
+    if any(row["flagged"] for row in rows):
+        out.print(f"{FLAG} more than 2 % of its episodes failed or weren't played: the interval counts them as lost "
+                  "for its one end and as won for the other", style="yellow")  # fmt: skip
+    for row in rows:
+        ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
+        if ended:
+            said = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
+            out.print(
+                f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended before its time, {said}", style="yellow"
+            )
+
+
+def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
+    """Print the table of a run's protocol file, beside what was published."""
+    plan = Plan(said["name"], said)
+    made = plan_table(plan, summary.rows())
+    title = f"protocol {plan.name}; † as published; below a score its 95 % interval"
+    table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for group, name in made.columns:
+        heading = re.sub(r"(?<=[a-z])(?=[A-Z])", "\n", group)  # "PrimitiveSkill" in two lines
+        table.add_column(f"{heading}\n{name}" if group else name, justify="right", no_wrap=True, vertical="bottom")
+    for row in made.rows:
+        style = "dim" if row.published else ""
+        name = f"{row.name} †" if row.published else row.name
+        table.add_row(name, *(_figure(value) for value in row.values), style=style)
+    out.print(table)
+    if altered := plan.altered():
+        out.print(f"{FLAG} this isn't the package's protocol {plan.name}: {altered}", style="yellow")
+
+
+def _figure(figure: Figure | None) -> str:
+    if figure is None or figure.low is None or figure.high is None:
+        return _number(None if figure is None else figure.value)
+    return f"{figure.value:.2f}{FLAG if figure.flagged else ''}\n{figure.low:.2f}–{figure.high:.2f}"
+
+
+def _percent(rate: float | None) -> str:
+    return "–" if rate is None else f"{100 * rate:.0f} %"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"

@@ -1,0 +1,172 @@
+"""`vagen train`: the trainer of `vagen_adapters.ppo` from the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import gymnasium as gym
+import typer
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_benchmarks.agents.trained import CARD
+from vagen_benchmarks.commands.options import OptionPairs, parse_options
+from vagen_benchmarks.commands.warmstart import EXTRA, Environment
+from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_envs.errors import did_you_mean
+from vagen_envs.extras import need
+
+if TYPE_CHECKING:
+    from vagen_adapters.ppo.recipes import Recipe
+
+
+def train(
+    recipe: Annotated[str, typer.Option(help="Such as `vagen-base`, or `tiny-vagen-base` for a tiny model.")],
+    env: Environment,
+    out: Annotated[Path, typer.Option(help="Where checkpoints and the trained model go.")],
+    model: Annotated[str | None, typer.Option(help="The policy's folder or name; the recipe's by default.")] = None,
+    option: OptionPairs = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", "-s", help="A setting of the trainer, NAME=VALUE; may be repeated.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="A checkpoint to go on from.")] = None,
+    without_reasoning_reward: Annotated[
+        bool,
+        typer.Option("--without-reasoning-reward", help="Leave out the reward for reasoning that a recipe has."),
+    ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Who reads the reasoning: `rule`, `llm-structured:MODEL`; or both, with a comma."),
+    ] = None,
+    gate: Annotated[
+        bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
+    ] = None,
+    weighting: Annotated[
+        str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
+    ] = None,
+    penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take of each GPU's memory.")] = False,
+    gpus: Annotated[
+        str | None, typer.Option(help="Of --plan: `8x80GiB`, or `2x8x80GiB` for two machines; those here by default.")
+    ] = None,
+    launch: Annotated[
+        str | None, typer.Option(help="Of --plan: `ddp`, `zero2`, `fsdp` or `zero3`; the first that fits by default.")
+    ] = None,
+) -> None:
+    """Train a vision-language model on an environment, by multi-turn PPO."""
+    need("vagen train", *EXTRA)
+    from vagen_adapters.ppo.recipes import load_recipe
+
+    chosen = load_recipe(recipe)
+    start = model or chosen.model
+    if start is None:
+        raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
+    options, settings = parse_options(option or []), parse_options(setting or [])
+    _check_names(settings)
+    env_id = resolve_id(env)
+    if plan or gpus or launch:
+        if not plan:
+            raise TrainingConfigError("--gpus and --launch belong to --plan, which trains nothing")
+        _plan(chosen, env_id, str(out), options, settings, start, gpus, launch)
+        return
+    said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
+    given = {name: value for name, value in said.items() if value is not None}
+    if without_reasoning_reward and given:
+        raise TrainingConfigError(
+            f"--{next(iter(given))} has no part in a run --without-reasoning-reward; leave one out"
+        )
+    reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
+    _check_folders(start, out, resume)
+    _train(_config(chosen, env_id, out, options, settings), start, resume, reward)
+
+
+def _check_folders(model: str, out: Path, resume: Path | None) -> None:
+    """What would end, minutes later, in another library's traceback."""
+    from vagen_adapters.ppo.published import config_of
+
+    config_of(model)
+    if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
+        raise TrainingConfigError(f"{model} holds a config.json but no weights: no *.safetensors; --plan needs no more")
+    if out.exists() and not out.is_dir():
+        raise TrainingConfigError(f"--out {out} is a file; name a folder")
+    if resume is not None and not (resume / "trainer_state.json").is_file():
+        raise TrainingConfigError(f"--resume {resume} is no checkpoint: it has no trainer_state.json")
+
+
+def _config(recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
+    try:
+        return recipe.config(env_id, str(out), env_options=options, **settings)
+    except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
+        said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
+        raise TrainingConfigError(f"settings that can't be taken ({said}): {' '.join(str(error).split())}") from error
+
+
+def _check_names(settings: Mapping[str, Any]) -> None:
+    from vagen_adapters.ppo.config import MultiTurnPPOConfig
+
+    own = {"env_id", "env_options", "output_dir"}  # options of the command
+    known = {each.name: each.default for each in dataclasses.fields(MultiTurnPPOConfig) if each.name not in own}
+    for name, setting in settings.items():
+        if name not in known:
+            raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
+        kind, is_switch = type(known[name]), isinstance(setting, bool)
+        if kind is bool and setting is not None and not is_switch:
+            raise TrainingConfigError(f"--set {name}={setting}: it must be true or false")
+        if kind in (int, float) and setting is not None and (is_switch or not isinstance(setting, int | float)):
+            raise TrainingConfigError(f"--set {name}={setting}: it must be a number")
+
+
+def _plan(
+    recipe: Recipe, env_id: str, out: str, options: Mapping[str, Any], settings: Mapping[str, Any], model: str,
+    gpus: str | None, launch: str | None,
+) -> None:  # fmt: skip
+    from vagen_adapters.ppo import planning
+    from vagen_adapters.ppo.published import config_of
+
+    machines = planning.Machines.parse(gpus) if gpus else planning.here(processes=1)
+    if machines is None:
+        raise TrainingConfigError("there is no GPU here to plan for; say which ones, such as --gpus 8x80GiB")
+    if launch is not None and launch not in planning.BACKENDS:
+        raise TrainingConfigError(f"--launch {launch!r} is not valid: one of {', '.join(planning.BACKENDS)}")
+    if gpus:  # for machines that aren't here
+        settings = {"use_cpu": True, **settings}
+    args = _config(recipe, env_id, Path(out), options, settings)
+    for line in planning.explained(config_of(model), args, machines, launch).lines():
+        typer.echo(line)
+
+
+def _announce(trainer: Any) -> None:
+    """The plan as a run's first lines, where there are GPUs to plan for."""
+    from vagen_adapters.ppo import planning
+
+    machines = planning.here(trainer.accelerator.num_processes)
+    if machines is None or not trainer.accelerator.is_main_process:
+        return
+    planner = planning.Planner(trainer.model.policy.config)
+    for line in planner.make(trainer.args, machines, trainer.spreads).lines():
+        typer.echo(line)
+
+
+def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+    from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+
+    score = None
+    if reasoning_reward:
+        with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
+            score = reasoning_score(make_reward(reasoning_reward, env))
+    try:
+        trainer = MultiTurnPPOTrainer(model, config, score=score)
+    except OSError as error:  # a file of the model is missing, or the hub doesn't answer
+        raise TrainingConfigError(f"{model} can't be read: {' '.join(str(error).split())[:300]}") from error
+    _announce(trainer)
+    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    trainer.save_model(config.output_dir)
+    card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
+    (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
+    typer.echo(f"{config.output_dir} holds the trained model")

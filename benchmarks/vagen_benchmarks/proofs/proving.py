@@ -1,0 +1,359 @@
+"""`vagen prove`: train a tiny model by several recipes and seeds on one budget, and measure it on levels held out.
+
+A proof file (TOML; those of this package are in `proofs/`):
+
+    about, env                  what it is, and the environment
+    recipes, seeds              each recipe is trained with each seed, from one start
+    reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
+    [options]                   of the environment
+    [start]                     of the imitation: see `Start`
+    [settings]                  of the trainer, over those of every tiny recipe
+    [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
+                                with the pictures of other levels, to see what sight is worth
+
+Every training writes one file of results when it ends, so that a proof that stopped goes on where it was, and
+several processes may share the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from vagen_benchmarks.agents import tiny as tiny_agent
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.proofs import report as proof_report
+from vagen_envs.errors import did_you_mean
+
+HERE = Path(__file__).parent
+FIRST_DEMONSTRATION = 1_000_000
+"""The first seed of demonstrations, so that training levels are new to the model."""
+FIRST_RETURN = 2_000_000
+"""The first seed of the play that the critic learns from."""
+FIRST_BRIEF = 3_000_000
+"""The first seed of the play without words, where there was some with words before."""
+OTHER_LEVEL = 4_000_000
+"""What is added to a level's seed to find another one's pictures."""
+CURVES = (
+    "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
+    "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
+    "policy/clip_fraction", "advantage/std",
+)  # fmt: skip
+"""What of the trainer's log is kept."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """The imitation that every training begins from.
+
+    Attributes:
+        agent: what the agent tiny knows of an environment, by its folder's name, to go on from; else a new model is
+            made, and learns to see, which takes most of the time.
+        sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
+            see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
+        sight_oracle_share: as `oracle_share`, of that play.
+        tower_updates: by which the vision tower learns, before anything else, to tell the numbers of the states that
+            the pictures of `episodes` show (`teach_sight`); for worlds that are not made of tiles.
+        episodes: of noisy play.
+        passes: how often each of `episodes` is seen; once where play is quick to make.
+        oracle_share: share of turns that the oracle plays; the others are random.
+        learning_rate: of the policy, at its highest.
+        critic_episodes: of further noisy play, whose returns the critic learns.
+        critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
+        critic_learning_rate: at its highest.
+        reward_scale: of those returns; that of the tiny recipes.
+        vocabulary: most tokens.
+        layers, hidden: size of the text model.
+        processes: that play while the model imitates, where play costs more than learning; they change no result.
+        seed: of the weights.
+    """
+
+    agent: str = ""
+    sight_episodes: int = 0
+    sight_oracle_share: float = 0.7
+    tower_updates: int = 0
+    episodes: int = 14_000
+    passes: int = 1
+    oracle_share: float = 0.7
+    learning_rate: float = 2e-3
+    critic_episodes: int = 3200
+    critic_oracle_share: float = 0.7
+    critic_learning_rate: float = 3e-4
+    reward_scale: float = 0.1
+    vocabulary: int = 1024
+    layers: int = 3
+    hidden: int = 128
+    processes: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """A proof file."""
+
+    name: str
+    env: str
+    recipes: Sequence[str]
+    seeds: Sequence[int]
+    about: str = ""
+    reasoning_reward: bool | Mapping[str, Any] = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+    start: Start = field(default_factory=Start)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] = field(default_factory=lambda: {"split": "test", "episodes": 256})
+
+
+def load_proof(name_or_path: str) -> Proof:
+    """A proof of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
+    path = HERE / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        known = sorted(each.stem for each in HERE.glob("*.toml"))
+        raise ProtocolError(f"there is no proof {name_or_path!r}.{did_you_mean(name_or_path, known)}")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Proof(name=path.stem, **{**data, "start": Start(**data.get("start", {}))})
+    except (ValueError, TypeError) as error:
+        raise ProtocolError(f"{path} is not a proof: {error}") from error
+
+
+def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), seeds: Sequence[int] = ()) -> None:
+    """Train and measure what isn't in `out` yet.
+
+    Args:
+        proof: what to do.
+        out: the folder of the start and the results.
+        tell: is told what is being done.
+        recipes: only these of the proof's.
+        seeds: only these.
+    """
+    start = out / "start"
+    if not start.is_dir():
+        tell("imitating noisy play")
+        imitate_play(proof.env, out / "start.part", proof.start, proof.options, tell)
+        (out / "start.part").rename(start)
+    if not (start / "result.json").is_file():
+        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **measure(start, proof)})
+    tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
+    for seed in proof.seeds:
+        for recipe in proof.recipes:
+            if (recipes and recipe not in recipes) or (seeds and seed not in seeds):
+                continue
+            if not (out / f"{recipe}-{seed}.json").is_file():
+                tell(f"{recipe}, seed {seed}")
+                write(out / f"{recipe}-{seed}.json", _train_and_measure(proof, recipe, seed, start, out))
+
+
+def read_results(out: Path) -> list[dict[str, Any]]:
+    """The results in a folder, in the order of their names."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(out.glob("*-*.json"))]
+
+
+def report(proof: Proof, out: Path) -> Path:
+    """Write `results.json`, `table.md` and `curves.png` beside the results, and give the table's path."""
+    results = read_results(out)
+    start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
+    summary = proof_report.summarise(start, results)
+    write(out / "results.json", {"proof": proof.name, **summary, "start": start, "runs": results})
+    (out / "table.md").write_text(proof_report.table(summary) + "\n", encoding="utf-8")
+    proof_report.draw(f"{proof.env}: {proof.name}", results, out / "curves.png")
+    return out / "table.md"
+
+
+def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Make a tiny model and teach it the format and some skill, by imitation."""
+    from vagen_adapters.ppo import imitation, sight
+
+    with_words = {**options, "strategy": "grounding_world_modeling"} if start.sight_episodes else options
+    model, codec = _untaught(env_id, out, start, with_words)
+    tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
+
+    def progress(update: int, loss: float) -> None:
+        if update % 50 == 0:
+            tell(f"update {update}: loss {loss:.3f}")
+
+    first, size, rate = FIRST_DEMONSTRATION, 16, start.learning_rate
+    if start.sight_episodes:
+        played = _played(env_id, out, start, with_words, first, start.sight_episodes, start.sight_oracle_share)
+        imitation.imitate(
+            model, codec, played, start.sight_episodes // size, batch_size=size, learning_rate=rate, report=progress
+        )  # fmt: skip
+        first, size, rate = FIRST_BRIEF, 32, rate / 2
+    played = _played(env_id, out, start, options, first, start.episodes, start.oracle_share)
+    if start.tower_updates or start.passes > 1:
+        kept = list(played)
+        played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
+        if start.tower_updates:
+            tell(f"the vision tower learns from {sum(len(each.turns) for each in kept)} pictures")
+            seen = [(turn.shown, sight.numbers_of(turn.turn.before)) for each in kept for turn in each.turns]
+            sight.teach_sight(model, seen, start.tower_updates, report=progress)
+    updates = max(1, start.episodes * start.passes // size)
+    imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
+    model.save_pretrained(out)
+    _teach_critic(env_id, out, codec, start, options, tell)
+
+
+def _played(
+    env_id: str, out: Path, start: Start, options: Mapping[str, Any], first: int, count: int, oracle_share: float
+) -> Iterator[Any]:
+    """Noisy play of the levels from `first` on, for the model in `out`."""
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.imitation import demonstrations
+
+    levels = [Level(first + number) for number in range(count)]
+    return demonstrations(env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes)
+
+
+def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The model that imitation begins with, and its codec, both in the folder `out` too."""
+    from vagen_adapters.ppo import tiny
+
+    if not start.agent:
+        size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
+        tiny.save_tiny(out, tiny.texts_of([env_id], levels=200, **options), seed=start.seed, **size)
+        return tiny.load(out)
+    known = sorted(path.parent.name for path in tiny_agent.FOLDER.glob("*/player.json"))
+    if start.agent not in known:
+        raise ProtocolError(f"the agent tiny knows no {start.agent!r}.{did_you_mean(start.agent, known)}")
+    model, codec = tiny.load(tiny_agent.FOLDER / start.agent)
+    model.float().save_pretrained(out)  # it is kept in half precision
+    codec.save_pretrained(out)
+    return model, codec
+
+
+def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+    """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
+    from vagen_adapters.ppo import imitation
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+
+    def progress(update: int, explained: float) -> None:
+        explains.append(explained)
+        if len(explains) == 50:
+            tell(f"critic, update {update}: explains {sum(explains) / len(explains):.2f} of play it has not seen")
+            explains.clear()
+
+    explains: list[float] = []
+    both = ActorCritic.from_pretrained(str(out))
+    episodes = _played(env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share)
+    imitation.teach_critic(
+        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
+        learning_rate=start.critic_learning_rate, report=progress,
+    )  # fmt: skip
+    both.save_pretrained(out)
+
+
+def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
+    """Play the held-out levels, each reply once sampled at temperature 1 and once the most likely one."""
+    from vagen_adapters.ppo import tiny
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+    from vagen_adapters.ppo.rollout import Rollout
+
+    own, codec = tiny.load(folder)
+    sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
+    levels = [Level(seed, proof.evaluation["split"]) for seed in range(proof.evaluation["episodes"])]
+    found = {}
+    ways = [("sampled", 1.0), ("greedy", 0.0)]
+    if proof.evaluation.get("other_pictures"):
+        ways.append(("other_pictures", 1.0))
+    envs = [gym.make(proof.env, **proof.options) for _ in range(min(proof.settings.get("num_envs", 128), len(levels)))]
+    for name, temperature in ways:
+        sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
+        players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
+        rollout = Rollout(players, codec, sampler, sampling, threads=proof.settings.get("env_threads", 1))
+        found[name] = _summary(rollout.play(levels, seed=0))
+    for env in envs:
+        env.close()
+    return found
+
+
+class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that shows the first picture of another level of the split, whatever happens."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        assert seed is not None  # a rollout names the level
+        self.picture = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
+        observation, info = self.env.reset(seed=seed, options=options)
+        return {**observation, "image": self.picture}, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return {**observation, "image": self.picture}, reward, terminated, truncated, info
+
+
+def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
+    from vagen_rewards.rules import RuleJudge
+    from vagen_rewards.scores import score_turn
+
+    judge = RuleJudge()
+    sound = [each for each in episodes if each.failure is None]
+    turns = [turn.turn for each in sound for turn in each.turns]
+    scores: dict[str, list[float]] = {}
+    for turn in turns:
+        for part, score in score_turn(turn, judge).by_part():
+            if score.value is not None:
+                scores.setdefault(part, []).append(score.value)
+    return {
+        "episodes": len(episodes),
+        "failed": len(episodes) - len(sound),
+        "successes": sum(each.success for each in sound),
+        "success": sum(each.success for each in sound) / len(episodes),
+        "return": sum(each.rewards for each in sound) / len(sound),
+        "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
+        **{part: sum(each) / len(each) for part, each in sorted(scores.items())},
+        "solved": "".join("01"[each.success] for each in episodes),
+    }
+
+
+def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+    from vagen_adapters.ppo.recipes import TINY, load_recipe
+    from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+
+    recipe = load_recipe(TINY + name)
+    config = recipe.config(
+        proof.env, str(out / "models" / f"{name}-{seed}"), env_options=dict(proof.options), seed=seed,
+        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
+    )  # fmt: skip
+    config.logging_steps = config.steps_per_rollout
+    score, asked = None, proof.reasoning_reward
+    options = recipe.reward_options(proof.env) if asked else {}
+    if options:
+        with contextlib.closing(gym.make(proof.env, **proof.options)) as env:
+            score = reasoning_score(make_reward({**options, **(asked if isinstance(asked, Mapping) else {})}, env))
+    begun = time.perf_counter()
+    trainer = MultiTurnPPOTrainer(str(start), config, score=score)
+    trainer.train()
+    seconds = time.perf_counter() - begun
+    trainer.save_model(config.output_dir)
+    for env in trainer.rollout.envs:  # rooms and cameras of a simulator go only when they are told to
+        env.close()
+    logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
+    return {
+        "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
+        "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
+        **measure(start, proof, trainer.model.policy),
+        "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES
+                   if any(key in entry for entry in logs)},
+    }  # fmt: skip
+
+
+def write(path: Path, data: Mapping[str, Any]) -> None:
+    """Write JSON in one go, so that a reader never finds half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part")
+    half.write_text(json.dumps(data) + "\n", encoding="utf-8")
+    half.replace(path)

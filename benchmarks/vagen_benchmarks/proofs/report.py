@@ -1,0 +1,151 @@
+"""What a proof found: a table in the shape of VAGEN's table 2, and curves in the shape of its figure 5."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.results.stats import wilson
+
+T95 = (math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""Student's t at 97.5 % for 0, 1, … degrees of freedom."""
+PANELS = (
+    ("rollout/success", "success in training"),
+    ("rollout/format", "well-formed replies"),
+    ("critic/explained_variance", "critic's explained variance"),
+    ("policy/entropy", "entropy per trained token (nats)"),
+)
+SMOOTHED = 3
+"""Rollouts that a point of a curve averages over."""
+
+Result = Mapping[str, Any]
+
+
+def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
+    """Means over the seeds of each recipe, with what is needed to judge them."""
+    rows = []
+    for recipe in dict.fromkeys(each["recipe"] for each in results):
+        own = [each for each in results if each["recipe"] == recipe]
+        row: dict[str, Any] = {"recipe": recipe, "seeds": [each["seed"] for each in own]}
+        for how in ("sampled", "greedy"):
+            rates = [each[how]["success"] for each in own]
+            row[how] = {
+                "success": statistics.fmean(rates),
+                "interval": interval(rates),
+                "pooled": wilson(
+                    sum(each[how]["successes"] for each in own), sum(each[how]["episodes"] for each in own)
+                ),
+                "of_seeds": rates,
+                "format": statistics.fmean(each[how]["format"] for each in own),
+            }  # fmt: skip
+            for part in ("grounding", "world_modeling"):
+                scores = [each[how][part] for each in own if part in each[how]]
+                if scores:
+                    row[how][part] = statistics.fmean(scores)
+        blind = [each["other_pictures"] for each in own if "other_pictures" in each]
+        if blind:
+            row["sampled"]["other_pictures"] = statistics.fmean(each["success"] for each in blind)
+        row["seconds"] = statistics.fmean(each["seconds"] for each in own)
+        rows.append(row)
+    before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
+              for how in ("sampled", "greedy")}  # fmt: skip
+    if "other_pictures" in start:
+        before["sampled"]["other_pictures"] = start["other_pictures"]["success"]
+    rows.sort(key=lambda row: -row["sampled"]["success"])
+    return {"before": before, "rows": rows}
+
+
+def interval(rates: Sequence[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval of the mean over seeds, within [0, 1]; one seed has none."""
+    if len(rates) < 2:
+        return None
+    half = T95[min(len(rates), len(T95)) - 1] * statistics.stdev(rates) / math.sqrt(len(rates))
+    middle = statistics.fmean(rates)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def table(summary: Mapping[str, Any]) -> str:
+    """The summary in Markdown."""
+    parts = [part for part in ("grounding", "world_modeling", "other_pictures") if part in summary["before"]["sampled"]]
+    named = [part.replace("_", " ") for part in parts]
+    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds"]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    before = summary["before"]
+    lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–"))
+    lines += [
+        _row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, str(len(row["seeds"])))
+        for row in summary["rows"]
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str) -> str:
+    low, high = sampled["pooled"]
+    of_seeds = sampled.get("interval")
+    cells = [name, f"{sampled['success']:.3f}", f"{low:.2f}–{high:.2f}",
+             f"{of_seeds[0]:.2f}–{of_seeds[1]:.2f}" if of_seeds else "–", f"{greedy['success']:.3f}",
+             f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def draw(title: str, results: Sequence[Result], path: Path) -> None:
+    """Draw the curves of all recipes: the mean over seeds, and a band from the lowest to the highest.
+
+    Raises:
+        ProtocolError: matplotlib is missing.
+    """
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ProtocolError('curves need matplotlib. Install it with: pip install "vagen-envs[ppo]"') from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot, ticker
+
+    figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
+    recipes = sorted({each["recipe"] for each in results})
+    for axis, (key, name) in zip(axes.flat, PANELS, strict=True):
+        for number, recipe in enumerate(recipes):
+            curves = [
+                smooth(each["curves"][key]) for each in results if each["recipe"] == recipe and key in each["curves"]
+            ]
+            if not curves:
+                continue
+            columns = list(zip(*curves, strict=False))
+            middle = [statistics.fmean(column) for column in columns]
+            rollouts = range(1, len(columns) + 1)
+            axis.plot(rollouts, middle, color=f"C{number}", label=f"{recipe} ({len(curves)})", linewidth=1.6)
+            axis.fill_between(rollouts, [min(column) for column in columns], [max(column) for column in columns],
+                              color=f"C{number}", alpha=0.10, linewidth=0)  # fmt: skip
+        axis.set_title(name, fontsize=10)
+        axis.grid(alpha=0.25)
+    axes[0, 0].set_ylim(bottom=0)
+    axes[0, 1].set_ylim(min(0.8, axes[0, 1].get_ylim()[0]), 1.01)
+    low, high = axes[1, 0].get_ylim()
+    axes[1, 0].set_ylim(max(low, -0.5), min(high, 1))
+    axes[1, 1].set_yscale("log")  # vanilla PPO's is of observations too, and ten times as large
+    axes[1, 1].yaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
+    for which in (axes[1, 1].yaxis.set_major_formatter, axes[1, 1].yaxis.set_minor_formatter):
+        which(ticker.FormatStrFormatter("%g"))
+    for axis in axes[1]:
+        axis.set_xlabel("rollout")
+    figure.suptitle(f"{title} (lines: mean over seeds; bands: lowest to highest)", fontsize=11)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part.png")  # a reader, or another process of the proof, never finds half of it
+    figure.savefig(half, dpi=100, metadata={"Software": None})
+    half.replace(path)
+    pyplot.close(figure)
+
+
+def smooth(curve: Sequence[float]) -> list[float]:
+    """The mean of each point and the ones before it, `SMOOTHED` in all; NaN is left out."""
+    found = []
+    for end in range(1, len(curve) + 1):
+        points = [point for point in curve[max(0, end - SMOOTHED) : end] if not math.isnan(point)]
+        found.append(statistics.fmean(points) if points else math.nan)
+    return found

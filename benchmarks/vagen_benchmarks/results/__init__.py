@@ -1,0 +1,1 @@
+"""What came out of runs: tables, statistics and comparisons."""

@@ -1,0 +1,172 @@
+"""Two agents on the same levels, pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.results.stats import Estimate, average, by_level, difference, sign_flip
+from vagen_benchmarks.runs.protocol import differences
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_envs.errors import did_you_mean
+
+WHO = ("name", "id", "price", "history")
+"""What of an agent's description isn't how it was asked, or is compared with the conditions."""
+Play = tuple[str, int, int]
+"""Task, seed and repeat."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: an agent's scored episodes of a run.
+
+    Attributes:
+        sampling: how its model was asked, if it has one; it belongs to the agent, not to the conditions.
+        episodes: level's content, success and return of each.
+        planned: what its protocol names.
+    """
+
+    name: str
+    conditions: Mapping[str, Any]
+    sampling: Mapping[str, Any]
+    episodes: Mapping[Play, tuple[str, bool, float]]
+    planned: frozenset[Play]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What came of the plays that both have a score for.
+
+    Attributes:
+        both, one, other, neither: how many were solved by whom.
+        lost: plays that the protocol names and that one of the two lacks, since they failed or were never begun.
+        levels: the distinct levels that the pairs rest on.
+        p_value: of the paired permutation test on levels (`stats.sign_flip`), two-sided.
+        solved: difference in success, other minus one, with its 95 % interval, lost pairs counted as won by the one
+            for its one end and by the other for its other end.
+        gain: mean difference of the returns, likewise, of the pairs alone.
+    """
+
+    task: str
+    both: int
+    one: int
+    other: int
+    neither: int
+    lost: int
+    levels: int
+    p_value: float
+    solved: Estimate
+    gain: Estimate
+
+    @property
+    def count(self) -> int:
+        """How many pairs there are."""
+        return self.both + self.one + self.other + self.neither
+
+
+def read_side(place: str) -> Side:
+    """Read `RUN` or `RUN@AGENT`. Raises ProtocolError if the agent isn't clear."""
+    path, _, agent = place.partition("@")
+    folder = RunFolder(Path(path))
+    agents = [str(each["name"]) for each in folder.protocol.agents]
+    if not agent:
+        if len(agents) > 1:
+            raise ProtocolError(
+                f"{path} has {len(agents)} agents; say which: " + ", ".join(f"{path}@{a}" for a in agents)
+            )
+        agent = agents[0]
+    if agent not in agents:
+        raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
+    conditions = read_conditions(folder)
+    said = next(each for each in folder.protocol.agents if each["name"] == agent)
+    conditions["history"] = said.get("history")
+    played = {}
+    scorers: set[str] = set()
+    for each in folder.episodes():
+        if each.agent == agent and each.failure is None:
+            played[each.task, each.seed, each.repeat] = (each.content or f"seed {each.seed}", each.success, each.score)
+            scorers.update(f"{each.task}: {turn['metrics'].get('scorer', '')}" for turn in each.turns)
+    conditions["scorers"] = sorted(scorers)  # an environment may choose one by what is installed
+    planned = frozenset((task.label, seed, repeat) for _, task, seed, repeat in folder.protocol.keys(agent))
+    return Side(
+        f"{agent} ({path})",
+        conditions,
+        {name: each for name, each in said.items() if name not in WHO} if "sampling" in said else {},
+        played,
+        planned,
+    )
+
+
+def read_conditions(folder: RunFolder) -> dict[str, Any]:
+    """What a run was played under, whoever played."""
+    protocol = {name: value for name, value in folder.protocol.to_json().items() if name not in ("agents", "scoring")}
+    return {**protocol, "judged by": folder.judged_by()}
+
+
+def refuse_differing(one: str, first: Mapping[str, Any], other: str, second: Mapping[str, Any]) -> None:
+    """Raise ProtocolError, saying in what they differ, unless both conditions are the same."""
+    differing = differences(first, second)
+    if differing:
+        said = "\n  ".join(differing[:8])
+        raise ProtocolError(f"these runs can't be compared, their protocols differ ({one} / {other}):\n  {said}")
+
+
+def compare(one: Side, other: Side) -> list[Pairs]:
+    """A line for each task, and one for all.
+
+    Raises:
+        ProtocolError: the two were played under different protocols, or share no level.
+    """
+    first, second = dict(one.conditions), dict(other.conditions)
+    if first["history"] is None or second["history"] is None:  # agents without a prompt have no history
+        first["history"] = second["history"] = None
+    refuse_differing(one.name, first, other.name, second)
+    shared = [play for play in one.episodes if play in other.episodes]
+    if not shared:
+        raise ProtocolError(f"{one.name} and {other.name} have no level in common that both played to the end")
+    lost = sorted((one.planned & other.planned) - {*shared})
+    tasks = list(dict.fromkeys(task for task, _, _ in shared))
+    lines = [
+        _pairs(
+            task, [play for play in shared if play[0] == task], [play for play in lost if play[0] == task], one, other
+        )
+        for task in tasks
+    ]
+    return lines if len(lines) == 1 else [*lines, _pairs("all", shared, lost, one, other)]
+
+
+def sampling_differences(one: Side, other: Side) -> list[str]:
+    """In what the two were sampled differently, a line each. Nothing if either is no model."""
+    return differences(one.sampling, other.sampling) if one.sampling and other.sampling else []
+
+
+def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Side) -> Pairs:
+    pairs = [(play, one.episodes[play], other.episodes[play]) for play in plays]
+    solved = [(first[1], second[1]) for _, first, second in pairs]
+    levels = {play: f"{play[0]} {first[0]}" for play, first, _ in pairs}
+    names = {(play[0], play[1]): level for play, level in levels.items()}
+    gone = {play: names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost}
+    gains = by_level((levels[play], second[2] - first[2]) for play, first, second in pairs)
+    apart = by_level((levels[play], float(second[1]) - float(first[1])) for play, first, second in pairs)
+
+    def difference_if(lost_is_ones: bool) -> Estimate:
+        sides = []
+        for side, wins in ((one, lost_is_ones), (other, not lost_is_ones)):
+            told = [(levels[play], float(side.episodes[play][1])) for play in plays]
+            # a play that this side has a score for stays what it is
+            told += [(gone[play], float(side.episodes[play][1] if play in side.episodes else wins)) for play in lost]
+            sides.append(by_level(told))
+        return difference(*sides)
+
+    worst, best = difference_if(True), difference_if(False)
+    among = difference(
+        *(by_level((levels[play], float(side.episodes[play][1])) for play in plays) for side in (one, other))
+    )
+    return Pairs(
+        task, solved.count((True, True)), solved.count((True, False)), solved.count((False, True)),
+        solved.count((False, False)), len(lost), len(apart), sign_flip([round(each) for each, _ in apart]),
+        Estimate(among.value, worst.low, best.high, among.levels, among.effective, among.freedom), average(gains),
+    )  # fmt: skip

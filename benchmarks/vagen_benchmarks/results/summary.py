@@ -1,0 +1,307 @@
+"""From episodes to the table: a cell for each task and agent."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vagen_benchmarks.clients.spending import Bill
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.results.stats import Estimate, average, by_level, mean, pass_at, rate
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_rewards.scores import PARTS
+
+OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
+"""The metrics that every environment has; others become columns of their own."""
+ACCEPTED = 0.5
+"""The judge's score from which on a statement counts as right."""
+
+
+@dataclass
+class AtTurn:
+    """What the turns of one number have in common: how many there are and, among them, how many are so."""
+
+    count: int = 0
+    well_formed: int = 0
+    valid: int = 0
+    effective: int = 0
+    reward: float = 0.0
+    judged: dict[str, list[float]] = field(default_factory=lambda: {part: [] for part in PARTS})
+
+    def add(self, turn: Mapping[str, Any]) -> None:
+        """Count a turn."""
+        self.count += 1
+        self.well_formed += bool(turn["parsed"]["well_formed"])
+        self.valid += bool(turn["metrics"]["action_is_valid"])
+        self.effective += bool(turn["metrics"]["action_is_effective"])
+        self.reward += math.fsum(term["value"] for term in turn["rewards"])
+        for part in PARTS:
+            if part in turn["metrics"]:
+                self.judged[part].append(float(turn["metrics"][part]))
+
+    def row(self) -> dict[str, Any]:
+        """Shares and means."""
+        shares = {name: getattr(self, name) / self.count for name in ("well_formed", "valid", "effective", "reward")}
+        judged = {part: mean(values) if values else None for part, values in self.judged.items()}
+        return {"turns": self.count, **shares, **judged}
+
+
+FLAGGED = 0.02
+"""The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
+FLAG = "‡"
+"""Marks a score that more of its episodes than that could move, since they failed or are missing."""
+
+
+@dataclass
+class Cell:
+    """What an agent did on a task. Failed episodes widen the interval of success and have no part in other numbers.
+
+    Attributes:
+        planned: seed and repeat of every episode that the protocol names, if it is known.
+    """
+
+    task: str
+    agent: str
+    planned: frozenset[tuple[int, int]] = frozenset()
+    split: str = ""
+    played: int = 0
+    successes: int = 0
+    scores: list[tuple[str, bool, float]] = field(default_factory=list)
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    early: Counter[str] = field(default_factory=Counter)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    contents: dict[int, str] = field(default_factory=dict)
+    by_turn: list[AtTurn] = field(default_factory=list)
+    unscored: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    problems: Counter[str] = field(default_factory=Counter)
+    endings: Counter[str] = field(default_factory=Counter)
+    metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
+    said: dict[str, set[str]] = field(default_factory=dict)
+    bill: Bill = field(default_factory=Bill)
+    seconds: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    solved_at: Counter[int] = field(default_factory=Counter)
+    tries: dict[int, list[bool]] = field(default_factory=dict)
+
+    def add(self, episode: Episode) -> None:
+        """Count an episode."""
+        self.split = episode.split
+        self.seen.add((episode.seed, episode.repeat))
+        level = episode.content or f"seed {episode.seed}"
+        if episode.content:
+            self.contents[episode.seed] = level
+        for call in filter(None, episode.calls):
+            self.bill.add(call)
+            self.seconds.append(call["seconds"])
+        if episode.failure is not None:
+            self.failures[episode.failure.kind] += 1
+            self.lost.append((episode.seed, level))
+            return
+        self.played += 1
+        self.successes += episode.success
+        self.scores.append((level, episode.success, episode.score))
+        self.tries.setdefault(episode.seed, []).append(episode.success)
+        self.errors.update(errors_of(episode))
+        if not episode.turns:
+            self.early[level] += 1
+        if episode.success:
+            self.solved_at[len(episode.turns)] += 1
+        for i, turn in enumerate(episode.turns):
+            if i == len(self.by_turn):
+                self.by_turn.append(AtTurn())
+            self.by_turn[i].add(turn)
+            self.unscored += sum(f"{part}_unscored" in turn["metrics"] for part in PARTS)
+            self.problems.update({problem["code"] for problem in turn["parsed"]["problems"]})
+        self.endings.update(call["ending"] for call in filter(None, episode.calls))
+        for name, value in episode.turns[-1]["metrics"].items() if episode.turns else ():
+            if name not in NOT_OWN and isinstance(value, int | float):
+                self.metrics.setdefault(name, []).append((level, float(value)))
+            elif isinstance(value, str) and name not in NOT_OWN:
+                self.said.setdefault(name, set()).add(value)
+
+    def row(self) -> dict[str, Any]:
+        """The numbers of the table. Rates and means are `None` where nothing was played.
+
+        `low` and `high` bound success: at 95 %, with what failed or is missing counted as lost for the one and as won
+        for the other.
+        """
+        turns, played = sum(each.count for each in self.by_turn), self.played
+        success, returned = self._success(), average(by_level((level, score) for level, _, score in self.scores))
+        failed, missing = sum(self.failures.values()), len(self.planned - self.seen)
+
+        def share(count: float, of: int) -> float | None:
+            return count / of if of else None
+
+        return {
+            "task": self.task,
+            "agent": self.agent,
+            "split": self.split,
+            "played": played,
+            "successes": self.successes,
+            "success": share(self.successes, played),
+            "low": success.low,
+            "high": success.high,
+            "freedom": success.freedom,
+            "levels": success.levels,
+            "effective": success.effective,
+            "missing": missing,
+            "flagged": failed + missing > FLAGGED * (played + failed + missing),
+            **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
+            "turns": share(turns, played),
+            **{
+                name: share(sum(getattr(each, name) for each in self.by_turn), turns)
+                for name in ("valid", "effective", "well_formed")
+            },
+            "by_turn": [each.row() for each in self.by_turn],
+            "judged": self._judged(),
+            "unscored": self.unscored,
+            "failed": failed,
+            "failures": dict(self.failures),
+            "problems": dict(self.problems.most_common()),
+            "endings": dict(self.endings),
+            "errors": {
+                name: None
+                if (part := JUDGED_ERRORS.get(name)) and part not in self._judged()
+                else share(self.errors[name], played)
+                for name in ERRORS
+            },
+            "solved_by_turn": self._solved_by_turn(),
+            "pass_at": {k: each.value for k, each in self._pass_at().items()},
+            "pass_at_bounds": {k: [each.low, each.high] for k, each in self._pass_at().items()},
+            "metrics": {name: each.value for name, each in self._metrics().items()},
+            "metric_bounds": {name: _bounds(each)[1:] for name, each in self._metrics().items()},
+            "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
+            "prompt_tokens": self.bill.prompt_tokens,
+            "cached_tokens": self.bill.cached_tokens,
+            "completion_tokens": self.bill.completion_tokens,
+            "dollars": self.bill.dollars if self.bill.requests else None,
+            "counted_by_us": self.bill.estimated,
+            "seconds_per_reply": mean(self.seconds) if self.seconds else None,
+        }
+
+    def _judged(self) -> dict[str, float]:
+        """The mean score of each part that a judge has scored."""
+        values = {part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS}
+        return {part: mean(scores) for part, scores in values.items() if scores}
+
+    def _solved_by_turn(self) -> list[float]:
+        """The share of episodes solved by the end of turn 1, 2, … ."""
+        shares, solved = [], 0
+        for turn in range(1, max(self.solved_at, default=0) + 1):
+            solved += self.solved_at[turn]
+            shares.append(solved / self.played)
+        return shares
+
+    def _success(self) -> Estimate:
+        """Success among the played, and an interval that what failed or is missing has widened."""
+        played = [(level, float(success)) for level, success, _ in self.scores]
+        found = rate(by_level(played))
+        gone = [*self.lost] + [(seed, f"seed {seed}") for seed, _ in sorted(self.planned - self.seen)]
+        if not gone:
+            return found
+        levels = [self.contents.get(seed, level) for seed, level in gone]
+        low, high = (rate(by_level([*played, *((level, value) for level in levels)])) for value in (0.0, 1.0))
+        return Estimate(found.value, low.low, high.high, found.levels, found.effective, found.freedom)
+
+    def _metrics(self) -> dict[str, Estimate]:
+        """The environment's own metrics at the last turn; 0 for episodes that ended before their first."""
+        early = [(level, 0.0) for level, turns in self.early.items() for _ in range(turns)]
+        return {name: average(by_level([*values, *early])) for name, values in self.metrics.items()}
+
+    def _pass_at(self) -> dict[int, Estimate]:
+        """pass@k for k = 1, 2, 4, … up to the tries that every seed had; empty if seeds were played once."""
+        fewest = min(map(len, self.tries.values()), default=0)
+        ks = [1 << i for i in range(fewest.bit_length()) if fewest > 1]
+        return {
+            k: rate(by_level(
+                (self.contents.get(seed, f"seed {seed}"), pass_at(k, len(tries), sum(tries)))
+                for seed, tries in self.tries.items()
+            ))
+            for k in ks
+        }  # fmt: skip
+
+
+def _bounds(found: Estimate) -> list[float | None]:
+    """Value and interval, with `None` where a number is missing: JSON has neither NaN nor infinity."""
+    return [each if math.isfinite(each) else None for each in (found.value, found.low, found.high)]
+
+
+NOT_OWN = (
+    OWN_METRICS
+    | {"reasoning_gated"}
+    | {f"{part}{ending}" for part in PARTS for ending in ("", "_unscored", "_reason", "_unread")}
+)
+"""What is no metric of an environment's own."""
+JUDGED_ERRORS = {"grounding wrong": "grounding", "prediction wrong": "world_modeling"}
+"""The errors that only a judge can tell, and the part of a reply that it judges."""
+EARLY = tuple(stop.value for stop in Stop if stop.counts and stop not in (Stop.SOLVED, Stop.LOST, Stop.BUDGET))
+"""The endings that the environment's rules don't know."""
+ERRORS = ("format", "invalid action", "cut short", *JUDGED_ERRORS, "no progress",
+          *(stop.value for stop in Stop if stop.counts and stop is not Stop.SOLVED))  # fmt: skip
+"""What goes wrong in an episode, as `errors_of` names it."""
+
+
+def errors_of(episode: Episode) -> set[str]:
+    """What went wrong in an episode, read off its turns.
+
+    `format`: a reply wasn't well formed. `invalid action`: an action was refused, or there was none. `cut short`:
+    actions beyond the maximum were dropped, or the reply ended at its limit of tokens. `grounding wrong`, `prediction
+    wrong`: the judge, where there is one, gave what was said less than `ACCEPTED`. `no progress`: actions were
+    executed and none changed anything. And, unsolved, how it ended, as `Stop` has it.
+    """
+    found: set[str] = set()
+    for turn, call in zip(episode.turns, episode.calls, strict=True):
+        codes = {problem["code"] for problem in turn["parsed"]["problems"]}
+        if not turn["parsed"]["well_formed"]:
+            found.add("format")
+        if codes & {"unknown_action", "bad_argument", "no_action", "no_answer"}:
+            found.add("invalid action")
+        if "too_many_actions" in codes or (call and call["ending"] == "length"):
+            found.add("cut short")
+        for name, part in JUDGED_ERRORS.items():
+            if turn["metrics"].get(part, ACCEPTED) < ACCEPTED:
+                found.add(name)
+        if turn["executed"] and not turn["metrics"]["action_is_effective"]:
+            found.add("no progress")
+    if not episode.success:
+        found.add(episode.ended.kind)
+    return found
+
+
+class Summary:
+    """The cells of a run, filled an episode at a time.
+
+    Args:
+        protocol: what was to be played, so that what is missing is counted and an agent that played nothing shows.
+    """
+
+    def __init__(self, protocol: Protocol | None = None) -> None:
+        planned: dict[tuple[str, str], set[tuple[int, int]]] = {}
+        for agent in protocol.agents if protocol else ():
+            for _, task, seed, repeat in protocol.keys(agent["name"]) if protocol else ():
+                planned.setdefault((task.label, agent["name"]), set()).add((seed, repeat))
+        self.cells = {key: Cell(*key, frozenset(each)) for key, each in planned.items()}
+
+    def add(self, episode: Episode) -> None:
+        """Count an episode."""
+        key = (episode.task, episode.agent)
+        self.cells.setdefault(key, Cell(*key)).add(episode)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table, by task and then by agent, in the order they were first seen."""
+        tasks = list(dict.fromkeys(task for task, _ in self.cells))
+        return [cell.row() for task in tasks for cell in self.cells.values() if cell.task == task]
+
+
+def summarise(run: RunFolder) -> Summary:
+    """The table of a run, with what its protocol named and it lacks."""
+    summary = Summary(run.protocol)
+    for episode in run.episodes():
+        summary.add(episode)
+    return summary

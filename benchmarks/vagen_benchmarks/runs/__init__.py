@@ -1,0 +1,1 @@
+"""A run: which episodes, how they are played, and how they are stored."""

@@ -1,0 +1,312 @@
+"""A run on several cores: processes that play a share of its episodes each, and one, this, that stores what they send.
+
+The folder has one writer, so that kills, budgets and the chain of lines are as of one process. Episodes are shared out
+in turn. Agents that call no model are stored in the protocol's order, so that the run is the same, byte for byte, as
+that of one process; others as they end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.clients.spending import Purse
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.runs.encoding import Encoder, Line
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.jobs import Job, made_again
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, read_episode
+from vagen_benchmarks.runs.runner import Outcome, Policy, begin, finish, run
+from vagen_envs.pictures import Picture
+from vagen_envs.workers import cause_of_end, started
+
+PATIENCE = 10.0
+"""Seconds that an interrupted process has for sending what it has."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a process is told: the run, and its part of it."""
+
+    path: Path
+    how: Mapping[str, Any]
+    keys: frozenset[str]
+    policy: Policy
+
+
+Sent = tuple[Line, list[tuple[str, bytes]]]
+"""An episode that was played, and pictures by name and PNG."""
+
+# -- the process that stores -------------------------------------------------------------------------
+
+
+@dataclass
+class _Player:
+    """A process that plays, as seen from the one that stores."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    say: Callable[[str], None]
+    said: dict[str, Any] | None = None
+    """What it said in the end."""
+
+    def receive(self) -> Sent | None:
+        """Its next message, waited for: an episode is returned, all else is heard here."""
+        try:
+            kind, *data = pickle.loads(self.connection.recv_bytes())  # noqa: S301  (of our own process)
+        except (EOFError, OSError, pickle.UnpicklingError) as error:
+            self.said = {"reason": cause_of_end(self.process, error)}
+            return None
+        if kind == "episode":
+            line, pictures = data
+            return line, pictures
+        if kind == "say":
+            self.say(data[0])
+        else:
+            self.said = data[0]
+        return None
+
+    def next(self) -> Sent | None:
+        """Its next episode, waited for; `None` once there are no more."""
+        while self.said is None:
+            if (sent := self.receive()) is not None:
+                return sent
+        return None
+
+
+def run_on_cores(
+    folder: RunWriter,
+    job: Job,
+    count: int,
+    told: Callable[[Episode], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """As `vagen_benchmarks.runs.runner.run`, by so many processes. Each makes the agents anew, by their names.
+
+    Budgets, concurrency and `give_up_after` are divided among them, and each waits for outages by itself.
+    """
+    outcome = Outcome()
+    purse = begin(folder, job.agents, job.policy, job.skipped)
+    shares = _shares(folder, job, count, purse)
+    chorus = _Chorus(say)
+    players = [_begun(share, chorus.of(i)) for i, share in enumerate(shares)]
+    try:
+        for agent in job.agents:
+            keys = [key for key, *_ in folder.left(agent.name)]
+            for line, pictures in _in_turn(players, keys, shares, ordered=not agent.calls_a_model):
+                _store(folder, line, pictures, purse, outcome, told)
+        for player in players:
+            while (left := player.next()) is not None:  # none is
+                _store(folder, *left, purse, outcome, told)
+    except KeyboardInterrupt:
+        outcome.reason = "interrupted"
+        _interrupt(players, lambda line, pictures: _store(folder, line, pictures, purse, outcome, told))
+        raise
+    finally:
+        for player in players:
+            player.connection.close()
+            player.process.kill()
+            player.process.wait()
+        said = [player.said or {} for player in players]
+        outcome.reason = outcome.reason or next((each["reason"] for each in said if each.get("reason")), "")
+        unstored = [each["unstored"] for each in said if "unstored" in each]
+        lost = {name: sum(each[name] for each in unstored) for name in ("dollars", "tokens")}
+        finish(folder, job.agents, outcome, purse, lost)
+    if broke := next((each["error"] for each in said if each.get("error")), None):
+        raise BenchError(broke)
+    return outcome
+
+
+def _shares(folder: RunWriter, job: Job, count: int, purse: Purse) -> list[Share]:
+    mine: list[set[str]] = [set() for _ in range(count)]
+    for agent in job.agents:
+        for i, (key, *_) in enumerate(folder.left(agent.name)):
+            mine[i % count].add(key)
+    policy = job.policy
+    dollars, tokens = policy.max_dollars, policy.max_tokens
+    each = replace(
+        policy,
+        give_up_after=-(-policy.give_up_after // count),
+        max_dollars=None if dollars is None else max(0.0, dollars - purse.dollars) / count,
+        max_tokens=None if tokens is None else max(0, tokens - purse.tokens) // count,
+    )
+    how = {name: value for name, value in job.how.items() if value is not None}
+    parts = [policy.concurrency // count + (i < policy.concurrency % count) for i in range(count)]
+    return [
+        Share(folder.path.resolve(), how, frozenset(keys), replace(each, concurrency=max(1, part)))
+        for keys, part in zip(mine, parts, strict=True)
+    ]
+
+
+def _begun(share: Share, say: Callable[[str], None]) -> _Player:
+    process, ours = started("vagen_benchmarks.runs.cores")
+    player = _Player(process, Connection(ours.detach()), say)
+    with contextlib.suppress(OSError):  # it is gone already, which the first `next` finds out
+        player.connection.send_bytes(pickle.dumps(share))
+    return player
+
+
+class _Chorus:
+    """What processes say of one endpoint, each by turns that it waits and that it goes on: the first and the last."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._waiting: set[int] = set()
+
+    def of(self, player: int) -> Callable[[str], None]:
+        """For one of them."""
+
+        def said(words: str) -> None:
+            if self._waiting <= {player}:
+                self._say(words)
+            self._waiting ^= {player}
+
+        return said
+
+
+def _in_turn(
+    players: Sequence[_Player], keys: Sequence[str], shares: Sequence[Share], *, ordered: bool
+) -> Iterator[Sent]:
+    """An agent's episodes: in order, or as they come."""
+    if ordered:
+        for i in range(len(keys)):
+            if (sent := players[i % len(players)].next()) is not None:
+                yield sent
+        return
+    left = [len(share.keys.intersection(keys)) for share in shares]
+    while waited := {each.connection: i for i, each in enumerate(players) if left[i] and each.said is None}:
+        for ready in wait(list(waited)):
+            i = waited[ready]  # type: ignore[index]
+            if (sent := players[i].receive()) is not None:
+                left[i] -= 1
+                yield sent
+
+
+def _store(
+    folder: RunWriter,
+    line: Line,
+    pictures: list[tuple[str, bytes]],
+    purse: Purse,
+    outcome: Outcome,
+    told: Callable[[Episode], None],
+) -> None:
+    folder.store([line], pictures)
+    episode = read_episode(line[2])
+    purse.add(episode.agent, episode.calls)
+    if episode.ended.kind is not Stop.SPENT:  # which is left for when there is more to spend
+        outcome.count(episode.ended)
+    told(episode)
+
+
+def _interrupt(players: Sequence[_Player], store: Callable[[Line, list[tuple[str, bytes]]], None]) -> None:
+    """Stop the processes, and store what they had."""
+    for player in players:
+        with contextlib.suppress(OSError):
+            player.connection.send_bytes(pickle.dumps("stop"))
+    for player in players:
+        while player.said is None and player.connection.poll(PATIENCE):
+            if (sent := player.next()) is not None:
+                store(*sent)
+
+
+# -- a process that plays ----------------------------------------------------------------------------
+
+
+class _Sender(RunWriter):
+    """Takes what is played as a run folder does, and sends it to the process that has the folder."""
+
+    def __init__(self, connection: Connection, protocol: Protocol, keys: Collection[str]) -> None:
+        self._connection, self.protocol = connection, protocol
+        every = {key for agent in protocol.agents for key, *_ in protocol.keys(str(agent["name"]))}
+        self.finished = every - {*keys}
+        self.scored = 0
+        self._encoder = Encoder()
+        self._sent: set[str] = set()
+        self._lock = threading.Lock()
+        self.said: dict[str, Any] = {}
+
+    def add_all(self, episodes: Sequence[Episode], pictures: Iterable[Picture]) -> None:
+        known = {each.sha256: each for each in pictures}
+        for episode in episodes:
+            shown = [turn[side]["picture"] for turn in episode.turns for side in ("observed", "result")]
+            names = dict.fromkeys(each["sha256"] for each in shown if each)
+            new = [(name, known[name].png) for name in names if name not in self._sent]
+            self._sent.update(names)
+            self.send("episode", self._encoder.line(episode), new)
+            if episode.failure is None:
+                self.finished.add(episode.key)
+
+    def send(self, *message: Any) -> None:
+        """Send it, from any thread."""
+        data = pickle.dumps(message)
+        with self._lock:
+            self._connection.send_bytes(data)
+
+    def note(self, event: str, **facts: Any) -> None:
+        if event == "end":
+            self.said = {"unstored": facts["unstored"], "reason": facts["reason"]}
+
+    def all_episodes(self) -> Iterator[Episode]:
+        return iter(())
+
+    def journal(self) -> list[dict[str, Any]]:
+        return []
+
+
+class _Stop:
+    """Ctrl-C is for the process that stores, which then says so."""
+
+    told = False
+
+    def heard(self, *_: object) -> None:
+        if self.told:
+            self.told = False
+            raise KeyboardInterrupt
+
+    def listen(self, connection: Connection) -> None:
+        """Until the process that stores says stop, or is gone."""
+        while True:
+            try:
+                connection.recv_bytes()
+            except (EOFError, OSError):
+                os._exit(1)
+            self.told = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def play_share(connection: Connection) -> None:
+    """A process's whole life."""
+    stop = _Stop()
+    signal.signal(signal.SIGINT, stop.heard)
+    share: Share = pickle.loads(connection.recv_bytes())  # noqa: S301  (of the process that started this one)
+    threading.Thread(target=stop.listen, args=(connection,), daemon=True).start()
+    folder = RunFolder(share.path)
+    sender = _Sender(connection, folder.protocol, share.keys)
+    error = ""
+    try:
+        job = made_again(folder, share.how)
+        say = lambda words: sender.send("say", words)  # noqa: E731
+        run(sender, job.agents, policy=share.policy, scoring=job.scoring, say=say)
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:
+        os._exit(1)
+    except BenchError as broke:
+        error = f"{type(broke).__name__}: {broke}"
+    sender.send("over", {**sender.said, "error": error})
+
+
+if __name__ == "__main__":
+    play_share(Connection(int(sys.argv[1])))

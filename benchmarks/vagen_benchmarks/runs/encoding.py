@@ -1,0 +1,46 @@
+"""Episodes as lines of a run folder, whose error texts hold no key."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from vagen_benchmarks.runs.episode import Episode
+
+SECRET = ("_API_KEY", "_TOKEN", "_SECRET", "_ACCESS_KEY")
+"""How the names of environment variables end whose values are cut out of errors."""
+SHORTEST_SECRET = 8
+"""Characters below which a value is no secret but a word, such as `box` for a local server."""
+
+Line = tuple[str, bool, str]
+"""An episode's key, whether it has a score, and its JSON in one line."""
+
+
+class Encoder:
+    """Writes lines. Knows the keys that the environment holds when it is made."""
+
+    def __init__(self) -> None:
+        self._secrets = {
+            value: name for name, value in os.environ.items() if name.endswith(SECRET) and len(value) >= SHORTEST_SECRET
+        }
+
+    def line(self, episode: Episode) -> Line:
+        """An episode's."""
+        data = self._without_keys(episode.to_json())
+        text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+        return episode.key, episode.failure is None, text
+
+    def _without_keys(self, data: dict[str, Any]) -> dict[str, Any]:
+        """An episode whose error texts, its own and a judge's, hold no key. Its turns may be changed."""
+        data["ended"] = {**data["ended"], "message": self.clean(data["ended"]["message"])}
+        for turn in data["turns"] if self._secrets else ():
+            told = {name: self.clean(text) for name, text in turn["metrics"].items() if name.endswith("_reason")}
+            turn["metrics"] = {**turn["metrics"], **told}
+        return data
+
+    def clean(self, text: str) -> str:
+        """Without any key of the environment's: an endpoint may echo it in an error. Replies are kept as they came."""
+        for value, name in self._secrets.items():
+            text = text.replace(value, f"[{name}]").replace(json.dumps(value)[1:-1], f"[{name}]")
+        return text

@@ -1,0 +1,103 @@
+"""An episode as it is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from vagen_benchmarks.agents.base import Call
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import RunFolderError
+from vagen_envs.core import Turn
+
+SCHEMA = 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How an episode came to its end, and what was said about it; empty where the environment's rules ended it."""
+
+    kind: Stop
+    message: str = ""
+
+    @classmethod
+    def by_rules(cls, turn: Turn) -> Self:
+        """As the last turn says."""
+        return cls(Stop.SOLVED if turn.success else Stop.LOST if turn.terminated else Stop.BUDGET)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode as stored. Those that failed or ended early keep the turns they had, which may be none.
+
+    Attributes:
+        key: unique in the run.
+        calls: for each turn what its reply cost; `None` for agents without a model.
+        ended: how it came to its end.
+        content: the content hash of its level, empty if the environment broke before there was one.
+    """
+
+    key: str
+    agent: str
+    task: str
+    split: str
+    seed: int
+    repeat: int
+    turns: list[dict[str, Any]]
+    calls: list[dict[str, Any] | None]
+    ended: Ended
+    content: str = ""
+    schema: int = field(default=SCHEMA, kw_only=True)
+
+    @property
+    def failure(self) -> Ended | None:
+        """Why it has no score; `None` if it has one."""
+        return None if self.ended.kind.counts else self.ended
+
+    @property
+    def score(self) -> float:
+        """The return: the sum of all reward terms."""
+        return math.fsum(term["value"] for turn in self.turns for term in turn["rewards"])
+
+    @property
+    def success(self) -> bool:
+        """Whether the task was solved."""
+        return self.ended.kind is Stop.SOLVED
+
+    @classmethod
+    def played(
+        cls,
+        key: tuple[str, str, str, str, int, int],
+        turns: Iterable[Turn],
+        calls: Iterable[Call | None],
+        ended: Ended | None = None,
+        content: str = "",
+    ) -> Self:
+        """From what was played; `key` is key, agent, task, split, seed and repeat. Ended by the rules by default."""
+        turns = list(turns)
+        costs = [None if call is None else call.to_json() for call in calls]
+        content = content or (turns[0].level["content"] if turns else "")
+        return cls(*key, [turn.to_json() for turn in turns], costs, ended or Ended.by_rules(turns[-1]), content)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Read an episode back. Raises RunFolderError for another schema."""
+        if data.get("schema") != SCHEMA:
+            raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
+        ended = Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])
+        return cls(**{**data, "ended": ended})
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary with a schema version."""
+        data = {name: getattr(self, name) for name in _EPISODE}  # not asdict, which copies every turn
+        return {**data, "ended": vars(self.ended)}
+
+    def picture_names(self) -> set[str]:
+        """The SHA-256 of every picture that the turns name."""
+        shown = (turn[side]["picture"] for turn in self.turns for side in ("observed", "result"))
+        return {picture["sha256"] for picture in shown if picture}
+
+
+_EPISODE = tuple(each.name for each in fields(Episode))

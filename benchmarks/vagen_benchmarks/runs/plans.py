@@ -1,0 +1,143 @@
+"""Protocols as files: which environments and options make the columns of a table, and what is known to compare with.
+
+A file (TOML; those of this package are in `protocols/`):
+
+    about, split, first_seed    what it is; `test` and 0 where not said
+    [options]                   of every environment
+    [axis]                      option, values: every column is played once for each value
+    [sampling]                  max_tokens, temperature, top_p
+    [history]                   turns, reasoning: see `vagen_envs.chat.History`
+    [scoring]                   judge, betas: see `vagen_benchmarks.runs.scoring`
+    [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the environment's
+                                own, at the last turn), values (those of the axis that it has);
+                                or columns = "NAME", those of another file
+    [published]                 rows of figures in the order of the columns, to stand beside the run's
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.runs.protocol import Skipped, Task, differences, make_task, resolve_id
+from vagen_envs.chat import History
+from vagen_envs.errors import ConfigError, VagenError, did_you_mean
+
+HERE = Path(__file__).parent / "protocols"
+KEYS = {"about", "split", "first_seed", "options", "axis", "sampling", "history", "scoring", "columns", "published"}
+COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
+TABLE_KEYS = {
+    "axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}, "history": {"turns", "reasoning"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A protocol file.
+
+    Attributes:
+        name: of the file, without its suffix.
+        data: what it says.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+
+    @property
+    def history(self) -> History:
+        """How much of the past prompts show."""
+        return History(**self.data.get("history", {}))
+
+    @property
+    def values(self) -> Sequence[str | None]:
+        """The values of the axis; `[None]` without one."""
+        return self.data["axis"]["values"] if "axis" in self.data else [None]
+
+    def cells(self) -> Iterator[tuple[Mapping[str, Any], str | None, dict[str, Any], list[str]]]:
+        """Column, value of the axis, options, and the names of the options that tell its tasks apart."""
+        for value in self.values:
+            for column in self.data["columns"]:
+                if value is not None and value not in column.get("values", self.values):
+                    continue
+                axis = {self.data["axis"]["option"]: value} if value is not None else {}
+                own = column.get("options", {})
+                yield column, value, {**self.data.get("options", {}), **own, **axis}, [*own, *axis]
+
+    def tasks(self) -> tuple[list[Task], list[Skipped]]:
+        """The tasks, and the environments that can't be made here."""
+        tasks: dict[str, Task] = {}
+        skipped: dict[str, Skipped] = {}
+        split, first = self.data.get("split", "test"), self.data.get("first_seed", 0)
+        for column, _, options, shown in self.cells():
+            env_id = column["env"]
+            if env_id in skipped:
+                continue
+            try:
+                task = make_task(env_id, options, split, first, column["episodes"], shown)
+            except ConfigError as error:  # the file's mistake, not this machine's lack
+                raise ProtocolError(f"protocol {self.name}: {error}") from error
+            except (VagenError, ProtocolError, ImportError, OSError) as error:
+                skipped[env_id] = Skipped(env_id, str(error))
+                continue
+            tasks.setdefault(task.label, task)
+        return list(tasks.values()), list(skipped.values())
+
+    def altered(self) -> str:
+        """In what this differs from the package's file of the same name; empty where it doesn't, or there is none."""
+        if not (HERE / f"{self.name}.toml").is_file():
+            return ""
+        own = json.loads(json.dumps(load_plan(self.name).data))
+        mine = {name: value for name, value in self.data.items() if name != "name"}
+        return "; ".join(differences(own, json.loads(json.dumps(mine))))
+
+
+def load_plan(name_or_path: str) -> Plan:
+    """A plan of this package by name, or a file. Raises ProtocolError if there is none or it isn't one."""
+    path = HERE / f"{name_or_path}.toml"
+    if not path.is_file():
+        path = Path(name_or_path)
+    if not path.is_file():
+        known = [file.stem for file in HERE.glob("*.toml")]
+        raise ProtocolError(
+            f"no protocol {name_or_path!r}, nor a file of that name.{did_you_mean(name_or_path, known)}"
+        )
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(data.get("columns"), str):
+            data["columns"] = load_plan(data["columns"]).data["columns"]
+        _check(data)
+        for column in data["columns"]:
+            column["env"] = resolve_id(column["env"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ProtocolError(f"{path} is not a protocol: {error}") from error
+    return Plan(path.stem, data)
+
+
+def _check(data: Mapping[str, Any]) -> None:
+    """Raise ValueError for what isn't known, KeyError for what is missing."""
+    _know(data, KEYS)
+    for table, known in TABLE_KEYS.items():
+        _know(data.get(table, {}), known, f" of [{table}]")
+    if "axis" in data and len(data["axis"]) < 2:
+        raise ValueError("[axis] needs both option and values")
+    if not data["columns"]:
+        raise ValueError("it has no columns")
+    for column in data["columns"]:
+        _know(column, COLUMN_KEYS, " of a column")
+        for name in ("name", "env", "episodes"):
+            if name not in column:
+                raise ValueError(f"a column lacks {name!r}")
+    for name, figures in data.get("published", {}).items():
+        if len(figures) > len(data["columns"]):
+            raise ValueError(f"the published row {name!r} has more figures than there are columns")
+
+
+def _know(names: Iterable[str], known: Collection[str], where: str = "") -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown entry {name!r}{where}.{did_you_mean(name, known)}")

@@ -1,0 +1,165 @@
+"""An episode, played: in the event loop where its environment is quick, in a thread of its own where it isn't."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar
+
+import gymnasium as gym
+
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import EndpointError, Stopped
+from vagen_benchmarks.runs.episode import Ended
+from vagen_benchmarks.runs.protocol import Task
+from vagen_envs.core import Turn, VagenEnv
+from vagen_envs.errors import SimulatorError
+from vagen_envs.registration import declared
+
+log = logging.getLogger(__name__)
+
+Job = tuple[str, Task, int, int]
+"""Key, task, seed and repeat."""
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Seat:
+    """Where one episode after the other is played. Keeps its environment for the next one of the same task.
+
+    An environment that isn't quick, or an agent that blocks, has a thread of the seat's own, which the environment
+    never leaves (simulators mind).
+    """
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self._blocks = agent.calls_a_model and not isinstance(agent, AsyncAgent)
+        self._task: Task | None = None
+        self._env: gym.Env[dict[str, Any], str] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+
+    async def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call it where the environment lives."""
+        if self._thread is None:
+            return function(*args, **kwargs)
+        bound = functools.partial(function, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, bound)
+
+    async def take(self, task: Task) -> gym.Env[dict[str, Any], str]:
+        """An environment of the task."""
+        if self._env is None or self._task != task:
+            await self.leave()
+            if self._blocks or not is_quick(task.env_id):
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"seat of {self.agent.name}")
+            self._env, self._task = await self.call(task.make, self.agent.env_options), task
+        return self._env
+
+    async def leave(self) -> None:
+        """Close the environment."""
+        env, self._env = self._env, None
+        try:
+            if env is not None:
+                await self.call(env.close)
+        finally:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                thread.shutdown(wait=False)
+
+    async def discard(self) -> None:
+        """Close an environment that is broken."""
+        try:
+            await self.leave()
+        except Exception as error:
+            log.warning("while closing a broken environment: %s: %s", type(error).__name__, error)
+
+
+@functools.cache
+def is_quick(env_id: str) -> bool:
+    """Whether an environment's turns may be played in the event loop."""
+    return bool(getattr(declared(env_id)[1], "quick", False))
+
+
+class _AgentBrokeError(Exception):
+    """An agent raised something that isn't an EndpointError."""
+
+
+@dataclass
+class Played:
+    """What there is of an episode, however it ended.
+
+    Attributes:
+        content: the level's.
+        ended: `None` if by the environment's rules.
+        error: the endpoint's, if that ended it.
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    calls: list[Call | None] = field(default_factory=list)
+    content: str = ""
+    ended: Ended | None = None
+    error: EndpointError | None = None
+
+
+async def play(seat: Seat, job: Job, env_attempts: int) -> Played:
+    """An episode, whatever comes of it. A broken environment is replaced and the episode begun again."""
+    for attempt in range(1, env_attempts + 1):
+        played = Played()
+        try:
+            await _turns(seat, job, played)
+        except Stopped:
+            raise
+        except EndpointError as error:
+            played.ended, played.error = Ended(error.kind, str(error)), error
+        except _AgentBrokeError as error:
+            played.ended = Ended(Stop.AGENT, str(error))
+        except Exception as error:
+            await seat.discard()
+            if attempt < env_attempts:
+                continue
+            played.ended = Ended(Stop.ENVIRONMENT, f"{type(error).__name__}: {error}")
+        return played
+    raise AssertionError("unreachable")
+
+
+async def _turns(seat: Seat, job: Job, played: Played) -> None:
+    _, task, seed, repeat = job
+    env = await seat.take(task)
+    _, info = await seat.call(env.reset, seed=seed)
+    played.content = info["level"]["content"]
+    inner = env.unwrapped
+    assert isinstance(inner, VagenEnv)
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
+    over = False
+    try:
+        while not over:
+            reply = await _reply(seat, game)
+            _, _, terminated, truncated, info = await seat.call(env.step, reply.text)
+            over = terminated or truncated
+            played.turns.append(info["turn"])
+            played.calls.append(reply.call)
+            game.now = info["turn"].result
+    finally:
+        if isinstance(seat.agent, AsyncAgent):
+            seat.agent.over(game)
+
+
+async def _reply(seat: Seat, game: Game) -> Reply:
+    agent = seat.agent
+    try:
+        if isinstance(agent, AsyncAgent):
+            return await agent.areply(game)
+        reply = await seat.call(agent.reply, game)
+    except (EndpointError, Stopped, SimulatorError):
+        raise
+    except Exception as error:
+        raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
+    if isinstance(reply, str):
+        return Reply(reply)
+    if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+        raise _AgentBrokeError(f"reply() gave a {type(reply).__name__}; it must give a Reply or a string")
+    return reply

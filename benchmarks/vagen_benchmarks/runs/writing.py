@@ -1,0 +1,89 @@
+"""Episodes on their way to the run folder: a thread stores what has gathered, so that nobody waits for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.playing import Played
+from vagen_benchmarks.runs.run_folder import RunWriter
+
+MOST_WAITING = 256
+"""Episodes in memory that aren't stored yet, before seats wait."""
+
+
+EpisodeName = tuple[str, str, str, str, int, int]
+"""Key, agent, task, split, seed and repeat, as in `Episode.played`."""
+
+
+class Writer:
+    """Stores episodes in a thread, as many at once as there are.
+
+    Args:
+        told: called in that thread with each episode once it is stored.
+    """
+
+    def __init__(self, folder: RunWriter, told: Callable[[Episode], None]) -> None:
+        self._folder, self._told = folder, told
+        self._waiting: queue.SimpleQueue[tuple[EpisodeName, Played] | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(MOST_WAITING)
+        self._broke: Callable[[BaseException], None] = lambda _: None
+        self._error: BaseException | None = None
+        self._dollars, self._tokens = 0.0, 0
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    def on_error(self, loop: asyncio.AbstractEventLoop, call: Callable[[BaseException], None]) -> None:
+        """Whom to tell in which loop when something can't be stored."""
+
+        def broke(error: BaseException) -> None:
+            loop.call_soon_threadsafe(call, error)
+
+        self._broke = broke
+
+    async def put(self, name: EpisodeName, played: Played) -> None:
+        """Give an episode over. Waits while too many aren't stored yet."""
+        while not self._room.acquire(blocking=False):
+            await asyncio.sleep(0.005)
+        self._waiting.put((name, played))
+
+    def close(self) -> tuple[float, int]:
+        """Store the rest. Returns the dollars and tokens of what was stored."""
+        self._waiting.put(None)
+        self._thread.join()
+        return self._dollars, self._tokens
+
+    def check(self) -> None:
+        """Raise what kept an episode from being stored, if anything did."""
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        more = True
+        while more:
+            batch = [self._waiting.get()]
+            while not self._waiting.empty():
+                batch.append(self._waiting.get())
+            more = None not in batch
+            played = [each for each in batch if each is not None]
+            for _ in played:
+                self._room.release()
+            if self._error is None and played:
+                try:
+                    self._store(played)
+                except BaseException as error:  # a full disk, a defect of ours: the run must not go on
+                    self._error = error
+                    self._broke(error)
+
+    def _store(self, batch: Sequence[tuple[EpisodeName, Played]]) -> None:
+        episodes = [Episode.played(name, each.turns, each.calls, each.ended, each.content) for name, each in batch]
+        pictures = (picture for _, each in batch for turn in each.turns for picture in turn.pictures)
+        self._folder.add_all(episodes, pictures)
+        for episode in episodes:
+            for call in filter(None, episode.calls):
+                self._dollars += call["dollars"] or 0.0
+                self._tokens += (call["prompt_tokens"] or 0) + (call["completion_tokens"] or 0)
+            self._told(episode)

@@ -1,0 +1,236 @@
+"""A run as data for others: a table of turns for analysis, or chat samples for supervised fine-tuning.
+
+Parquet files are read by pandas, polars and Hugging Face `datasets` (pictures arrive decoded there);
+JSON lines by everything else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.results.summary import OWN_METRICS, summarise
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.core import IMAGE_PLACEHOLDER, Turn
+from vagen_envs.pictures import Picture
+
+Form = Literal["turns", "chat"]
+CARD = """---
+tags: [vagen-envs]
+---
+# {name}
+
+Written by `vagen export --form {form}` from a run of protocol {sha256}:
+
+{tasks}
+{marks}"""
+BATCH = 200
+"""Rows written at a time, so that memory doesn't grow with the run."""
+
+TEXT = {"dtype": "string", "_type": "Value"}
+HUGGING_FACE = {
+    "info": {
+        "features": {
+            "messages": [{"role": TEXT, "content": [{"type": TEXT, "text": TEXT}]}],
+            "images": [{"_type": "Image"}],
+            **dict.fromkeys(("agent", "task", "split"), TEXT),
+            "seed": {"dtype": "int64", "_type": "Value"},
+            "success": {"dtype": "bool", "_type": "Value"},
+            "return": {"dtype": "float64", "_type": "Value"},
+        }
+    }
+}
+"""What `datasets` reads from a Parquet file's metadata to know that `images` are pictures."""
+
+
+def export(
+    run: RunFolder,
+    path: Path,
+    form: Form,
+    *,
+    keep: Callable[[Episode], bool] = lambda _: True,
+    history: History | None = None,
+) -> int:
+    """Write the scored episodes that `keep` keeps, and return how many rows there are.
+
+    Args:
+        run: what is written.
+        path: ends with `.parquet` or `.jsonl`; without an ending it is a folder, made anew, that
+            `datasets.load_dataset` takes as a data set.
+        form: `"turns"`, a row a turn; or `"chat"`, a row a sample: the whole episode, or under a history window
+            each turn with what it showed. Contents are parts, `{"type": "text", "text": …}` and
+            `{"type": "image"}`, each of these for the next of the sample's `images`, as TRL's SFTTrainer and chat
+            templates take them.
+        keep: which episodes.
+        history: for `"chat"`; the whole past by default.
+
+    Raises:
+        ProtocolError: the path has another ending, or Parquet is asked for without pyarrow.
+    """
+    episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
+    made = _turns(episodes) if form == "turns" else _samples(run, episodes, history or History())
+    rows = map(_encodable, made)
+    if path.suffix == ".jsonl":
+        return _write_lines(rows, path)
+    if path.suffix == ".parquet":
+        return _write_parquet(rows, path, form)
+    if not path.suffix:
+        return _write_folder(rows, run, path, form)
+    raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet, .jsonl, or none for a folder")
+
+
+def _encodable(value: Any) -> Any:
+    """The same with U+FFFD for halves of characters, which a model may write and no file may hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {name: _encodable(each) for name, each in value.items()}
+    return [_encodable(each) for each in value] if isinstance(value, list) else value
+
+
+def _facts(episode: Episode) -> dict[str, Any]:
+    return {"agent": episode.agent, "task": episode.task, "split": episode.split, "seed": episode.seed}
+
+
+def _turns(episodes: Iterable[Episode]) -> Iterator[dict[str, Any]]:
+    for episode in episodes:
+        for turn, call in zip(episode.turns, episode.calls, strict=True):
+            yield {
+                **_facts(episode),
+                "repeat": episode.repeat,
+                "turn": turn["index"],
+                "reply": turn["reply"],
+                "reward": sum(term["value"] for term in turn["rewards"]),
+                "rewards": json.dumps({term["name"]: term["value"] for term in turn["rewards"]}),
+                "executed": [each["text"] for each in turn["executed"]],
+                "problems": [problem["code"] for problem in turn["parsed"]["problems"]],
+                "well_formed": turn["parsed"]["well_formed"],
+                **{name: turn["metrics"][name] for name in sorted(OWN_METRICS)},
+                "metrics": json.dumps({k: v for k, v in turn["metrics"].items() if k not in OWN_METRICS}),
+                "terminated": turn["terminated"],
+                "truncated": turn["truncated"],
+                "ended": episode.ended.kind,
+                "before": json.dumps(turn["before"]),
+                "after": json.dumps(turn["after"]),
+                "ending": call["ending"] if call else None,
+                "prompt_tokens": call["prompt_tokens"] if call else None,
+                "completion_tokens": call["completion_tokens"] if call else None,
+                "cached_tokens": call["cached_tokens"] if call else None,
+                "dollars": call["dollars"] if call else None,
+                "tokens_counted_by_us": call["estimated"] if call else None,
+            }
+
+
+def _samples(run: RunFolder, episodes: Iterable[Episode], history: History) -> Iterator[dict[str, Any]]:
+    prompts = {task.label: task.system_prompt for task in run.protocol.tasks}
+    for episode in episodes:
+        if not episode.turns:  # it ended before its first
+            continue
+        pictures = {name: Picture.from_png(run.picture(name)) for name in episode.picture_names()}
+        turns = [Turn.from_json(turn, pictures) for turn in episode.turns]
+        ends = [len(turns)] if history.turns is None and history.reasoning else range(1, len(turns) + 1)
+        for end in ends:
+            messages = chat_messages(prompts[episode.task], turns[:end], history=history)
+            facts = {**_facts(episode), "success": episode.success, "return": episode.score}
+            yield {**_flat(messages), **facts}
+
+
+def _flat(messages: list[Message]) -> dict[str, Any]:
+    """Messages with their pictures taken out, and these in order."""
+    images: list[dict[str, Any]] = []
+    texts = []
+    for message in messages:
+        content = message["content"]
+        if not isinstance(content, str):
+            shown = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+            images += [{"bytes": base64.b64decode(url.partition(",")[2]), "path": None} for url in shown]
+            parts = [{"type": "text", "text": part["text"]} if part["type"] == "text" else _IMAGE for part in content]
+        else:  # a reply that quotes a placeholder shows no picture
+            parts = [{"type": "text", "text": content.replace(IMAGE_PLACEHOLDER, "")}]
+        texts.append({"role": message["role"], "content": parts})
+    return {"messages": texts, "images": images}
+
+
+_IMAGE = {"type": "image", "text": None}
+
+
+def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, form: Form) -> int:
+    """A folder laid out as data sets are on the Hugging Face Hub: a card, and a file a split."""
+    if path.exists():
+        raise ProtocolError(f"{path} is there already; name a new folder")
+    splits = {task.split for task in run.protocol.tasks}
+    split = {"val": "validation"}.get(*splits, *splits) if len(splits) == 1 else "train"
+    count = _write_parquet(rows, path / "data" / f"{split}.parquet", form)
+    tasks = "\n".join(f"- {task.label}, split {task.split}" for task in run.protocol.tasks)
+    marks = "".join(f"\n‡ {each}\n" for each in marked(run))
+    card = CARD.format(name=path.name, form=form, tasks=tasks, marks=marks, sha256=run.protocol.to_json()["sha256"])
+    (path / "README.md").write_text(card, encoding="utf-8")
+    return count
+
+
+def marked(run: RunFolder) -> list[str]:
+    """The cells of a run of which more failed or is missing than a score may stand on, a line each."""
+    return [
+        f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} were never played, of "
+        f"{row['played'] + row['failed'] + row['missing']}"
+        for row in summarise(run).rows()
+        if row["flagged"]
+    ]
+
+
+def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            count += 1
+            images = [base64.b64encode(image["bytes"]).decode() for image in row.get("images", ())]
+            file.write(json.dumps({**row, **({"images": images} if "images" in row else {})}) + "\n")
+    return count
+
+
+def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> int:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ProtocolError(
+            f'{path} needs the Python module {error.name!r}. Install it with: pip install "vagen-envs[export]", '
+            "or write .jsonl"
+        ) from error
+    schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
+    path.parent.mkdir(parents=True, exist_ok=True)  # not before: without pyarrow nothing is left behind
+    count = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            count += len(batch)
+    return count
+
+
+def _turns_schema(pa: Any) -> Any:
+    text, texts, number, flag = pa.string(), pa.list_(pa.string()), pa.int64(), pa.bool_()
+    kinds = {
+        "agent": text, "task": text, "split": text, "seed": number, "repeat": number, "turn": number, "reply": text,
+        "reward": pa.float64(), "rewards": text, "executed": texts, "problems": texts, "well_formed": flag,
+        "action_is_valid": flag, "action_is_effective": flag, "success": flag, "metrics": text, "terminated": flag,
+        "truncated": flag, "ended": text, "before": text, "after": text, "ending": text, "prompt_tokens": number,
+        "completion_tokens": number, "cached_tokens": number, "dollars": pa.float64(), "tokens_counted_by_us": flag,
+    }  # fmt: skip
+    return pa.schema(list(kinds.items()))
+
+
+def _chat_schema(pa: Any) -> Any:
+    part = pa.struct([("type", pa.string()), ("text", pa.string())])
+    message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
+    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    texts = [(name, pa.string()) for name in ("agent", "task", "split")]
+    rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]
+    fields = [("messages", pa.list_(message)), ("images", pa.list_(image)), *texts, *rest]
+    return pa.schema(fields, metadata={"huggingface": json.dumps(HUGGING_FACE)})

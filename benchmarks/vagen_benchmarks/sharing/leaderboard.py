@@ -1,0 +1,225 @@
+"""One static page of verified runs: their scores, costs and protocol, and where their replays are."""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.report import TABLES, write_report
+from vagen_benchmarks.results.compare import read_conditions
+from vagen_benchmarks.results.plan_table import Figure, plan_table
+from vagen_benchmarks.results.stats import Estimate, combined
+from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.results.together import Together
+from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.verify import verify
+
+HERE = Path(__file__).parent
+ESTIMATE = ("success", "low", "high", "levels", "effective", "freedom")
+"""What of a row of the table makes its estimate."""
+SEES_ALL = frozenset({"oracle"})
+"""Agents that look behind the curtain: shown for reference, without a rank."""
+
+
+class NotVerifiedError(BenchError):
+    """A run isn't what it claims to be, so it has no place on a leaderboard."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """An agent on the page.
+
+    Attributes:
+        figures: a score for each column; the last is the mean over them, `None` if one is missing.
+        report: where its replays are.
+    """
+
+    agent: str
+    figures: tuple[Figure | None, ...]
+    run: RunFolder
+    described: Mapping[str, Any]
+    tokens: tuple[int, int]
+    dollars: float | None
+    failed: int
+    unknown: Sequence[str]
+
+
+def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
+    """Verify runs and write their page. Reports are written anew where they are.
+
+    Raises:
+        NotVerifiedError: a run has findings.
+        ProtocolError: the runs were played under different protocols.
+    """
+    together = Together(paths)  # refuses mixed protocols before the long work
+    runs = [RunFolder(path) for path in paths]
+    unknown: dict[Path, list[str]] = {}
+    for run in runs:
+        verdict = verify(run, trusted=trusted)
+        if not verdict.ok:
+            said = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
+            raise NotVerifiedError(
+                f"{run.path} can't be shown: it isn't what it claims to be, or can't be played again here:\n  {said}\n"
+                f"See all with: vagen verify {run.path}"
+            )
+        unknown[run.path] = verdict.unknown
+        write_report(run)
+    names = iter([str(agent["name"]) for agent in together.protocol.agents])
+    columns: tuple[tuple[str, str], ...] = ()
+    lines: list[Line] = []
+    for run in runs:
+        rows = summarise(run).rows()
+        columns, scored = _figures(run, rows)
+        for agent in run.protocol.agents:
+            shown, own = next(names), str(agent["name"])
+            costs = _costs(run, own)
+            failed = sum(row["failed"] for row in rows if row["agent"] == own)
+            lines += [
+                Line(shown + suffix, figures, run, agent, *costs, failed, unknown[run.path])
+                for suffix, figures in scored[own]
+            ]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(_page(together, columns, lines, page), encoding="utf-8")
+    return page
+
+
+def _costs(run: RunFolder, agent: str) -> tuple[tuple[int, int], float | None]:
+    """Tokens in and out of all its calls, failed episodes included, and dollars, where every call has a price."""
+    calls = [call for each in run.all_episodes() if each.agent == agent for call in each.calls if call]
+    asked, written = (sum(call[name] or 0 for call in calls) for name in ("prompt_tokens", "completion_tokens"))
+    dollars = [call.get("dollars") for call in calls]
+    known = [each for each in dollars if each is not None]
+    return (asked, written), math.fsum(known) if calls and len(known) == len(calls) else None
+
+
+def _figures(
+    run: RunFolder, rows: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[tuple[str, str], ...], dict[str, list[tuple[str, tuple[Figure | None, ...]]]]]:
+    """The columns, and for each agent its rows: what tells them apart, and their figures."""
+    found: dict[str, list[tuple[str, tuple[Figure | None, ...]]]] = {}
+    agents = [str(agent["name"]) for agent in run.protocol.agents]
+    if run.protocol.plan is not None:
+        plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan)
+        table = plan_table(plan, rows)
+        for agent in agents:
+            own = [row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent]
+            found[agent] = [(row.name.removeprefix(agent), row.values) for row in own]
+        return table.columns, found
+    for agent in agents:
+        by_task = {row["task"]: row for row in rows if row["agent"] == agent and row["played"]}
+        tasks = [by_task.get(task.label) for task in run.protocol.tasks]
+        known = [None if row is None else Estimate(*(row[name] for name in ESTIMATE)) for row in tasks]
+        flags = [bool(row and row["flagged"]) for row in tasks]
+        all_there = [each for each in known if each is not None]
+        overall = combined(all_there) if len(all_there) == len(known) else None
+        pairs = zip([*known, overall], [*flags, any(flags)], strict=True)
+        found[agent] = [("", tuple(None if each is None else _figure(each, flag) for each, flag in pairs))]
+    return (*(("", task.label.removeprefix("vagen/")) for task in run.protocol.tasks), ("", "overall")), found
+
+
+def _figure(found: Estimate, flagged: bool) -> Figure:
+    return Figure(found.value, found.low, found.high, found.effective, flagged)
+
+
+def _ranks(lines: Sequence[Line]) -> dict[int, str]:
+    """By index: one more than how many are surely better, since their interval lies above.
+
+    None for reference rows, and where too much failed: the more does, the higher an interval may reach.
+    """
+    ranked = [(i, line.figures[-1]) for i, line in enumerate(lines) if _is_ranked(line)]
+    known = [(i, figure) for i, figure in ranked if figure and figure.high is not None and not figure.flagged]
+    return {
+        i: str(1 + sum(other.low is not None and other.low > (figure.high or 1.0) for _, other in known))
+        for i, figure in known
+    }
+
+
+def _surely(figure: Figure | None) -> float:
+    """What orders the page: the lower end, which failures can only move down."""
+    return -1.0 if figure is None or figure.low is None else figure.low
+
+
+def _is_ranked(line: Line) -> bool:
+    return str(line.described["name"]) not in SEES_ALL
+
+
+def _page(together: Together, columns: Sequence[tuple[str, str]], lines: Sequence[Line], page: Path) -> str:
+    ranks = _ranks(lines)
+    order = sorted(range(len(lines)), key=lambda i: (i not in ranks, -_surely(lines[i].figures[-1])))
+    head = "".join(f"<th>{_safe(group)}{'<br>' if group else ''}{_safe(name)}</th>" for group, name in columns)
+    body = "\n".join(_line(lines[i], ranks.get(i, "–"), page) for i in order)
+    facts, notices = _facts(together), _notices(together, lines)
+    text = (HERE / "leaderboard.html").read_text(encoding="utf-8")
+    style = TABLES.read_text(encoding="utf-8")
+    for name, value in (("style", style), ("facts", facts), ("notices", notices), ("columns", head), ("rows", body)):
+        text = text.replace(f"<!-- {name} -->", value, 1)
+    return text
+
+
+def _line(line: Line, rank: str, page: Path) -> str:
+    cells = "".join(f"<td>{_cell(figure)}</td>" for figure in line.figures)
+    asked, written = line.tokens
+    tokens = f"{asked:,} / {written:,}" if asked or written else "–"
+    cost = "–" if line.dollars is None else f"${line.dollars:.2f}"
+    start = next((each for each in line.run.journal() if each["event"] == "start"), {"at": ""})
+    replays = os.path.relpath(line.run.report.resolve(), page.parent.resolve()).replace(os.sep, "/")
+    link = f'<a href="{_safe(quote(replays))}">{_safe(line.run.path.resolve().name)}</a>'
+    sampling = line.described.get("sampling") or {}
+    how = ", ".join(f"{name} {value}" for name, value in sampling.items() if value not in (None, {}))
+    kind = "" if _is_ranked(line) else ' class="reference"'
+    return (
+        f'<tr{kind}><td class="rank">{rank}</td>'
+        f'<td class="name"><b>{_safe(line.agent)}</b><small>{_safe(how)}</small></td>'
+        f"{cells}<td>{line.failed}</td><td>{tokens}</td><td>{cost}</td>"
+        f'<td class="name">{link}<small>{_safe(str(start["at"])[:10])}</small></td></tr>'
+    )
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None:
+        return "–"
+    value = f"{figure.value:.2f}{'‡' if figure.flagged else ''}"
+    if figure.low is None or figure.high is None:
+        return value
+    title = f' title="{figure.effective:.0f} independent plays would say as much"' if figure.effective else ""
+    return f"<span{title}>{value}</span><small>{figure.low:.2f}–{figure.high:.2f}</small>"
+
+
+def _facts(together: Together) -> str:
+    protocol = together.protocol
+    named = f"protocol {protocol.plan['name']}" if protocol.plan else "no protocol of the package"
+    first = read_conditions(together)["sha256"]
+    versions = ", ".join(f"{name} {version}" for name, version in protocol.versions.items())
+    seeds = "; ".join(
+        f"{task.label.removeprefix('vagen/')}: {task.split} {task.first_seed} to {task.first_seed + task.episodes - 1}"
+        + (f", {protocol.repeats} times" if protocol.repeats > 1 else "")
+        for task in protocol.tasks
+    )
+    return f"{_safe(named)} ({_safe(first[:12])}) · {_safe(versions)} · {_safe(seeds)}"
+
+
+def _notices(together: Together, lines: Sequence[Line]) -> str:
+    notices = []
+    protocol = together.protocol
+    if protocol.plan is None:
+        notices.append(
+            "These runs follow no protocol file: their environments, options and seeds were chosen by who ran them."
+        )
+    if any(task.split != "test" for task in protocol.tasks):
+        notices.append("These aren't levels of the test split.")
+    unknown = {line.run.path.name: line.unknown for line in lines if line.unknown}
+    notices += [f"{name}: couldn't be confirmed here: {said[0]}" + (f" (and {len(said) - 1} more)" if said[1:] else "")
+                for name, said in unknown.items()]  # fmt: skip
+    return "\n".join(f'<p class="notice">{_safe(each)}</p>' for each in notices)
+
+
+def _safe(text: str) -> str:
+    return html.escape(text, quote=True)

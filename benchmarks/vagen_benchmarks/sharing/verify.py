@@ -1,0 +1,370 @@
+"""Plays a stored run again without its model, and says whether it is what it claims to be.
+
+Every episode is played from its level by its own replies. What can't be known from a run folder is who wrote the
+replies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+import vagen_envs
+from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.errors import BenchError, RunFolderError
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.runs.protocol import Protocol, Task, differences, episode_key, make_task
+from vagen_benchmarks.runs.run_folder import RunFolder, link, read_episode
+from vagen_envs.errors import ConfigError, VagenError
+from vagen_envs.permission import permitted
+from vagen_envs.pictures import Picture
+from vagen_rewards.scores import PARTS
+
+EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
+"""The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
+HERE = {"vagen-envs": vagen_envs.__version__}
+LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"})
+"""What a model's profile may set of an environment: how replies are written, and nothing of the task."""
+JUDGED = frozenset({*PARTS, "repetition"})
+"""The reward terms of judges."""
+CLOSE = 1e-5
+"""The relative difference up to which another machine's simulator may have computed a number."""
+SHOWN = 20
+"""Findings of one kind that are told one by one."""
+
+
+@dataclass
+class Verdict:
+    """What came of playing a run again.
+
+    Attributes:
+        episodes, turns: that were confirmed.
+        failed: episodes that have no score; their turns were confirmed.
+        wrong: what isn't as the run says, a line each.
+        unknown: what couldn't be confirmed here, and why.
+        unplayed: episodes that couldn't be played again at all.
+    """
+
+    episodes: int = 0
+    turns: int = 0
+    failed: int = 0
+    wrong: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unplayed: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether every episode was played again, and nothing is wrong."""
+        return not self.wrong and not self.unplayed
+
+
+def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], None] = lambda _: None) -> Verdict:
+    """Play every episode of a run again, and compare.
+
+    Args:
+        run: may be a stranger's: only environments of this package are made, and only with options that a stranger may
+            set (`vagen_envs.permission`) or that the package's protocol file sets.
+        trusted: make whatever the run names. An id may import a module, and an option be a path.
+        told: called with each episode once it was played.
+    """
+    verdict = Verdict()
+    plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan) if run.protocol.plan else None
+    named = _named(plan) if plan and not plan.altered() else {}
+    makeable: dict[str, Task] = {}
+    for task in run.protocol.tasks:
+        closed = "" if trusted or named.get(task.label) == _asked(task) else _closed(task)
+        if closed:
+            verdict.unknown.append(f"{task.label}: {closed}")
+        else:
+            makeable[task.label] = task
+            verdict.wrong += _task_findings(task, verdict)
+    if plan is not None:
+        verdict.wrong += _plan_findings(plan, run.protocol)
+    if dict(run.protocol.versions) != HERE:
+        verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
+    verdict.wrong += [*_chain_findings(run), *_key_findings(run), *_picture_findings(run)]
+    options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
+    with contextlib.ExitStack() as stack:
+        seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
+        for episode in run.episodes():
+            lost = len(episode.picture_names() - there)
+            verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
+            _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
+            told(episode)
+    verdict.wrong += _table_findings(run)
+    if run.judged_by():
+        verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
+    return verdict
+
+
+def _confirm(verdict: Verdict, episode: Episode, task: Task | None, options: Mapping[str, Any], seat: _Seat) -> None:
+    env = seat.take(task, options) if task is not None else None
+    if task is None or env is None:
+        verdict.unplayed += 1
+        verdict.unknown += [f"{episode.key}: {seat.why}"] if task else []
+        return
+    wrong, unknown = _replay(episode, task, env, seat.judged)
+    verdict.wrong += [f"{episode.key}: {each}" for each in wrong]
+    verdict.unknown += [f"{episode.key}: {each}" for each in unknown]
+    if not wrong and not unknown:
+        verdict.episodes += episode.failure is None
+        verdict.failed += episode.failure is not None
+        verdict.turns += len(episode.turns)
+
+
+class _Seat:
+    """Keeps the environment of the last episode. `why` says why there is none, `judged` whether a judge was asked."""
+
+    def __init__(self, stack: contextlib.ExitStack, judged: bool) -> None:
+        self._stack, self._name, self.why = stack, "", ""
+        self.judged = judged
+        self._env: gym.Env[dict[str, Any], str] | None = None
+
+    def take(self, task: Task, options: Mapping[str, Any]) -> gym.Env[dict[str, Any], str] | None:
+        name = f"{task.label} {sorted(options.items())}"
+        if name != self._name:
+            self._stack.pop_all().close()
+            self._name, self._env, self.why = name, None, ""
+            config = _plain(task.config)
+            unfitting = {each for each in {*options} - LAYOUT if config.get(each) != options[each]}
+            if unfitting:
+                self.why = (
+                    f"its agent's profile sets {', '.join(sorted(unfitting))}, which isn't how a reply is written"
+                )
+                return None
+            made = {**options, **task.options}
+            try:
+                self._env = gym.make(task.env_id, disable_env_checker=True, split=task.split, **made)
+            except (VagenError, gym.error.Error, ImportError, OSError, TypeError) as error:
+                self.why = f"its environment can't be made here: {type(error).__name__}: {error}"
+                return None
+            self._stack.callback(self._env.close)
+        return self._env
+
+
+def _own_options(agent: Mapping[str, Any]) -> dict[str, Any]:
+    """What an agent sets of its environments, by its description: of its profile, or of what it was trained on."""
+    return {**(agent.get("profile") or {}).get("options", {}), **(agent.get("options") or {})}
+
+
+def _closed(task: Task) -> str:
+    """Why a stranger's task isn't made here, or empty."""
+    if task.env_id not in vagen_envs.ENV_IDS:
+        return "it isn't an environment of this package; if the run is yours, --trust makes it"
+    try:
+        permitted(task.env_id, task.options, {})
+    except ConfigError as error:
+        return f"{error}; if the run is yours, --trust makes it"
+    return ""
+
+
+def _asked(task: Task) -> tuple[Any, ...]:
+    """What of a task a protocol file says."""
+    return task.env_id, task.split, task.first_seed, task.episodes, _plain(task.options)
+
+
+def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
+    """What a protocol file says of each task, by label."""
+    split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
+    return {
+        " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)]): (
+            column["env"], split, first, column["episodes"], _plain(options)
+        )
+        for column, _, options, shown in plan.cells()
+    }  # fmt: skip
+
+
+def _task_findings(task: Task, verdict: Verdict) -> Iterator[str]:
+    """What of a task isn't what this version of the package makes of it."""
+    try:
+        made = make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes)
+    except (VagenError, BenchError, ImportError, OSError) as error:
+        verdict.unknown.append(f"{task.label} can't be made here: {error}")
+        return
+    for name in ("config", "system_prompt", "prompts_sha256", "baselines"):
+        for line in differences(_plain(getattr(task, name)), _plain(getattr(made, name)), name):
+            yield f"{task.label}: {line} (stored / as it is made here)"
+
+
+def _plan_findings(plan: Plan, protocol: Protocol) -> Iterator[str]:
+    """Whether the tasks are those of the protocol file, and the file is the package's of that name."""
+    if altered := plan.altered():
+        yield f"this isn't the package's protocol {plan.name}: {altered}"
+    named = _named(plan)
+    for task in protocol.tasks:
+        if named.get(task.label) != _asked(task):
+            yield f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {named.get(task.label)}"
+
+
+def _chain_findings(run: RunFolder) -> Iterator[str]:
+    """Lines that were changed, taken out, put in or moved."""
+    before = str(run.protocol.to_json()["sha256"])
+    for number, (_, line, data) in enumerate(run.lines(), 1):
+        if data is None:
+            yield f"line {number} of episodes.jsonl is damaged"
+            continue
+        text, found, rest = line.decode().rstrip("\n").rpartition(',"chain":"')
+        said = rest.removesuffix('"}')
+        if not found:
+            yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run"
+            continue
+        if link(before, text + "}") != said:
+            where = f"line {number} of episodes.jsonl ({data['key']})"
+            yield f"{where}, or the one before it, was changed, put in or taken out"
+        before = said
+
+
+def _key_findings(run: RunFolder) -> Iterator[str]:
+    """Episodes that the protocol doesn't name, and those that were scored more than once."""
+    agents = [str(agent["name"]) for agent in run.protocol.agents]
+    planned = {key for agent in agents for key, *_ in run.protocol.keys(agent)}
+    scored: Counter[str] = Counter()
+    for _, line, data in run.lines():
+        if data is None:
+            continue
+        episode = read_episode(line)
+        task = next((task for task in run.protocol.tasks if task.label == episode.task), None)
+        made = task and episode_key(episode.agent, task, episode.seed, episode.repeat)
+        if episode.key not in planned or episode.key != made or (task and episode.split != task.split):
+            yield f"{episode.key}: the protocol names no such episode"
+        scored[episode.key] += episode.failure is None
+    for key, times in scored.items():
+        if times > 1:
+            yield f"{key}: it was scored {times} times, and the last counts"
+    missing = len(planned - scored.keys())
+    ends = [entry for entry in run.journal() if entry["event"] == "end"]
+    said = sum(entry.get("scored", 0) for entry in ends)
+    if said > sum(scored.values()):  # fewer are said where a full disk took a part of the last
+        yield f"the journal says that {said} episodes were scored, and {sum(scored.values())} are there"
+    if missing:
+        yield f"{missing} episodes that the protocol names are missing"
+
+
+def _picture_findings(run: RunFolder) -> Iterator[str]:
+    """Pictures whose content isn't what their name says."""
+    if run.pictures.torn:
+        yield f"{run.pictures.path.name} can't be read in its last {run.pictures.torn} bytes"
+    for name, png in run.pictures.all():
+        try:
+            sha256 = Picture.from_png(png).sha256
+        except (VagenError, ValueError) as error:
+            yield f"picture {name[:16]}… can't be read: {error}"
+            continue
+        if sha256 != name:
+            yield f"picture {name[:16]}… shows something else than when it was stored"
+
+
+def _replay(
+    episode: Episode, task: Task, env: gym.Env[dict[str, Any], str], judged: bool
+) -> tuple[list[str], list[str]]:
+    """What of an episode is wrong, and what is off by no more than another machine's arithmetic."""
+    try:
+        _, info = env.reset(seed=episode.seed)
+    except VagenError as error:
+        return [] if episode.failure else [f"its level can't be made: {error}"], []
+    if episode.content != info["level"]["content"] and (episode.content or episode.failure is None):
+        return ["it was played on another level than its seed makes"], []
+    exact = task.env_id in EXACT
+    found: list[tuple[str, Any, Any]] = []
+    over = False
+    for i, stored in enumerate(episode.turns):
+        if over:
+            return [f"turn {i + 1} comes after the episode's end"], []
+        _, _, terminated, truncated, info = env.step(stored["reply"])
+        over = terminated or truncated
+        mine = _plain(info["turn"].to_json())
+        differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
+        found += [(f"turn {i + 1}, {path}", mine, said) for path, mine, said in differing]
+        if any(exact or not _is_close(*each) for each in differing):
+            break  # what comes after only follows
+    lines = [f"{path} is {said!r:.60} and should be {mine!r:.60}" for path, mine, said in found]
+    if any(exact or not _is_close(*each) for each in found):
+        return lines, []
+    return _ending_findings(episode, over), lines
+
+
+def _ending_findings(episode: Episode, over: bool) -> list[str]:
+    """Whether the turns bear the ending out."""
+    if episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET):
+        if not over:
+            return [f"it is said to have ended as {episode.ended.kind}, and the environment went on"]
+        last = episode.turns[-1]
+        rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
+        return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
+    return [f"it ended by the environment's rules, and {episode.ended.kind} is stored"] if over else []
+
+
+def _table_findings(run: RunFolder) -> Iterator[str]:
+    """Whether the report's table is that of the episodes."""
+    if not run.report.is_file():
+        return
+    page = run.report.read_text(encoding="utf-8")
+    found = re.search(r'id="page">(.*?)</script>', page, re.DOTALL)
+    try:
+        shown = json.loads(found[1])["rows"] if found else None
+    except (ValueError, KeyError, TypeError):
+        shown = None
+    if shown is None:
+        yield "report.html has no table; make it anew with vagen view"
+        return
+    try:
+        own = _plain(summarise(run).rows())
+    except (RunFolderError, KeyError, TypeError, ValueError) as error:
+        yield f"the table can't be made from the episodes: {type(error).__name__}: {error}"
+        return
+    told = [f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN]]
+    if not told and dict(run.protocol.versions) == HERE:
+        with tempfile.TemporaryDirectory() as place:
+            fresh = write_report(run, Path(place) / "report.html").read_text(encoding="utf-8")
+        if _TITLES.sub("", fresh) != _TITLES.sub("", page):
+            told = ["report.html isn't the page that is made of this run; make it anew with vagen view"]
+    yield from told
+
+
+_TITLES = re.compile(r'<title>.*?</title>|"title": "(?:[^"\\]|\\.)*"')
+"""Where a report names its folder, which may be called otherwise elsewhere."""
+
+
+def _plain(value: Any) -> Any:
+    """As it is once it was stored."""
+    return json.loads(json.dumps(value))
+
+
+def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored turn of a judged run, with those metrics and reward terms alone that the environment gives."""
+    metrics = {name: value for name, value in stored["metrics"].items() if name in mine["metrics"]}
+    rewards = [term for term in stored["rewards"] if term["name"] not in JUDGED]
+    return {**stored, "metrics": metrics, "rewards": rewards}
+
+
+def _apart(mine: Any, said: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ: path and both."""
+    if isinstance(mine, dict) and isinstance(said, dict):
+        for name in sorted({*mine, *said}):
+            yield from _apart(mine.get(name), said.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(mine, list) and isinstance(said, list) and len(mine) == len(said):
+        for i, (each, other) in enumerate(zip(mine, said, strict=True)):
+            yield from _apart(each, other, f"{path}.{i}")
+    elif type(mine) is not type(said) or mine != said:
+        yield path, mine, said
+
+
+def _is_close(path: str, mine: Any, said: Any) -> bool:
+    """Whether a difference may be another machine's: a number's last digits, or a picture of another renderer."""
+    if path.endswith("picture.sha256"):
+        return True
+    numbers = isinstance(mine, float) and isinstance(said, float)
+    return numbers and math.isclose(mine, said, rel_tol=CLOSE, abs_tol=CLOSE)
