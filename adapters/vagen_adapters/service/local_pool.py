@@ -13,7 +13,7 @@ from typing import Any
 
 from vagen_adapters.service.host import Call
 from vagen_adapters.service.limits import Limits
-from vagen_adapters.service.pipe import Unpacker, packed
+from vagen_adapters.service.pipe import Unpacker, packed_calls, read_done
 from vagen_adapters.service.pool import Pool, Told, tell_gone
 from vagen_envs.workers import START_TIMEOUT, TIMEOUT, WorkerDied, cause_of_end, started
 
@@ -65,7 +65,7 @@ class LocalHost:
             tell_gone(told, cause)
             return
         self.attend(None)
-        data = packed(calls)
+        data = packed_calls(calls)
         try:
             sent = self._socket.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -113,7 +113,7 @@ class LocalHost:
                     self._told = None
                 self._is_up, self._since = True, time.monotonic()
             if told is not None:
-                told(message, None)
+                told(read_done(message), None)
         return True
 
     def _bury(self) -> None:

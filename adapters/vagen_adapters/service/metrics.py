@@ -28,7 +28,7 @@ class Metrics:
         self._registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self.moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "do")
+        self._moves = self._counter("moves", "Resets and steps that were carried out", "env_id", "do")
         self.repeats = self._counter("repeated_moves", "Resets and steps that were said again and not done again")
         self.replays = self._counter("replays", "Episodes that were begun elsewhere and played again here")
         self.failures = self._counter("failures", "Items and requests that failed", "code")
@@ -36,13 +36,22 @@ class Metrics:
         self.pictures = self._counter("pictures_sent", "Pictures that were sent")
         self.spared = self._counter("pictures_spared", "Pictures that the client had already")
         self.cut_off = self._counter("connections_cut_off", "Clients that didn't read or say anything in time")
-        self.seconds = Histogram(
+        self._moves_of: dict[tuple[str, str], Counter] = {}
+        self._seconds = Histogram(
             "vagen_move_seconds", "From a reset's or step's arrival to its answer", registry=self._registry,
             buckets=SECONDS,
         )  # fmt: skip
 
     def _counter(self, name: str, said: str, *labels: str) -> Counter:
         return Counter(f"vagen_{name}", said, labels, registry=self._registry)
+
+    def moved(self, env_id: str, do: str, seconds: float) -> None:
+        """A reset or a step was carried out, so long after it was asked for."""
+        moves = self._moves_of.get((env_id, do))
+        if moves is None:  # kept: to find a counter by its labels takes as long as a turn's JSON
+            moves = self._moves_of[env_id, do] = self._moves.labels(env_id, do)
+        moves.inc()
+        self._seconds.observe(seconds)
 
     def watch(self, name: str, said: str, value: Callable[[], float]) -> None:
         """A figure that is asked for when it is read."""

@@ -219,6 +219,10 @@ class Sessions:
     ) -> None:
         begun = [self._begin(do, item, holder, line) for item in items]
         new, self._new = self._new, []
+        if len(begun) == 1 and len(new) == 1 and begun[0] is new[0]:  # most requests: what gathers others is spared
+            new[0].told.append(lambda result: self._all_told(told, [result]))
+            self._pool.submit([new[0].call], [functools.partial(self._came, new[0])], holder)
+            return
         gathered = _Gathered(begun, functools.partial(self._all_told, told))
         if new:
             self._pool.submit(
@@ -407,9 +411,11 @@ class Sessions:
         running.session.running = None
         keep = self._config.linger if running.call.session in self._left else self._config.lease
         running.session.deadline = now + keep
-        running.is_here(self._noted(running, result, now))
+        running.is_here(self._noted(running, result))
+        if running.call.do in MOVES and isinstance(result, Answer):  # counted once the answer is on its way
+            self._metrics.moved(running.session.env_id, running.call.do, now - running.began)
 
-    def _noted(self, start: Running, result: Result, now: float) -> Result:
+    def _noted(self, start: Running, result: Result) -> Result:
         """What is told of a result, after the session has taken note of it."""
         if isinstance(result, Failure) and result.code in ("lost", "unknown_session"):
             self._end(start.call.session, "lost", result.message)
@@ -421,8 +427,7 @@ class Sessions:
         if start.call.do == OPENS:
             return self._opened(start.call.session, start.session, result)
         if start.call.do in MOVES:
-            self._metrics.seconds.observe(now - start.began)
-            return self._weighed(start.call.session, self._moved(start.session, start.call.do, result))
+            return self._weighed(start.call.session, self._moved(start.session, result))
         return result
 
     def _opened(self, key: str, session: Session, result: Result) -> Result:
@@ -439,8 +444,12 @@ class Sessions:
         session = self._sessions.get(key)
         if session is None:
             return result
-        answers = [each.body for each in (session.opened, session.answer) if isinstance(each, Answer)]
-        held = sum(map(len, answers)) + sum(len(png.data) for png in session.pngs)
+        held = 0
+        for each in (session.opened, session.answer):
+            if type(each) is Answer:
+                held += len(each.body)
+        for png in session.pngs:
+            held += len(png.data)
         session.holder.held += held - session.held
         session.held = held
         if session.holder.held <= self._config.key_bytes:
@@ -466,19 +475,18 @@ class Sessions:
             session.holder.held -= session.held
         return session
 
-    def _moved(self, session: Session, do: str, result: Result) -> Result:
+    def _moved(self, session: Session, result: Result) -> Result:
         if isinstance(result, Answer):
             session.mark = result.mark
-        if isinstance(result, Answer) and result.picture is not None:
-            sha256, data = result.picture
-            png = self._pngs.get(sha256)
-            if png is None:
-                png = self._pngs[sha256] = Png(data)
-            session.pngs.append(png)
-            # one copy of the bytes, however many sessions show it
-            result = result._replace(picture=(sha256, png.data))
+            if result.picture is not None:
+                sha256, data = result.picture
+                png = self._pngs.get(sha256)
+                if png is None:
+                    png = self._pngs[sha256] = Png(data)
+                else:  # one copy of the bytes, however many sessions show it
+                    result = result._replace(picture=(sha256, png.data))
+                session.pngs.append(png)
         session.answer = result
-        self._metrics.moves.labels(session.env_id, do).inc()
         return result
 
     def _on_lost(self, sessions: list[str], cause: str) -> None:

@@ -11,7 +11,7 @@ import sys
 
 from vagen_adapters.service.host import EnvHost
 from vagen_adapters.service.limits import Limits
-from vagen_adapters.service.pipe import Unpacker, packed
+from vagen_adapters.service.pipe import Unpacker, packed, packed_done, read_calls
 
 ORPHANED = 5
 """Seconds between looks whether the program that started this one is gone. Its children may hold the other end open."""
@@ -36,7 +36,7 @@ def main(connection: socket.socket, limits: Limits) -> None:
         if messages is None:
             return
         for calls in messages:
-            connection.sendall(packed(host.timed(calls)))
+            connection.sendall(packed_done(host.timed(read_calls(calls))))
 
 
 if __name__ == "__main__":

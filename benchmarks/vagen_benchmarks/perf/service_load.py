@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import random
 import re
 import secrets
@@ -22,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+import uvloop
 from websockets.asyncio.client import ClientConnection, connect
 
 from vagen_adapters.service.wire import parted
@@ -116,10 +117,10 @@ class Player:
         return self._move
 
     async def _ask(self, do: str, **item: Any) -> Any:
-        await self._ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}).encode())
+        await self._ws.send(orjson.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}))
         frame = await self._ws.recv()
         self._load.received += len(frame)
-        answer = json.loads(parted(frame)[0])["items"][0]
+        answer = orjson.loads(parted(frame)[0])["items"][0]
         if "error" in answer:
             raise RuntimeError(f"{do}: {answer['error']}")
         return answer
@@ -166,7 +167,7 @@ def serving(*options: str) -> Iterator[tuple[int, int]]:
 def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
     """Start the command, drive it, and end it."""
     with serving("--workers", str(workers), "--max-sessions", str(sessions + 10)) as (port, pid):
-        return asyncio.run(drive(port, pid, sessions, seconds, think))
+        return uvloop.run(drive(port, pid, sessions, seconds, think))
 
 
 def main() -> None:
@@ -178,7 +179,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     summary = measure(args.sessions, args.seconds, args.think, args.workers).summary()
-    print(json.dumps({name: round(value, 1) for name, value in summary.items()}, indent=1))  # noqa: T201
+    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())  # noqa: T201
 
 
 if __name__ == "__main__":

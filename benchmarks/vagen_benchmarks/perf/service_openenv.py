@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import os
 import socket
 import statistics
@@ -20,6 +19,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import orjson
+import uvloop
 
 from vagen_benchmarks.perf.processes import children, processor_seconds
 from vagen_benchmarks.perf.service_load import Load, Player, serving
@@ -40,10 +42,10 @@ class OpenEnvPlayer(Player):
         return bool((await self._say("step", {"text": reply}))["done"])
 
     async def _say(self, kind: str, data: dict[str, Any]) -> Any:
-        await self._ws.send(json.dumps({"type": kind, "data": data}))
+        await self._ws.send(orjson.dumps({"type": kind, "data": data}).decode())
         frame = await self._ws.recv()
         self._load.received += len(frame)
-        said = json.loads(frame)
+        said = orjson.loads(frame)
         if said["type"] == "error":
             raise RuntimeError(f"{kind}: {said['data']}")
         return said["data"]
@@ -100,7 +102,7 @@ def compare(python: str, sessions: int, seconds: float, rounds: int, workers: in
     with ours as one, openenv_serving(python, 2 * sessions + 10) as other:
         for _ in range(rounds):
             for name, kind, (port, pid) in (("ours", Player, one), ("theirs", OpenEnvPlayer, other)):
-                got[name].append(asyncio.run(play(kind, port, pid, sessions, seconds)))
+                got[name].append(uvloop.run(play(kind, port, pid, sessions, seconds)))
                 time.sleep(0.5)
     return {name: {key: statistics.median(each[key] for each in each_round) for key in TOLD}
             for name, each_round in got.items()}  # fmt: skip
