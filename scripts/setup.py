@@ -53,16 +53,19 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - an older Python is just what a newcomer may have
         print(f"Python {sys.version.split()[0]} is too old; vagen-envs needs 3.11: make {profile} PYTHON=python3.11")
         return 1
-    install_debian_packages(DEBIAN_PACKAGES[profile])
-    if profile != "vllm":
-        subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
     stamp = VENV / f".set-up-for-{profile}"
     wanted = fingerprint()
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return 0
+    done = stamp.is_file() and stamp.read_text() == wanted
     if not (VENV / "bin" / "pip").exists():  # none yet, or one whose making was cut short
         say(f"making the virtual environment {VENV.name}")
         make_venv()
+        if profile == "bench":
+            first_look()
+    install_debian_packages(DEBIAN_PACKAGES[profile])
+    if profile != "vllm":
+        subprocess.run(["sh", ROOT / "scripts" / "setup_vulkan.sh"], check=False)  # it says what it could not do
+    if done:
+        return 0
     say(f"installing vagen-envs[{EXTRAS[profile]}]{' and what the tests need' if GROUPS[profile] else ''}")
     groups = [word for group in GROUPS[profile] for word in ("--group", group)]
     pip("install", "-c", CONSTRAINTS.get(profile, "constraints.txt"), "-e", f".[{EXTRAS[profile]}]", *groups)
@@ -73,6 +76,13 @@ def main() -> int:
         mend_torchvision()
     stamp.write_text(wanted)
     return 0
+
+
+def first_look() -> None:
+    """Show the oracle on a level before the simulators are here, which take minutes to download."""
+    say("installing the command vagen, for a first look while there is more to install")
+    pip("install", "-c", "constraints.txt", "-e", ".[bench]")
+    subprocess.run([PYTHON, "-m", "vagen_benchmarks", "play", "sokoban", "--oracle", "--seed", "7"], check=False)
 
 
 def mend_torchvision() -> None:

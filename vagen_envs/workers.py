@@ -76,10 +76,6 @@ class Worker:
                 self.dead = f"worker process {self.process.pid} was killed, since a call to it was interrupted"
                 raise
 
-    def is_up(self) -> bool:
-        """Whether the process lives and has said that it is ready."""
-        return self.process.poll() is None and (self._started or self._connection.poll())
-
     def _answer(self, timeout: float) -> Any:
         if not self._arrival.poll(1e3 * timeout):
             self.process.kill()

@@ -108,3 +108,13 @@ def test_terminals_that_draw_get_the_picture_itself(monkeypatch):
     assert [head for head, _ in codes[1:]] == ["m=1"] * (len(codes) - 2) + ["m=0"]
     assert all(len(piece) <= 4096 for _, piece in codes)
     assert base64.standard_b64decode("".join(piece for _, piece in codes)) == picture.png
+
+
+def test_who_looks_on_sees_the_oracle_solve_it(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))  # nobody is asked
+    console = Console(file=io.StringIO(), width=200)
+    assert play(gym.make("vagen/Sokoban-v0", render_mode="ansi"), 7, console, watch=True) > 0
+    shown = console.file.getvalue()
+    assert "Solved" in shown
+    assert "<observation>" in shown
+    assert "Write actions" not in shown

@@ -69,8 +69,8 @@ class Human(Agent):
         return Reply(reply)
 
 
-def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) -> float:
-    """Play one episode by what is read from standard input, and return its return.
+def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console, *, watch: bool = False) -> float:
+    """Play one episode by what is read from standard input, or `watch` the oracle play it, and return its return.
 
     Needs an environment with `render_mode="ansi"`. Ends with the episode, at `q` or at the end of the input.
     """
@@ -78,13 +78,16 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console) 
     assert isinstance(inner, VagenEnv)
     shown, info = env.reset(seed=seed)
     console.rule(f"{inner.id} · {info['level']['split']} {info['level']['seed']}")
-    console.print(_help(inner, HELP))
+    if not watch:
+        console.print(_help(inner, HELP))
     total, over = 0.0, False
     while not over:
         _show(shown, inner, console)
-        reply = _read(inner, console)
+        reply = inner.oracle_reply() if watch else _read(inner, console)
         if reply is None:
             break
+        if watch:
+            console.print(reply, style="cyan", markup=False, highlight=False)
         shown, reward, terminated, truncated, info = env.step(reply)
         total += float(reward)
         over = terminated or truncated

@@ -13,6 +13,7 @@ from vagen_benchmarks.agents.person import Human
 from vagen_benchmarks.agents.person import play as play_episode
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out, print_table
+from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.protocol import Protocol, make_task, resolve_id
@@ -32,18 +33,21 @@ def play(
     ] = None,
     episodes: Annotated[int, typer.Option("--episodes", "-n", min=1, help="How many, with --out.")] = 8,
     name: Annotated[str, typer.Option(help="Who plays, with --out.")] = "me",
+    oracle: Annotated[bool, typer.Option("--oracle", help="Look on while the oracle plays.")] = False,
 ) -> None:
     """Play an episode yourself: by actions, or by whole replies as a model would write them.
 
     With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and `leaderboard` take it.
     """
     if folder is not None:
+        if oracle:
+            raise ProtocolError("--oracle only shows an episode; vagen bench -a oracle --out RUN stores its play")
         _play_into(folder, env, split or "test", seed or 0, episodes, parse_options(option or []), name)
         return
     options: dict[str, Any] = {"split": split or "train", **parse_options(option or [])}
     made = gym.make(resolve_id(env), disable_env_checker=True, render_mode="ansi", **options)
     try:
-        play_episode(made, seed, Console())
+        play_episode(made, seed, Console(), watch=oracle)
     finally:
         made.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,8 +44,12 @@ out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width;
 err = _Plain(stderr=True)
 
 
+TOLD_EVERY = 20.0
+"""Seconds between two lines where nobody watches a bar: a log stays short, and still moves."""
+
+
 class Bar:
-    """A progress bar that is told of each episode."""
+    """How far a run is: a bar in a terminal, a line now and then in a log. It is told of each episode."""
 
     def __init__(self, total: int, done: int) -> None:
         self._bar = Progress(
@@ -52,10 +57,14 @@ class Bar:
             TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
         )  # fmt: skip
         self._task = self._bar.add_task("episodes", total=total, completed=done, note="")
+        self._total, self._before = total, done
         self._solved = self._played = self._failed = 0
+        self._began = self._told_at = time.monotonic()
 
     def __enter__(self) -> Callable[[Episode], None]:
         self._bar.start()
+        if not err.is_terminal:
+            err.print(f"playing {self._total - self._before} episodes")
         return self._told
 
     def __exit__(self, *error: object) -> None:
@@ -72,6 +81,18 @@ class Bar:
             description=visible(episode.agent),
             note=f"{self._solved} of {self._played} solved{failed}",
         )
+        if not err.is_terminal and time.monotonic() - self._told_at > TOLD_EVERY:
+            self._told_at = time.monotonic()
+            rest = (self._total - self._before - self._played) / self._played * (self._told_at - self._began)
+            failed = f", {self._failed} failed" if self._failed else ""
+            err.print(
+                f"{self._before + self._played} of {self._total} episodes{failed}, about {_minutes(rest)} to go; "
+                f"now {episode.agent} on {episode.task.removeprefix('vagen/')}"
+            )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def say(words: str) -> None:
