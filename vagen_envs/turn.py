@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, cast
 from vagen_envs.errors import RecordError
 from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
+from vagen_envs.things import Thing
 
 SCHEMA_VERSION = 1
 """Version of the JSON form of `Turn`."""
@@ -55,6 +56,10 @@ class State:
         """What a truthful agent would write in this representation."""
         text: str = getattr(self, representation)()
         return text
+
+    def things(self) -> tuple[Thing, ...]:
+        """The things in the picture of this state, with their relations; none where that isn't known."""
+        return ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary from which `State.from_json` makes an equal state."""

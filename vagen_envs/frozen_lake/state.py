@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vagen_envs.grid import Position, relation
+from vagen_envs.things import Thing, on_board, outside
 from vagen_envs.turn import State
 
 
@@ -56,3 +57,13 @@ class FrozenLakeState(State):
         row, column = self.player
         rows[row][column] = {"_": "P", "O": "X", "G": "*"}[rows[row][column]]
         return "\n".join(map("".join, rows))
+
+    def things(self) -> tuple[Thing, ...]:
+        """The player with what is beside it and the way to the target; target and holes with the way to the player."""
+        size = (self.size, self.size)
+        beside = {"hole": self.holes, "edge": outside(*size)}
+        return (
+            on_board("player", self.player, size, beside=beside, ways={"target": self.target}),
+            on_board("target", self.target, size, beside={}, ways={"player": self.player}),
+            *(on_board("hole", hole, size, beside={}, ways={"player": self.player}) for hole in self.holes),
+        )

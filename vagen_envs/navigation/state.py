@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from vagen_envs.core import State
+from vagen_envs.things import Thing
 
 Seen = tuple[str, str, float]
 
@@ -57,6 +58,14 @@ class NavigationState(State):
                 "visible_objects": seen,
             }
         )
+
+    def things(self) -> tuple[Thing, ...]:
+        """The nearest visible thing of each type, with its distance in metres and whether it is left, ahead, right."""
+        nearest: dict[str, Thing] = {}
+        for kind, where, far in self.visible_objects:
+            sides = {side: float(where == side) for side in ("left", "ahead", "right")}
+            nearest.setdefault(kind, Thing(words(kind), None, {"distance": far, **sides}))
+        return tuple(nearest.values())
 
 
 def words(kind: str) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from vagen_envs.core import State
 from vagen_envs.primitive_skill.levels import Vector, say
+from vagen_envs.things import Thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +43,13 @@ class PrimitiveSkillState(State):
         if self.drawer_open_value is not None:
             entries.append(f"drawer_open_value: {self.drawer_open_value}")
         return "{" + ", ".join(entries) + "}"
+
+    def things(self) -> tuple[Thing, ...]:
+        """Each named thing with its place in millimetres and whether the gripper holds it, and the drawer."""
+        things = [
+            Thing(say(name), None, {"x": float(x), "y": float(y), "z": float(z), "held": float(name == self.held)})
+            for name, (x, y, z) in self.positions.items()
+        ]
+        if self.drawer_open_value is not None:
+            things.append(Thing("opening", None, {"open": float(self.drawer_open_value)}))
+        return tuple(things)

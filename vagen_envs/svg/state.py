@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from vagen_envs.core import State
+from vagen_envs.things import Thing
 
 MOST_ELEMENTS = 16
 """More than these, the largest ones, are not told apart in words."""
@@ -103,6 +104,21 @@ class SvgState(State):
         """Two lists of dictionaries; coordinates in percent of the picture from its upper left."""
         drawn = "None" if self.drawing is None else f"[{', '.join(map(_entry, self.drawing))}]"
         return f"{{target: [{', '.join(map(_entry, self.target))}], drawing: {drawn}}}"
+
+    def things(self) -> tuple[Thing, ...]:
+        """The elements of the target, in the left half of the picture, and those of the drawing, in its right half."""
+        halves = ((self.target, 0.0), (self.drawing or (), 0.5))
+        return tuple(_thing(element, left) for elements, left in halves for element in elements)
+
+
+def _thing(element: Element, left: float) -> Thing:
+    red, green, blue = (int(element.colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    size = {"width": float(element.width), "height": float(element.height)}
+    return Thing(
+        element.shape,
+        (left + element.x / 200, element.y / 100),
+        {**size, "filled": float(element.how == "filled"), "red": red, "green": green, "blue": blue},
+    )
 
 
 def _list(found: tuple[Element, ...]) -> str:
