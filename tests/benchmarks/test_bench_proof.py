@@ -13,7 +13,8 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs import report as proof_report
-from vagen_benchmarks.proofs.proving import OTHER_LEVEL, OtherPictures, Start, imitate_play, load_proof, prove, report
+from vagen_benchmarks.proofs.measuring import OTHER_LEVEL, OtherPictures
+from vagen_benchmarks.proofs.proving import Start, imitate_play, load_proof, prove, report
 from vagen_envs import RewardTerm
 
 SMALL = """
@@ -137,7 +138,8 @@ def test_a_start_may_learn_to_see_first_and_see_play_more_than_once(tmp_path, mo
     assert seeds == 3 * list(range(1_000_000, 1_000_016))
     losses = [float(line.rpartition(" ")[2]) for line in told if line.startswith("update")]
     assert len(losses) == 2
-    assert losses[1] < losses[0]  # where the player, the box and the target are
+    assert losses[1] < losses[0]  # what is beside the player, the box and the target
+    assert sum(line.startswith("sight: player: wall") for line in told) == 4
 
 
 def test_a_start_from_an_agent_that_is_not_there_is_refused(tmp_path):

@@ -1,6 +1,7 @@
 """`vagen warmstart` and `vagen train`, from nothing to a trained folder."""
 
 import os
+import re
 
 import pytest
 
@@ -31,8 +32,13 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
     start, out = tmp_path / "start", tmp_path / "out"
-    said = vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "8", "--vocabulary", "300")
+    said = vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "8", "--vocabulary", "300",
+                 "--sight", "2", "--levels", "4")  # fmt: skip
     assert str(start) in said
+    assert "sight: player: hole up" in said
+    assert re.search(
+        r"^chance: success \S+, moves that change nothing \S+, moves that lose \S+ \(4 levels\)", said, re.M
+    )
     settings = [word for setting in QUICK for word in ("-s", setting)]
     train = ["train", "--recipe", "tiny-vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
     vagen(*train)

@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import vagen_envs  # noqa: F401 - registers the environments
+import vagen_envs
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.svg.state import Element, SvgState
@@ -90,7 +90,9 @@ def test_things_without_a_place_in_the_picture_have_one_name_each():
     assert cube == ("red cube", None, {"x": -6, "y": 68, "z": 20, "held": 1})
     assert handle.relations["held"] == 0
     assert opening.relations == {"open": 35}
-    robot = NavigationState("Mug", 2.0, "back", (("Mug", "left", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0)))
+    robot = NavigationState(
+        "Mug", 2.0, "back", (("Mug", "left", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0))
+    )
     assert [(thing.name, thing.relations["distance"]) for thing in robot.things()] == [("mug", 1.5), ("desk lamp", 2.0)]
 
 

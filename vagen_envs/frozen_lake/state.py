@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.grid import Position, relation
-from vagen_envs.things import Thing, on_board, outside
+from vagen_envs.grid import Position, on_board, outside, relation
+from vagen_envs.things import Thing
 from vagen_envs.turn import State
 
 
@@ -59,11 +59,12 @@ class FrozenLakeState(State):
         return "\n".join(map("".join, rows))
 
     def things(self) -> tuple[Thing, ...]:
-        """The player with what is beside it and the way to the target; target and holes with the way to the player."""
+        """Player, target and holes, each with what is beside it and the way to the target or the player."""
         size = (self.size, self.size)
         beside = {"hole": self.holes, "edge": outside(*size)}
+        to_target, to_player = {"target": self.target}, {"player": self.player}
         return (
-            on_board("player", self.player, size, beside=beside, ways={"target": self.target}),
-            on_board("target", self.target, size, beside={}, ways={"player": self.player}),
-            *(on_board("hole", hole, size, beside={}, ways={"player": self.player}) for hole in self.holes),
+            on_board("player", self.player, size, beside=beside, ways=to_target),
+            on_board("target", self.target, size, beside=beside, ways=to_player),
+            *(on_board("hole", hole, size, beside=beside, ways=to_target | to_player) for hole in self.holes),
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from vagen_envs.grid import Position, relation
-from vagen_envs.things import Thing, nearest, on_board
+from vagen_envs.grid import Position, nearest, on_board, relation
+from vagen_envs.things import Thing
 from vagen_envs.turn import State
 
 
@@ -80,16 +80,16 @@ class SokobanState(State):
         return "\n".join("".join(symbol(row, column) for column in range(width)) for row in range(self.height))
 
     def things(self) -> tuple[Thing, ...]:
-        """Player and boxes with what is beside them and the way to the nearest of what matters; targets."""
+        """Player, boxes and targets, with what is beside each and the way to the nearest of what matters to it."""
         size, boxes, targets = (self.height, self.width), self.boxes, self.targets
         cells = [(row, column) for row in range(self.height) for column in range(self.width)]
         walls = {(row, column) for row, column in cells if not self.floor >> row * self.width + column & 1}
-        of_player, of_box = {"wall": walls, "box": boxes}, {"wall": walls, "player": (self.player,)}
-        around = {"player": self.player}
+        beside = {"wall": walls, "box": boxes, "target": targets, "player": (self.player,)}
+        to_box, to_player = {"box": nearest(self.player, boxes)}, {"player": self.player}
         return (
-            on_board("player", self.player, size, beside=of_player, ways={"box": nearest(self.player, boxes)}),
-            *(on_board("box", box, size, beside=of_box, ways={"target": nearest(box, targets)}) for box in boxes),
-            *(on_board("target", target, size, beside={"box": boxes}, ways=around) for target in targets),
+            on_board("player", self.player, size, beside=beside, ways=to_box),
+            *(on_board("box", box, size, beside=beside, ways={"target": nearest(box, targets)}) for box in boxes),
+            *(on_board("target", target, size, beside=beside, ways=to_player) for target in targets),
         )
 
 

@@ -17,6 +17,7 @@ In the order of a rollout's way through it:
     trainer        all of it, on transformers' Trainer, in one process or many
     launch         accelerate's configuration files for 1, 8 and 2 × 8 GPUs
     tiny           a model of a million parameters to try it on
+    sight          its eyes: the token of a thing learns to tell its relations
     imitation      its start: imitation of noisy play
 """
 

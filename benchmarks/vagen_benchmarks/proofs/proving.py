@@ -32,6 +32,7 @@ import gymnasium as gym
 
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.proofs import measuring
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_envs.errors import did_you_mean
 
@@ -42,8 +43,6 @@ FIRST_RETURN = 2_000_000
 """The first seed of the play that the critic learns from."""
 FIRST_BRIEF = 3_000_000
 """The first seed of the play without words, where there was some with words before."""
-OTHER_LEVEL = 4_000_000
-"""What is added to a level's seed to find another one's pictures."""
 CURVES = (
     "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
     "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
@@ -64,8 +63,8 @@ class Start:
         sight_episodes: of play that says what it sees and foresees (strategy `grounding_world_modeling`), before: to
             see is learned from words many times as fast as from actions. 0 where `options` asks for those words anyway.
         sight_oracle_share: as `oracle_share`, of that play.
-        tower_updates: by which the vision tower learns, before anything else, to tell the numbers of the states that
-            the pictures of `episodes` show (`teach_sight`); for worlds that are not made of tiles.
+        tower_updates: by which the vision tower learns, before anything else, to tell the relations of the things in
+            the pictures of `episodes` (`teach_sight`).
         episodes: of noisy play.
         passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
@@ -146,7 +145,7 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
         imitate_play(proof.env, out / "start.part", proof.start, proof.options, tell)
         (out / "start.part").rename(start)
     if not (start / "result.json").is_file():
-        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **measure(start, proof)})
+        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **_measure(start, proof)})
     tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
     for seed in proof.seeds:
         for recipe in proof.recipes:
@@ -198,8 +197,11 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
         played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
         if start.tower_updates:
             tell(f"the vision tower learns from {sum(len(each.turns) for each in kept)} pictures")
-            seen = [(turn.shown, sight.numbers_of(turn.turn.before)) for each in kept for turn in each.turns]
-            sight.teach_sight(model, seen, start.tower_updates, report=progress)
+            seen = [(turn.shown, turn.turn.before.things()) for each in kept for turn in each.turns]
+            taught, held_out = seen[: -max(1, len(seen) // 10)], seen[-max(1, len(seen) // 10) :]
+            reader = sight.teach_sight(model, taught, start.tower_updates, report=progress)
+            for line in measuring.sight_lines(reader.measure(model, held_out)):
+                tell(line)
     updates = max(1, start.episodes * start.passes // size)
     imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
     model.save_pretrained(out)
@@ -255,67 +257,9 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     both.save_pretrained(out)
 
 
-def measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
-    """Play the held-out levels, each reply once sampled at temperature 1 and once the most likely one."""
-    from vagen_adapters.ppo import tiny
-    from vagen_adapters.ppo.episodes import Level
-    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
-    from vagen_adapters.ppo.rollout import Rollout
-
-    own, codec = tiny.load(folder)
-    sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
-    levels = [Level(seed, proof.evaluation["split"]) for seed in range(proof.evaluation["episodes"])]
-    found = {}
-    ways = [("sampled", 1.0), ("greedy", 0.0)]
-    if proof.evaluation.get("other_pictures"):
-        ways.append(("other_pictures", 1.0))
-    envs = [gym.make(proof.env, **proof.options) for _ in range(min(proof.settings.get("num_envs", 128), len(levels)))]
-    for name, temperature in ways:
-        sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=proof.settings.get("max_tokens", 64))
-        players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
-        rollout = Rollout(players, codec, sampler, sampling, threads=proof.settings.get("env_threads", 1))
-        found[name] = _summary(rollout.play(levels, seed=0))
-    for env in envs:
-        env.close()
-    return found
-
-
-class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
-    """An environment that shows the first picture of another level of the split, whatever happens."""
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        assert seed is not None  # a rollout names the level
-        self.picture = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
-        observation, info = self.env.reset(seed=seed, options=options)
-        return {**observation, "image": self.picture}, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return {**observation, "image": self.picture}, reward, terminated, truncated, info
-
-
-def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
-    from vagen_rewards.rules import RuleJudge
-    from vagen_rewards.scores import score_turn
-
-    judge = RuleJudge()
-    sound = [each for each in episodes if each.failure is None]
-    turns = [turn.turn for each in sound for turn in each.turns]
-    scores: dict[str, list[float]] = {}
-    for turn in turns:
-        for part, score in score_turn(turn, judge).by_part():
-            if score.value is not None:
-                scores.setdefault(part, []).append(score.value)
-    return {
-        "episodes": len(episodes),
-        "failed": len(episodes) - len(sound),
-        "successes": sum(each.success for each in sound),
-        "success": sum(each.success for each in sound) / len(episodes),
-        "return": sum(each.rewards for each in sound) / len(sound),
-        "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
-        **{part: sum(each) / len(each) for part, each in sorted(scores.items())},
-        "solved": "".join("01"[each.success] for each in episodes),
-    }
+def _measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
+    known = {name: proof.settings[name] for name in ("max_tokens", "num_envs", "env_threads") if name in proof.settings}
+    return measuring.measure(folder, proof.env, proof.options, **proof.evaluation, **known, model=model)
 
 
 def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
@@ -345,7 +289,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
         "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
-        **measure(start, proof, trainer.model.policy),
+        **_measure(start, proof, trainer.model.policy),
         "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES
                    if any(key in entry for entry in logs)},
     }  # fmt: skip
