@@ -223,7 +223,7 @@ class VagenEnv(Forkable):
             raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
         if self.render_mode == "ansi":
             return self._view_text()
-        pixels = self._look().pixels.copy()
+        pixels = self._look().copied()
         if self.render_mode == "rgb_array":
             return pixels
         self._window = self._window or Window(self.id, pixels.shape[1], pixels.shape[0])
@@ -338,7 +338,7 @@ class VagenEnv(Forkable):
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
         if observation.picture is None:
             return {"text": observation.text}
-        return {"image": observation.picture.pixels.copy(), "text": observation.text}
+        return {"image": observation.picture.copied(), "text": observation.text}
 
     # -- what an environment supplies --------------------------------------------------------------
 

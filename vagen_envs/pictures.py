@@ -88,12 +88,23 @@ class Picture:
             )
         return self._pixels
 
+    def copied(self) -> Pixels:
+        """The pixels in an array of one's own.
+
+        Those of a picture that is drawn when somebody looks aren't kept: 27 kB for each turn of hundreds of episodes
+        are fresh pages of memory, which take longer than drawing does.
+        """
+        if self._pixels is None and self._draw is not None:
+            return self._draw()
+        return self.pixels.copy()
+
     @property
     def sha256(self) -> str:
         """The picture's name: SHA-256 over its shape and its pixels, in hexadecimal."""
         if self._sha256 is None:
             digest = hashlib.sha256(struct.pack("<II", self.shape[0], self.shape[1]))
-            digest.update(np.ascontiguousarray(self.pixels).data)
+            pixels = self._draw() if self._pixels is None and self._draw is not None else self.pixels
+            digest.update(np.ascontiguousarray(pixels).data)
             self._sha256 = digest.hexdigest()
         return self._sha256
 

@@ -15,11 +15,13 @@ Files use `$name` placeholders (`string.Template`; `$$` is a dollar sign):
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from vagen_envs.errors import PromptPackError, did_you_mean
 from vagen_envs.parsing import Grammar
@@ -46,13 +48,13 @@ class PromptPack:
     def text(self, file: str) -> str:
         """The text of a file, without the newline at its end. Raises PromptPackError if no folder has it."""
         if file not in self._read:
-            path = next((folder / file for folder in self.folders if (folder / file).is_file()), None)
-            if path is None:
+            found = (
+                _packaged(folder, file) if folder.parent == PACKS else _text(folder, file) for folder in self.folders
+            )
+            text = next((each for each in found if each is not None), None)
+            if text is None:
                 raise PromptPackError(f"no {file} in {self.folders[0]}; add that file to the pack")
-            try:
-                self._read[file] = path.read_text(encoding="utf-8").rstrip("\n")
-            except (OSError, UnicodeDecodeError) as error:
-                raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error
+            self._read[file] = text
         return self._read[file]
 
     def fill(self, file: str, values: Mapping[str, str]) -> str:
@@ -117,7 +119,7 @@ class Prompts:
     def _example(self, folder: str, grammar: Grammar, representation: str) -> str:
         file = f"{folder}/example.toml"
         try:
-            examples = tomllib.loads(self.pack.text(file))
+            examples = _tables(self.pack.text(file))
             example = examples[representation]
             actions, words = example["actions"], {k: v for k, v in example.items() if k != "actions"}
             return grammar.render(actions[: grammar.max_actions], **words)
@@ -136,3 +138,23 @@ class Prompts:
         """The text of an observation; with `feedback` among the fields it isn't the first. `over`: it is the last."""
         parts = self._last if over else self._next if "feedback" in fields else self._first
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])
+
+
+def _text(folder: Path, file: str) -> str | None:
+    """The text of a file, without the newline at its end; None if there is no such file."""
+    path = folder / file
+    if not path.is_file():
+        return None
+    try:
+        return path.read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptPackError(f"{path} can't be read as UTF-8 text ({error}); save it as UTF-8") from error
+
+
+_packaged = functools.cache(_text)
+"""The same for this package's own files, which stay as they are: hundreds of environments are made of the same ten."""
+
+
+@functools.lru_cache(32)
+def _tables(text: str) -> dict[str, Any]:
+    return tomllib.loads(text)

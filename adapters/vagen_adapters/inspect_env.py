@@ -17,6 +17,7 @@ from typing import Any, cast
 import gymnasium as gym
 
 from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import make_from_row
 from vagen_envs import ENV_IDS
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.core import Turn, VagenEnv
@@ -75,26 +76,29 @@ def levels(env_id: str, split: Split, first_seed: int, num_levels: int, **option
 
 
 @solver
-def play(history: int | None = None) -> Solver:
+def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solver:
     """Play the sample's level to its end.
 
     Args:
         history: how many of the latest earlier turns a prompt shows; all by default. The sample's messages hold all.
+        own: the `env_id` and `options` that whoever made the task has named. A sample that says others, of a data set
+            or a log from elsewhere, may ask for what a row of data may (`vagen_adapters.rows`), and no more.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         level = state.metadata
         turns: list[Turn] = []
         ended = ""
-        async with home_of(level["env_id"], level["options"]) as (made, call):
+        asked = {"env_id": level["env_id"], "options": level["options"]}
+        async with home_of(make_own if asked == own else make_from_row, **asked) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
             await call(made.reset, seed=level["seed"], options={"split": level["split"]})
             now = env.observed
             try:
                 while not ended:
-                    asked = chat_messages(env.system_prompt, turns, now, history=History(history))
-                    state.messages.append(message_of(asked[-1]))
-                    state.output = await get_model().generate([message_of(each) for each in asked])
+                    prompt = chat_messages(env.system_prompt, turns, now, history=History(history))
+                    state.messages.append(message_of(prompt[-1]))
+                    state.output = await get_model().generate([message_of(each) for each in prompt])
                     state.messages.append(state.output.message)
                     ended = CUT_OFF.get(state.output.stop_reason, "")
                     if not ended:
@@ -152,15 +156,22 @@ def said_of(turn: Turn) -> dict[str, Any]:
     }
 
 
+def make_own(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
+    """The environment that whoever made the task has named."""
+    return gym.make(env_id, disable_env_checker=True, **options)
+
+
 @contextlib.asynccontextmanager
-async def home_of(env_id: str, options: dict[str, Any]) -> AsyncIterator[tuple[gym.Env[Any, Any], Callable[..., Any]]]:
+async def home_of(
+    make: Callable[..., gym.Env[Any, Any]], **asked: Any
+) -> AsyncIterator[tuple[gym.Env[Any, Any], Callable[..., Any]]]:
     """An environment, and how it is called: in a thread of its own, which some simulators mustn't leave."""
     with ThreadPoolExecutor(1) as pool:
 
         async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return await anyio.to_thread.run_sync(pool.submit(function, *args, **kwargs).result)
 
-        made = await call(gym.make, env_id, disable_env_checker=True, **options)
+        made = await call(make, **asked)
         try:
             yield made, call
         finally:
@@ -253,7 +264,12 @@ def task_of(env_id: str) -> Callable[..., Task]:
     ) -> Task:
         dataset = MemoryDataset(list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id)
         scorers = [success(), episode_return(), *([reasoning(judge)] if judge else [])]
-        return Task(dataset=dataset, solver=play(history), scorer=scorers, metadata={"env_id": env_id})
+        return Task(
+            dataset=dataset,
+            solver=play(history, {"env_id": env_id, "options": options}),
+            scorer=scorers,
+            metadata={"env_id": env_id},
+        )
 
     made.__name__ = made.__qualname__ = task_name(env_id)
     made.__doc__ = f"""{env_id}: play levels of a split.

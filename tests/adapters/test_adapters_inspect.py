@@ -16,6 +16,8 @@ pytest.importorskip("inspect_ai", reason="needs the extra inspect")
 import inspect_ai
 import runs
 from chat_endpoint import Endpoint
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from oracle import oracle_episode, picture_of
@@ -250,3 +252,31 @@ def test_a_broken_environment_is_an_error_and_no_score(monkeypatch, score):
         assert all(each.scored_samples == 0 for each in log.results.scores)
     else:
         assert not sample.scores
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        ("stranger_module:vagen/Sokoban-v0", {}),
+        ("vagen/Sokoban-v0", {"prompt_pack": "secretpack"}),
+        ("vagen/FrozenLake-v0", {"desc": ["F" * 1000] * 1000}),
+        ("vagen/Sample-v0", {"scoring": "stranger_module:x"}),
+    ],
+)
+def test_a_data_set_of_a_stranger_makes_only_what_a_row_may(env_id, options, tmp_path, monkeypatch):
+    (tmp_path / "stranger_module.py").write_text("open('ran', 'w')")
+    (tmp_path / "secretpack").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    metadata = {"env_id": env_id, "options": options, "split": "test", "seed": 0, "level": "x"}
+    sample = Sample(input="x", metadata=metadata)
+    task = Task(dataset=[sample], solver=inspect_env.play(), scorer=inspect_env.success())
+    log = evaluated(task, mock("<answer>Up</answer>"), fail_on_error=False)
+    assert "ConfigError" in log.samples[0].error.message
+    assert not (tmp_path / "ran").exists()
+
+
+def test_whoever_makes_a_task_names_every_option():
+    task = inspect_env.TASKS["sokoban"](num_levels=1, judge=None, prompt_pack="terse", strategy="no_think")
+    log = evaluated(task, mock(*["<answer>Up</answer>"] * 30))
+    assert log.samples[0].error is None

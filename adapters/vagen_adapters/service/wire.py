@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from vagen_envs.errors import MissingExtraError
 
 try:
-    import orjson
+    from vagen_adapters.quick_json import read, written
 except ImportError as error:
     raise MissingExtraError("vagen_adapters.service", "serve", "orjson") from error
 
+__all__ = ["joined", "parted", "read", "written"]
+
 NAME = hashlib.sha256().digest_size
 """Bytes of a picture's SHA-256."""
-
-
-def written(data: Any) -> bytes:
-    """JSON, in which NaN and infinity are null. Lone surrogates, which a model can write, take the slow way."""
-    try:
-        return orjson.dumps(data)
-    except TypeError:
-        return json.dumps(data).encode()
-
-
-def read(data: bytes | str) -> Any:
-    """Read JSON. Raises ValueError or RecursionError."""
-    try:
-        return orjson.loads(data)
-    except ValueError:
-        return json.loads(data)
 
 
 def joined(body: bytes, pictures: Sequence[tuple[str, bytes]]) -> bytes:

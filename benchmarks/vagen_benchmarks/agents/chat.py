@@ -107,7 +107,7 @@ class ChatAgent(AsyncAgent):
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
         shown = game.now.picture
-        about, worst = prompt_tokens(messages, picture_tokens(*shown.pixels.shape[:2]) if shown else (0, 0))
+        about, worst = prompt_tokens(messages, picture_tokens(*shown.shape[:2]) if shown else (0, 0))
         await self._budget(game, worst)
         began = time.perf_counter()
         answer, attempts = await self._patiently(messages, sampling, worst)

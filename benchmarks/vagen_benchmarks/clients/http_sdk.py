@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import aiohttp
-
+from vagen_adapters.quick_json import read, written
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, status_error
+from vagen_benchmarks.clients.http_exchange import Exchange, Response, TooLargeError
 from vagen_benchmarks.endings import Stop, recognise
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
-LARGEST_ANSWER = 32 * 2**20
-"""Bytes; what is longer is no chat completion."""
 LONGEST_CONNECT = 10.0
 """Seconds."""
 _TITLE = re.compile(r"<title[^>]*>([^<]{0,200})", re.IGNORECASE)
@@ -29,9 +27,8 @@ _TITLE = re.compile(r"<title[^>]*>([^<]{0,200})", re.IGNORECASE)
 class HttpSdkClient(Client):
     """A client over such an SDK.
 
-    Requests are sent here and not by the SDK's own methods, which take 2 to 6 times the CPU, and by aiohttp: the SDKs'
-    own HTTP library takes 1.4 ms of CPU for each asynchronous request at 16 in flight and 3.4 ms at 256 where
-    aiohttp takes 0.35 and 0.41 (measured beside each other on two cores).
+    Requests are sent here and not by the SDK's own methods, which take 2 to 6 times the CPU, nor by their HTTP library,
+    which takes 1.4 ms of CPU for each asynchronous request at 16 in flight and 3.4 ms at 256; see `http_exchange`.
 
     Args:
         made: the SDK's client, which says where requests go by default and with which headers.
@@ -48,38 +45,35 @@ class HttpSdkClient(Client):
         self.url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, fragment=""))
         given = {**made.default_headers, **made.auth_headers, **(headers or {})}
         self._headers = {name: value for name, value in given.items() if isinstance(value, str)}
-        self._timeout = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, LONGEST_CONNECT))
+        self._timeout = timeout
         self._trust = ssl.create_default_context() if parts.scheme == "https" else None
-        self._session: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
+        self._exchange: tuple[asyncio.AbstractEventLoop, Exchange] | None = None
 
     async def close(self) -> None:
         """Cut what is under way."""
-        if self._session is not None:
-            await self._session[1].close()
+        if self._exchange is not None:
+            self._exchange[1].close()
 
-    def _http(self) -> aiohttp.ClientSession:
-        """The running loop's own session: connections don't leave their loop."""
+    def _http(self) -> Exchange:
+        """The running loop's own: connections don't leave their loop. Knows no cookies, follows no redirect."""
         loop = asyncio.get_running_loop()
-        if self._session is None or self._session[0] is not loop:
-            connector = aiohttp.TCPConnector(limit=0, ssl=self._trust if self._trust is not None else True)
-            # No cookies: an episode must not depend on another.
-            session = aiohttp.ClientSession(
-                connector=connector, headers=self._headers, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar()
-            )
-            self._session = (loop, session)
-        return self._session[1]
+        if self._exchange is None or self._exchange[0] is not loop:
+            connect = min(self._timeout, LONGEST_CONNECT)
+            self._exchange = loop, Exchange(self.url, self._headers, self._timeout, connect, self._trust)
+        return self._exchange[1]
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        content = json.dumps(self._body(messages, sampling), separators=(",", ":")).encode()
+        content = written(self._body(messages, sampling))
         try:
-            # A redirect would send the key, and pictures, to an address that nobody named.
-            async with self._http().post(self.url, data=content, allow_redirects=False) as response:
-                self.heard(response.headers)
-                body = await _whole(response)
+            response = await self._http().post(content)
         except TimeoutError as error:
             raise EndpointError("timeout", "no whole answer in time") from error
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except TooLargeError as error:
+            raise EndpointError("nonsense", f"not an answer: {error}", retry=False) from error
+        except (OSError, ValueError) as error:
             raise EndpointError("unreachable", f"{type(error).__name__}: {error}") from error
+        self.heard(response.headers)
+        body = response.body
         text = body.decode("utf-8-sig", errors="replace")
         if 300 <= response.status < 400:
             where = response.headers.get("location", "nowhere")
@@ -87,7 +81,7 @@ class HttpSdkClient(Client):
                 "rejected", f"HTTP {response.status}: it redirects to {where:.200}", retry=False, status=response.status
             )
         try:
-            data = json.loads(text)
+            data = read(text)
         except (ValueError, RecursionError) as error:
             if response.status >= 400:
                 raise _status_error(response, text, {}) from error
@@ -110,22 +104,7 @@ class HttpSdkClient(Client):
         """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
 
 
-async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    """The body. Raises EndpointError if it doesn't end."""
-    declared = response.content_length
-    if declared is not None and declared <= LARGEST_ANSWER and "content-encoding" not in response.headers:
-        return await response.read()
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_any():
-        pieces.append(piece)
-        size += len(piece)
-        if size > LARGEST_ANSWER:
-            raise EndpointError("nonsense", f"not an answer: it is longer than {LARGEST_ANSWER} bytes", retry=False)
-    return b"".join(pieces)
-
-
-def _seen(response: aiohttp.ClientResponse, text: str) -> str:
+def _seen(response: Response, text: str) -> str:
     """What came instead of JSON, in words."""
     if text.lstrip().startswith("data:") or response.content_type == "text/event-stream":
         return "it is a stream of events, which nobody asked for"
@@ -145,7 +124,7 @@ def told_error(error: Mapping[str, Any]) -> EndpointError:
     return EndpointError(Stop.SERVER_ERROR, f"an answer that is an error: {message}")
 
 
-def _status_error(response: aiohttp.ClientResponse, text: str, data: Any) -> EndpointError:
+def _status_error(response: Response, text: str, data: Any) -> EndpointError:
     """What a response says that isn't a success: `{"error": {"message": …, "code": …}}` by custom."""
     error = data.get("error") if isinstance(data, Mapping) else None
     told = error if isinstance(error, Mapping) else {"message": error}

@@ -128,10 +128,15 @@ class Gate:
 
     def heard(self, headers: Mapping[str, str]) -> None:
         """Read a response's rate limits: OpenAI's `x-ratelimit-*` or Anthropic's `anthropic-ratelimit-*`."""
-        for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}"):
-            for what in ("requests", "tokens"):
-                if headers.get(form.format(what, "remaining")) == "0":
-                    self.shut(_until(headers.get(form.format(what, "reset"), "")))
+        for remaining, reset in _LIMITS:
+            if headers.get(remaining) == "0":
+                self.shut(_until(headers.get(reset, "")))
+
+
+_LIMITS = [
+    (form.format(what, "remaining"), form.format(what, "reset"))
+    for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}") for what in ("requests", "tokens")
+]  # fmt: skip
 
 
 def _until(reset: str) -> float:
