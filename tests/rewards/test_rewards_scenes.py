@@ -111,6 +111,13 @@ WORDS = ["the", "lamp", "phone", "chair", "left", "right", "ahead", "in front of
          "red cube", "(1, 2, 3)", "at", "on top of", "green cube", "red", "blue", "circle", "square", "drawing", "target", "{", "(50, 40)"]  # fmt: skip
 
 
+@pytest.mark.parametrize("shape", ["", " ", "filled "])
+def test_a_dictionary_without_a_name_is_read(shape):
+    text = f"{{target: [{{shape: {shape}, color: #ff0000, center: (50, 40), size: (20, 20)}}]}}"
+    assert value(text, PICTURE) in (None, 0, 1)
+    assert value(text.replace("#ff0000", " "), PICTURE) in (None, 0, 1)
+
+
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join)))
 def test_any_text_is_scored(text):
     for state in STATES:

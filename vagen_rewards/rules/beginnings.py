@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 
-def may_begin(pattern: str, first: str) -> bool:
-    """Whether a match can begin with this character; `True` also where that isn't plain from the pattern."""
-    return _may(_parser.parse(pattern), first)[0]
+def may_begin(pattern: str, start: str) -> bool:
+    """Whether a match can be at the head of a text that begins with these characters; `True` where it isn't plain."""
+    return bool(ends(pattern, start))
 
 
-def _may(parts: Any, first: str) -> tuple[bool, bool]:
-    """Whether these parts in a row can begin so, and whether they can match nothing at all."""
+def may_be_word(pattern: str, start: str) -> bool:
+    """The same of a match after which no letter nor digit may follow."""
+    return any(end == len(start) or not start[end].isalnum() for end in ends(pattern, start))
+
+
+def ends(pattern: str, start: str) -> set[int]:
+    """After how many of the characters a match can end; as many as there are is "or later"."""
+    return _ends(_parsed(pattern), start, {0})
+
+
+@functools.cache
+def _parsed(pattern: str) -> Any:
+    return _parser.parse(pattern)
+
+
+def _ends(parts: Any, start: str, places: set[int]) -> set[int]:
+    """Where in `start` these parts in a row can end that begin at one of these places; its length is "or later"."""
     for code, argument in parts:
-        begins, empty = _one(code, argument, first)
-        if begins or not empty:
-            return begins, empty
-    return False, True
+        places = {end for place in places for end in _one(code, argument, start, place)}
+    return places
 
 
-def _one(code: Any, argument: Any, first: str) -> tuple[bool, bool]:
+def _one(code: Any, argument: Any, start: str, at: int) -> set[int]:
+    if at == len(start) or code in (op.AT, op.ASSERT, op.ASSERT_NOT):  # the latter take no character
+        return {at}
     if code is op.LITERAL:
-        return chr(argument) == first, False
-    if code is op.BRANCH:
-        ways = [_may(way, first) for way in argument[1]]
-        return any(begins for begins, _ in ways), any(empty for _, empty in ways)
-    if code is op.SUBPATTERN:
-        return _may(argument[3], first)
-    if code in (op.MAX_REPEAT, op.MIN_REPEAT):
-        begins, empty = _may(argument[2], first)
-        return begins, empty or argument[0] == 0
-    if code in (op.AT, op.ASSERT, op.ASSERT_NOT):  # they take no character
-        return False, True
+        return {at + 1} if chr(argument) == start[at] else set()
     if code is op.IN:
-        return _among(argument, first), False
-    return True, True
+        return {at + 1} if _among(argument, start[at]) else set()
+    if code is op.BRANCH:
+        return {end for way in argument[1] for end in _ends(way, start, {at})}
+    if code is op.SUBPATTERN:
+        return _ends(argument[3], start, {at})
+    if code in (op.MAX_REPEAT, op.MIN_REPEAT):
+        return _repeated(argument, start, at)
+    return set(range(at, len(start) + 1))
+
+
+def _repeated(argument: Any, start: str, at: int) -> set[int]:
+    least, most, parts = argument
+    found = {at} if least == 0 else set()
+    places = {at}
+    for count in range(1, min(most, len(start) + least) + 1):
+        places = _ends(parts, start, places)
+        if count >= least:
+            found |= places
+    return found
 
 
 def _among(argument: Any, first: str) -> bool:

@@ -29,6 +29,7 @@ _COLUMN_ROW = (
     rf"(?:(?:row|r) ?[:=]? ?(?P<r3>{_N})|(?P<r4>{_N}) row)\b"
 )
 _LETTERS = r"\br(?P<r6>\d{1,2}) ?,? ?c(?P<c6>\d{1,2})\b"
+_CHESS = r"\b(?P<c8>[a-h])(?P<r8>[1-9])\b"
 _X_Y = r"\bx ?[=:] ?(?P<c7>\d{1,3}) ?,? ?(?:and )?y ?[=:] ?(?P<r7>\d{1,3})\b"
 _PAIR = r"[\[(] ?(?:row ?[:=]? ?)?(?P<r5>\d{1,3}) ?, ?(?:col(?:umn)? ?[:=]? ?)?(?P<c5>\d{1,3}) ?[\])]"
 _FROM_ZERO = re.compile(
@@ -39,13 +40,16 @@ _ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|
 
 
 _SIGNS = ("(", "[", "row", "col", "x=", "x =", "x:")
-_LETTERED = re.compile(_LETTERS)
+_LETTERED = re.compile(rf"{_LETTERS}|{_CHESS}")
+_HOW_COUNTED = re.compile(r"\b(?:using|with|in|as) [^:;.(]{0,30}\(?row,? ?(?:and )?col(?:umn)?s?\)?[^:;.,(]{0,60}[:,]")
 
 
 @functools.cache
 def _pattern(board: str) -> re.Pattern[str]:
     nouns = "|".join(rf"(?P<{kind}>\b(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items())
-    return re.compile(rf"{_ROW_COLUMN}|{_COLUMN_ROW}|{_PAIR}|{_LETTERS}|{_X_Y}|(?P<me>\b(?:i am|me|i'm)\b)|{nouns}")
+    return re.compile(
+        rf"\b(?=\w)(?:{_ROW_COLUMN}|{_COLUMN_ROW}|{_LETTERS}|{_CHESS}|{_X_Y}|(?P<me>(?:i am|me|i'm)\b)|{nouns})|{_PAIR}"
+    )
 
 
 def base_of(text: str) -> int | None:
@@ -60,6 +64,8 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
     """
     if not mentions(sentence, _SIGNS) and not _LETTERED.search(sentence):
         return [], sentence
+    if "row" in sentence and "col" in sentence:
+        sentence = _HOW_COUNTED.sub("", sentence)
     kept: list[str] = []
     found: list[Placed] = []
     kind, start, end = "", 0, 0
@@ -68,7 +74,7 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
         if at is None:
             kind = "player" if match.lastgroup == "me" else match.lastgroup or ""
         elif kind and not _ASIDE.search(sentence, end, match.start()):
-            counted_from_zero = 0 in at or (match["r5"] is not None and base is None)
+            counted_from_zero = 0 in at or match["r8"] is not None or (match["r5"] is not None and base is None)
             found.append(Placed(kind, at, 0 if counted_from_zero else base))
             kept.append(sentence[start : match.start()])
             start = match.end()
@@ -77,6 +83,8 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
 
 
 def _place(match: re.Match[str]) -> Position | None:
+    if match["r8"] is not None:
+        return int(match["r8"]) - 1, ord(match["c8"]) - ord("a")
     row = next((match[name] for name in ("r1", "r2", "r3", "r4", "r5", "r6", "r7") if match[name]), None)
     column = next((match[name] for name in ("c1", "c2", "c3", "c4", "c5", "c6", "c7") if match[name]), None)
     if row is None or column is None:

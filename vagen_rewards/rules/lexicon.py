@@ -59,6 +59,8 @@ def _misspelt(kind: str) -> dict[str, str]:
     if kind in ("svg", "primitive_skill"):
         names |= {"orange", "yellow", "green", "purple", "white", "black", "brown", "closed"}
     for word in sorted(names):
+        if len(word) == 3 and word.isalpha() and (slip := word[0] + word[2] + word[1]) not in known | names:
+            meant.setdefault(slip, word)
         if len(word) < 4 or not word.isalpha():
             continue
         slips = [word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)]
@@ -74,8 +76,7 @@ def _misspelt(kind: str) -> dict[str, str]:
 def spelt(kind: str, text: str) -> str:
     """A lower-case text with its misspelt nouns and directions mended."""
     meant, known = _misspelt(kind), known_words(kind)
-    wrong = [word for word in text.split() if word not in known and word.strip(".,:()'\"") in meant]
-    for word in wrong:
-        bare = word.strip(".,:()'\"")
-        text = re.sub(rf"\b{bare}\b", meant[bare], text)
+    strange = sorted({word.strip(".,:()'\"") for word in set(text.split()) - known} & meant.keys())
+    for word in strange:
+        text = re.sub(rf"\b{word}\b", meant[word], text)
     return text

@@ -95,7 +95,7 @@ _WORD = re.compile(r"[^\W_]+")
 _IT = re.compile(r"\s*(?:it|which)\b")
 _MOVE = re.compile(r"\b(?:mov\w*|go|going|head\w*|turn\w*|rotat\w*|walk\w*|step\w*|approach\w*)\b")
 _FACT = re.compile(r"[\"']?target_direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
-_TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
+_TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?([^\W_]+(?:[ _]?[^\W_]+)*)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]+")
 
 
@@ -182,7 +182,7 @@ def claims_of(text: str, part: Part) -> Reading:
 
 def _structured(text: str, fact: re.Match[str]) -> Reading:
     whole, kind = (0, len(text)), _TYPE.search(text)
-    found: list[Seen | Sought] = [] if kind is None else [Sought(kind[1].lower())]
+    found: list[Seen | Sought] = [] if kind is None else [Sought(re.sub("[ _]", "", kind[1].lower()))]
     found.append(Seen(((_ANY_TARGET, False),), frozenset({fact[1].lower()})))
     return Reading(tuple([Claim(whole, each) for each in found]))
 

@@ -40,6 +40,19 @@ def without_arrows(board: str, said: str) -> str:
     return between.sub(" ", points.sub(": ", said))
 
 
+_KEY = re.compile(
+    r"[\"']?\b([a-z]+?)(?:_(?:direction|position|location|is))?_(?:relative|compared|with_respect)_to_(?:the_)?([a-z]+)[\"']?"
+    r"\s*[:=]\s*[\"']?([a-z][a-z -]*?)(?: of)?[\"']?\s*(?=[,}\n]|$)"
+)
+
+
+def without_keys(said: str) -> str:
+    """A lower-case sentence with "relative to the player, the box is above" for `"box_relative_to_player": "above"`."""
+    if "_to_" not in said:
+        return said
+    return _KEY.sub(r"|relative to the \2, the \1 is \3|", said)
+
+
 def rows(said: str) -> list[str]:
     """A sentence as its pieces: a row of a table as "first: others", what else bars part as pieces of their own."""
     if "(" in said:

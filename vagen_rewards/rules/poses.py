@@ -79,10 +79,11 @@ class Pose(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     things = "|".join(
-        f"(?P<n{names.index(name)}>\\b(?:{_words(name)})(?:[ _]position)?\\b)"
+        f"(?P<n{names.index(name)}>(?:{_words(name)})(?:[ _]position)?\\b)"
         for name in sorted(names, key=len, reverse=True)
     )
-    return re.compile(f"{things}|(?P<point>{_POINT})" if names else f"(?P<point>{_POINT})")
+    point = rf"(?=[-+\d(\[{{<⟨x])(?P<point>{_POINT})"  # within words there is neither: most places are given up at once
+    return re.compile(rf"\b(?=\w)(?:{things})|{point}" if names else point)
 
 
 def _words(name: str) -> str:

@@ -39,7 +39,7 @@ _OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
 _VERB = (
     r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits|sitting|rests|resting|stands"
     r"|standing|placed|stacked|put|located|positioned|remains?|stays?|ends? up|directly|just|slightly|far|well|right"
-    r"|further|farther|a (?:bit|little)|,|_) ?)*"
+    r"|further|farther|more|a (?:bit|little)|can be|seen|found|:|,|_) ?)*"
 )
 _SIDES = {
     "left": (None, -1), "right": (None, 1), "front": (1, None), "nearer": (1, None), "behind": (-1, None),
@@ -56,21 +56,36 @@ _RELATION = re.compile(
     rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}"
     r"(?:(?P<on>on top of|onto|on|upon)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries)"
     r"|(?P<above>above|over|higher than)|(?P<lower>lower than)"
-    r"|(?P<inside>inside of|inside|into|within|in)|(?P<outside>outside of|outside|out of)"
+    r"|(?P<inside>inside of|inside|into|within|in|at)|(?P<outside>outside of|outside|out of)"
     rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
     rf"{re.sub('P<', 'P<s_', _SIDE)}))?"
     r"|(?P<beside>next to|beside|adjacent to|near(?: to)?|close to|touching|alongside))"
-    r"(?: (?:the|a|an|top|of|that|it))* ?"
+    r"(?: (?:the|a|an|top|of|that|it|its))* ?"
 )
+_FRONTED = re.compile(
+    rf"(?:(?P<on>on top of|on)|(?P<under>under|underneath|beneath|below)|(?P<side>{_SIDE})) (?:the )?"
+)
+_THEN = re.compile(r",? (?:there )?(?:is|lies|sits|stands|rests|will be|i see|we see|we find|we have) (?:the |a )?")
+"""Around the first thing, in "right of the red cube is the green cube"."""
+
+_COMPARED = re.compile(r"(?:compared (?:to|with)|relative to|with respect to|(?:as )?seen from) (?:the )?")
+_NEXT = re.compile(r",? (?:the |a )?")
+_HAS = re.compile(r" (?:has|with) (?:the |a )?")
+_ITS_SIDE = re.compile(
+    r" (?:(?:on|to|at) its (?:immediate )?(?P<its>left|right)(?: side)?|(?P<on>on top(?: of it)?|on it)"
+    r"|(?P<where>behind|in front of) it|(?P<under>under(?:neath)?|beneath) it)\b"
+)
+"""After the second, in "the red cube has the green cube on its left"."""
+
 _BETWEEN = re.compile(rf" ?{_VERB}(?:in )?between (?:the )?")
 _AND = re.compile(r" (?:and|&) (?:the )?")
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
     rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/])"
-    r"|drawer(?:,)? (?:which |that )?(?:is|are|will be|will|stays|remains|now|still|fully|completely|wide|slightly|partly"
-    r"|partially|already|currently|has been|be| )*"
-    r"(?P<no>not |no longer )?(?:fully |completely |yet |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out)\b"
+    r"|drawer[,:]? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
+    r"|partially|already|currently|has been|has|be| )*"
+    r"(?P<no>not |no longer )?(?:fully |completely |yet |been |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out)\b"
     r"|\b(?:an? |the )(?P<adjective>open|closed|shut) drawer"
     r"|which is (?:now |still )?(?P<relative>open|closed|shut)\b"
 )
@@ -129,6 +144,41 @@ def _related(text: str, spans: Spans) -> Iterator[Said]:
             third, third_start, _ = spans[i + 2]
             if _AND.fullmatch(text, second_end, third_start):
                 yield Said(Between(first, *sorted((second, third))), at)
+        else:
+            yield from (Said(fact, at) for fact in _turned_round(text, spans[i], spans[i + 1]))
+
+
+def _turned_round(text: str, first: tuple[str, int, int], second: tuple[str, int, int]) -> Iterator[Fact]:
+    """Of two things what is said of the second, or by a verb of having."""
+    (one, at, end), (other, start, other_end) = first, second
+    before = text[max(0, text.rfind(". ", 0, at) + 1) : at].lstrip(" -,:")
+    if _HAS.fullmatch(text, end, start):
+        has = _ITS_SIDE.match(text, other_end)
+        if has is not None and has["on"]:
+            yield On(other, one, False)
+        elif has is not None and has["under"]:
+            yield On(one, other, False)
+        elif has is not None:
+            side = has["its"] or ("behind" if has["where"] == "behind" else "front")
+            yield Beside(other, one, *_SIDES[side], False)
+    elif (fronted := _FRONTED.fullmatch(before)) is not None and _THEN.fullmatch(text, end, start):
+        if fronted["on"]:
+            yield On(other, one, False)
+        elif fronted["under"]:
+            yield On(one, other, False)
+        else:
+            yield from (Beside(other, one, *_SIDES[name], False) for name in _SIDES if fronted[name])
+    elif _COMPARED.fullmatch(before) and _NEXT.fullmatch(text, end, start):
+        compared = _COMPARISON.match(text, other_end)
+        if compared is not None:
+            yield from (Beside(other, one, *_SIDES[name], False) for name in _SIDES if compared[name])
+
+
+_COMPARISON = re.compile(
+    rf" {_VERB}(?:(?:to|on) the )?(?:(?P<left>left)|(?P<right>right)|(?P<front>in front)|(?P<behind>behind)"
+    r"|(?P<nearer>(?:closer|nearer)(?: to (?:the camera|me|us))?)|(?P<further>(?:farther|further) (?:away|back)"
+    r"(?: from (?:the camera|me|us))?))\b(?! (?:of|target|than))"
+)
 
 
 def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
@@ -140,7 +190,9 @@ def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
     elif match["beside"]:
         yield Beside(min(first, second), max(first, second), None, None, no)
     elif match["inside"] or match["outside"]:
-        if second in ("drawer", "handle"):
+        if second.endswith("_target") and not match["outside"]:
+            yield On(first, second, no)
+        elif second in ("drawer", "handle") and match["inside"] != "at":
             yield Inside(first, second, no != bool(match["outside"]))
     elif match["on"] or match["above"]:
         yield On(first, second, no)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from vagen_rewards.scores import Span
 
-_END = re.compile(r"[;!?\n\r•。；！？]+|\.(?!\d)")
-"""A point before a digit is no end: 2.5 m."""
+_END = re.compile(r"[.;!?\n\r•。；！？](?:(?<=\.)(?!\d)|(?<!\.)[;!?\n\r•。；！？]*)")
+"""A point before a digit is no end: 2.5 m. That it begins with one set of characters makes the search quick."""
 
 _SAYS = re.compile(r"[^\W\d_]")
 

@@ -54,7 +54,7 @@ _SIZE = re.compile(
     r"|(?P<w3>\d{1,3})\s*% of the width"
 )
 _AFTER = re.compile(
-    r"(?:[, :=-]"
+    r"(?:[, :=(-]"
     r"|\b(?:in|that|which|whose|its?|'s|is|are|will|be|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded"
     r"|tinted|solid|outlined?|border|stroke|edge|very|quite|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
     rf"{_PAINT}\b(?! background)"
@@ -66,7 +66,7 @@ _LATER = re.compile(
 )
 """And after its place: "the circle at the top is red"."""
 _ENTRY = re.compile(
-    r"\{shape:\s*(?P<shape>[a-z ]{1,40}),\s*colou?r:\s*(?P<colour>#[0-9a-f]{6}|[a-z ]{1,20}),"
+    r"\{shape:\s*(?P<shape>[a-z][a-z ]{0,40}),\s*colou?r:\s*(?P<colour>#[0-9a-f]{6}|[a-z][a-z ]{0,20}),"
     r"\s*center:\s*\((?P<x>\d{1,3}),\s*(?P<y>\d{1,3})\)"
 )
 _POINT = re.compile(
@@ -233,7 +233,12 @@ _EMPTY = ("nothing", "no drawing", "empty", "blank")
 _EMPTY_TAIL = re.compile(r"(?:,| and| while| whereas| but)[^,;]{0,40}\b(?:nothing|no drawing|empty|blank)\b[^;]*$")
 """In "…, on the right side nothing is drawn" that side is no place of what came before."""
 
-_PAINTED = re.compile(rf"\b{_COLOUR}\b(?! background)")
+_PAINTED = re.compile(rf"(?:#[0-9a-f]{{6}}|\b{_COLOUR})\b(?! background)")
+_ITS_COLOUR = re.compile(
+    rf"\b((?:filled(?: with| in)?|fill ?[:=]|in|is|colou?red|painted(?: in)?) (?:#[0-9a-f]{{6}}|(?:[a-z]+ )?{_COLOUR}))"
+    rf"(?:,| and)(?= (?:an? |the |one )?(?:[a-z]+ )??(?:{_NAMES})\b)"
+)
+"""In "disc filled with red, bar in blue" the red is the disc's."""
 
 
 def _plainer(words: str) -> str:
@@ -243,6 +248,12 @@ def _plainer(words: str) -> str:
     if mentions(words, _EMPTY):
         words = _EMPTY_TAIL.sub("", words)
     words = _NO_PLACE.sub("", words).replace(" of the target", "").replace("+", " and ").replace("*", "")
+    if words.lstrip().startswith("|"):
+        words = words.strip(" |").replace("|", ",")
+    if not words.isascii():
+        words = words.replace("–", "-").replace("—", "-")
+    if "," in words or " and " in words:
+        words = _ITS_COLOUR.sub(r"\1;", words)
     if mentions(words, _SHAPELY):
         words = _SHAPED.sub(_shaped, words)
     if " and " in words or " & " in words:

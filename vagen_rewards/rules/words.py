@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from vagen_rewards.rules.beginnings import may_begin
+from vagen_rewards.rules.beginnings import may_be_word, may_begin
 from vagen_rewards.rules.lexicon import language, nouns, pattern_of
 from vagen_rewards.rules.modality import DENIALS, DOUBTS
 
@@ -158,11 +158,8 @@ _WAYS = {word: _SIDES[side] for side, words in language("en")["directions"].item
 
 
 @functools.cache
-def _pattern(board: str, first: str) -> re.Pattern[str]:
-    """What a token that begins with this character may be, the first that fits.
-
-    Most alternatives can't begin with a given letter, and trying them all took three quarters of the time.
-    """
+def _alternatives(board: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """What a token may be, in the order in which it is tried: what ends anywhere, and what ends with a word."""
     plain = (
         ("me", r"(?:i|me|myself|you|one(?= (?:finds|sees|can (?:see|find)|notices|spots|observes|encounters)\b))\b"),
         ("my", r"my\b"),
@@ -179,20 +176,44 @@ def _pattern(board: str, first: str) -> re.Pattern[str]:
         *((kind, rf"(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?") for kind, names in BOARD_NOUNS[board].items()),
         *((kind, pattern) for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon")),
     )
-    tokens = [rf"(?P<{kind}>{pattern})" for kind, pattern in plain if may_begin(pattern, first)]
-    tokens += [rf"\b(?P<{kind}>{pattern})(?![^\W_])" for kind, pattern in words if may_begin(pattern, first)]
+    return plain, words
+
+
+@functools.lru_cache(maxsize=16384)
+def _pattern(board: str, start: str) -> re.Pattern[str]:
+    """What a token that begins with these two characters may be, the first that fits."""
+    return _compiled(board, "".join([_like(each) for each in start]))
+
+
+@functools.cache
+def _compiled(board: str, start: str) -> re.Pattern[str]:
+    """The alternatives that can begin so: trying them all took three quarters of the time."""
+    plain, words = _alternatives(board)
+    tokens = [rf"(?P<{kind}>{pattern})" for kind, pattern in plain if may_begin(pattern, start)]
+    tokens += [rf"\b(?P<{kind}>{pattern})(?![^\W_])" for kind, pattern in words if may_be_word(pattern, start)]
     return re.compile("|".join(tokens) or r"(?!)")
+
+
+_TELLING = frozenset(" '#&,-/:_")
+
+
+def _like(letter: str) -> str:
+    """One character for all that are read alike, so that few patterns are made whatever is said."""
+    if letter.isascii():
+        return "0" if letter.isdigit() else letter if letter.isalpha() or letter in _TELLING else "¬"
+    return "é" if letter.isalpha() else "٣" if letter.isdecimal() else "²" if letter.isalnum() else "¬"
 
 
 def tokens(board: str, sentence: str) -> list[Token]:
     """The tokens of a lower-case sentence with single blanks. Linear in its length."""
     found: list[Token] = []
+    letters = sentence if sentence.isascii() else "".join([_like(each) for each in sentence])
     at, end = 0, len(sentence)
     while at < end:
-        first = sentence[at]
-        if not first.isascii():  # only an unknown word or a number begins so, whichever letter it is
-            first = "é" if first.isalpha() else "٣" if first.isdecimal() else "²" if first.isalnum() else " "
-        match = _pattern(board, first).match(sentence, at) if first != " " else None
+        if sentence[at] == " ":
+            at += 1
+            continue
+        match = _pattern(board, letters[at : at + 2]).match(sentence, at)
         if match is None:
             at += 1
         else:

@@ -5,8 +5,9 @@ a share q of them brings -ln q if it is true, and costs max(-ln q, -ln q · q / 
 would have brought, and so much that to make it without looking gains nothing. q is the largest share seen under what
 the claims before have settled, each alone and all together, so a claim that follows from others is worth nothing.
 
-Of a prediction, q is the share among states where the claim held before the actions just if it held here. What the
-observation said already and still holds is worth nothing.
+Of a prediction, q is the share among states where the claim held before the actions just if it held here. What held
+already and still holds is worth nothing, whether or not the observation said it: else "the drawer is open", where it
+mostly stays so, earns 0.19 a turn without looking.
 """
 
 from __future__ import annotations
@@ -95,6 +96,10 @@ class Shares:
                 right += 1
                 continue
             bits, base = (self._before if held is None else self._after)(claim), self._all
+            if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
+                right += 1
+                settled.append(bits)
+                continue
             if held is not None:
                 base = self._before(claim) if held else self._all & ~self._before(claim)
             share = self._largest(bits, base, settled)
