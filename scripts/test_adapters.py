@@ -57,7 +57,7 @@ ADAPTERS = {
         "verifiers", "vagen_adapters.verifiers_env", "verifiers", ("adapters/test_adapters_verifiers.py",), "verifiers"
     ),
     "openenv": Adapter(
-        "openenv", "vagen_adapters.openenv_env", "openenv-core", ("adapters/test_adapters_openenv.py",), "openenv"
+        "openenv", "vagen_adapters.openenv_env", "openenv", ("adapters/test_adapters_openenv.py",), "openenv"
     ),
     "inspect": Adapter(
         "inspect", "vagen_adapters.inspect_env", "inspect-ai", ("adapters/test_adapters_inspect.py",), "inspect",

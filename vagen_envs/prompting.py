@@ -29,14 +29,21 @@ from vagen_envs.parsing import Grammar
 PACKS = Path(__file__).parent / "prompt_packs"
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # longer than a name may be, or with a zero byte
+        return False
+
+
 class PromptPack:
     """The files of a pack, a user's folder over the default one. Remembers what it read."""
 
     def __init__(self, name_or_path: str = "default") -> None:
         folder = PACKS / name_or_path if "/" not in name_or_path and "\\" not in name_or_path else Path(name_or_path)
-        if not folder.is_dir():
+        if not _is_folder(folder):
             folder = Path(name_or_path)
-        if not folder.is_dir():
+        if not _is_folder(folder):
             packs = [path.name for path in PACKS.iterdir() if path.is_dir()]
             raise PromptPackError(
                 f"prompt pack {name_or_path!r} is neither a pack of this package nor a folder."

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -14,6 +18,15 @@ pytest.importorskip("openenv.core")
 pytest.importorskip("uvicorn")
 
 import uvicorn
+from openenv.cli._validation import validate_running_environment
+from openenv.validation.graders.runtime.basic import (
+    ObservationSchemaGrader,
+    RewardWellFormedGrader,
+    StateContractGrader,
+)
+from openenv.validation.parsers.openenv_yaml import OpenEnvYamlParser
+from openenv.validation.runtime.collector import collect_runtime_evidence
+from openenv.validation.runtime.contracts import load_runtime_plan
 from oracle import oracle_episode
 from websockets.asyncio.client import connect
 
@@ -114,3 +127,48 @@ def test_text_observations_have_no_picture():
         seen = env.reset(seed=0).observation
         assert (seen.png, seen.picture) == (None, None)
         assert "<image>" not in seen.text
+
+
+PACKAGE = Path(__file__).parents[2] / "deploy" / "openenv"
+
+
+def test_the_package_passes_openenv_validate():
+    """OpenEnv's RFC 008, as its own command grades it; what needs an image is not run here."""
+    command = [str(Path(sys.executable).with_name("openenv")), "validate", str(PACKAGE), "--skip-build", "--json"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    found = {each["check_id"]: each["status"].lower() for each in report["results"]}
+    assert found.pop("static.manifest") == "pass"
+    assert set(found.values()) <= {"skip"}, found
+
+
+def test_the_package_can_be_pushed_as_it_is(tmp_path):
+    """Up to the upload itself, by OpenEnv's own staging."""
+    from openenv.cli.commands.push import _prepare_staging_directory, _validate_openenv_directory
+
+    name, manifest = _validate_openenv_directory(PACKAGE)
+    assert (name, manifest["port"]) == ("vagen", 8000)
+    _prepare_staging_directory(PACKAGE, name, tmp_path / "staged", [])
+    assert (tmp_path / "staged" / "README.md").read_text(encoding="utf-8") == (PACKAGE / "README.md").read_text("utf-8")
+    assert "CMD" in (tmp_path / "staged" / "Dockerfile").read_text(encoding="utf-8")
+
+
+def test_a_running_server_passes_openenv_validate():
+    with Served("vagen/Sokoban-v0") as url:
+        report = validate_running_environment(url, timeout_s=30)
+    assert report["passed"]
+    assert not report["summary"]["failed_criteria"]
+
+
+def test_an_episode_passes_the_graders_of_a_running_package():
+    manifest = OpenEnvYamlParser().parse(PACKAGE)
+    plan = load_runtime_plan(PACKAGE, manifest.execution)
+    with Served("vagen/Sokoban-v0") as url:
+        evidence = collect_runtime_evidence(url, plan, episode_timeout_s=60)
+    assert evidence.failure_reason is None
+    assert json.loads(evidence.exchanges[-2].response_json)["data"]["done"]
+    subject = SimpleNamespace(manifest=manifest, runtime_evidence=evidence)
+    for grader in (RewardWellFormedGrader, ObservationSchemaGrader, StateContractGrader):
+        found = grader().run(subject)
+        assert found.status.value == "pass", found

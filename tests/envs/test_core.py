@@ -336,6 +336,9 @@ def test_a_users_prompt_pack_overrides_files_and_its_faults_are_named(tmp_path):
         gym.make("vagen/Sokoban-v0", prompt_pack=str(tmp_path))
     with pytest.raises(PromptPackError, match="neither a pack"):
         gym.make("vagen/Sokoban-v0", prompt_pack="defualt")
+    for no_name in ("a" * 300, "a\0b"):  # the operating system refuses to look for these
+        with pytest.raises(PromptPackError, match="neither a pack"):
+            gym.make("vagen/Sokoban-v0", prompt_pack=no_name)
 
 
 def test_importing_is_light():

@@ -1,6 +1,6 @@
 """Our server beside OpenEnv's with the same environment: `python -m vagen_benchmarks.perf.service_openenv`.
 
-openenv-core asks for other versions than the rest, so it may live in an environment of its own, whose interpreter
+openenv asks for other versions than the rest, so it may live in an environment of its own, whose interpreter
 `--python` names. Both servers run; sessions with a connection each play Sokoban with pictures as fast as they are
 answered, against one and then the other, in turns, from the same client. The medians of the rounds are told.
 """
@@ -70,7 +70,7 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 if server.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError("OpenEnv's server did not start; is openenv-core there for --python?")
+                    raise RuntimeError("OpenEnv's server did not start; is openenv there for --python?")
                 time.sleep(0.1)
             yield port, server.pid
         finally:
@@ -111,7 +111,7 @@ def compare(python: str, sessions: int, seconds: float, rounds: int, workers: in
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", default=sys.executable, help="the interpreter that has openenv-core")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has openenv")
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 64, 1000])
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
