@@ -1,13 +1,15 @@
 """Between what an environment shows and the tokens that a model reads.
 
 Nothing is ever tokenised twice: a reply stays the tokens that were sampled, and what the chat template puts
-around it is encoded on its own.
+around it is encoded on its own. What a picture takes is said by the family's own processor.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import inspect
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,13 +17,16 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch import Tensor
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
+from vagen_adapters.ppo.processors import Family, refusal
 
-IMAGE_PLACEHOLDER = "<image>"
-_REPLY = "\x02"
-"""Stands for the reply while a template is rendered; no text of an environment holds it."""
+_OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
+TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
+"""By which models tell a picture's tokens from words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,110 +36,118 @@ class Shown:
     Attributes:
         first_ids: with the system prompt before it, as the beginning of a conversation.
         next_ids: as the continuation of one, beginning with the token that closes the reply before it.
-        pixel_values: (patches, features) float32, or None without pictures.
-        grids: (pictures, 3) int64, the patches of each picture over time, height and width.
+        features: of its pictures, what the model's forward pass takes by name; pictures are along the first axis.
+        image_tokens: how many of its tokens stand for parts of pictures.
         pictures: as the environment drew them, for back-ends that make their own features.
     """
 
     first_ids: tuple[int, ...]
     next_ids: tuple[int, ...]
-    pixel_values: Tensor | None
-    grids: Tensor
+    features: Mapping[str, Tensor]
+    image_tokens: int
     pictures: tuple[NDArray[np.uint8], ...] = ()
+
+    @property
+    def pixel_values(self) -> Tensor | None:
+        """What the vision tower reads, or None without pictures."""
+        return self.features.get("pixel_values")
+
+    @property
+    def grids(self) -> Tensor:
+        """(pictures, 3) int64, the patches of each picture over time, height and width, in families that say it."""
+        return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
 
 
 class Codec:
-    """A tokenizer, its chat template and an image processor of the Qwen-VL family, used without torchvision.
+    """A family's processor and chat template.
 
     Args:
-        tokenizer: with a chat template.
-        image_processor: with `patch_size` and `merge_size`, giving `pixel_values` and `image_grid_thw`.
-        image_token_id: the token that stands for one merged patch of a picture.
+        family: see `Family.read`.
+
+    Attributes:
+        tokenizer: the processor's.
+        image_processor: the processor's.
+        image_token_id: the token that stands for one feature of a picture.
+        end_id: the token that closes a reply; sampling stops there.
+        end_text: what is written for it where the template writes none.
+        beginning: the token that begins a text, where the template leaves that to the tokenizer.
         forbidden_ids: tokens that a reply must never hold, because the model takes them for pictures.
+
+    Raises:
+        TrainingConfigError: the family's template or processor can't be used; see `family_checks`.
     """
 
-    def __init__(self, tokenizer: Any, image_processor: Any, image_token_id: int, forbidden_ids: Sequence[int]) -> None:
-        self.tokenizer = tokenizer
-        self.image_processor = image_processor
-        self.image_token_id = image_token_id
-        self.forbidden_ids = tuple(sorted({image_token_id, *forbidden_ids}))
-        self.pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-        self._special = sorted(tokenizer.all_special_tokens, key=len, reverse=True)
-        self._merged = image_processor.merge_size**2
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.processor = processor = family.processor
+        self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
+        self.pad_id: int = _first_of(self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        self.image_token_id = _image_token_id(family)
+        self.forbidden_ids = tuple(sorted({self.image_token_id, *_ids_of_pictures(family, len(self.tokenizer))}))
+        self._accepted = _inputs_of_model(family.config)
+        self.conversation = _conversation(family)
+        self.end_id, self.end_text = self._closing()
+        special = {*self.tokenizer.all_special_tokens, self.conversation.image_token,
+                   *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids])}  # fmt: skip
+        self._special = re.compile("|".join(re.escape(each) for each in sorted(special, key=len, reverse=True) if each))
+        self.beginning = self._beginning()
+        self._image_settings = processor._merge_kwargs(
+            tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
+        )["images_kwargs"]
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
     def from_pretrained(cls, path: str) -> Self:
-        """Read the tokenizer, image processor and token ids of a model's folder.
+        """Read the processor and token ids of a model's folder.
 
         Raises:
-            TrainingConfigError: the model is of a family whose pictures this package can't lay out.
+            TrainingConfigError: the family's template or processor can't be used.
         """
-        from transformers import AutoConfig, AutoTokenizer
-        from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
-
-        config = AutoConfig.from_pretrained(path)
-        names = ("image_token_id", "video_token_id", "vision_start_token_id", "vision_end_token_id")
-        if not config.model_type.startswith(("qwen2_vl", "qwen2_5_vl", "qwen3_vl")):
-            raise TrainingConfigError(
-                f"{path} is of type {config.model_type!r}, whose way of laying out pictures is not known here; "
-                "use a Qwen2-VL, Qwen2.5-VL or Qwen3-VL model"
-            )
-        image_processor = Qwen2VLImageProcessorPil.from_pretrained(path)
-        ids = [getattr(config, name) for name in names]
-        return cls(AutoTokenizer.from_pretrained(path), image_processor, ids[0], ids)
+        return cls(Family.read(path))
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the tokenizer and image processor into a model's folder."""
+        """Write the tokenizer, and what the model's folder said of pictures, into another model's folder."""
         self.tokenizer.save_pretrained(folder)
-        self.image_processor.save_pretrained(folder)
+        for name, contents in self.family.files.items():
+            (Path(folder) / name).write_bytes(contents)
 
     def show(self, system: str, observation: dict[str, Any]) -> Shown:
         """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture belongs.
 
         Raises:
-            TrainingDataError: text and picture don't go together, or the chat template can't be continued.
+            TrainingDataError: text and picture don't go together.
         """
-        text = self._without_special(observation["text"])
+        text = IMAGE_PLACEHOLDER.join(map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER)))
         pictures: list[NDArray[np.uint8]] = [observation["image"]] if "image" in observation else []
         if text.count(IMAGE_PLACEHOLDER) != len(pictures):
             raise TrainingDataError(
                 f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
-        pixel_values, grids = self._features(pictures)
-        sizes = tuple((grids.prod(1) // self._merged).tolist())
-        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, sizes)
-        return Shown(first_ids, next_ids, pixel_values, grids, tuple(pictures))
+        features, said = self.look(pictures)
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, said)
+        return Shown(first_ids, next_ids, features, first_ids.count(self.image_token_id), tuple(pictures))
 
-    def _lay_out(
-        self, system: str | None, text: str, sizes: tuple[int, ...]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
-        opening = [{"role": "system", "content": system}] if system is not None else []
-        user = {"role": "user", "content": _content(text)}
-        first = self._render([*opening, user])
-        earlier: list[dict[str, Any]] = [
-            {"role": "user", "content": _content("")},
-            {"role": "assistant", "content": _REPLY},
-        ]
-        _, found, following = self._render([*opening, *earlier, user]).partition(_REPLY)
-        next_ids = self._encode(following, sizes)
-        if not found or next_ids[:1] != (self.tokenizer.eos_token_id,):
-            raise TrainingDataError(
-                "the chat template does not close a reply with the tokenizer's end token "
-                f"{self.tokenizer.eos_token!r}, so that an episode can't be continued token by token; use one that does"
-            )
-        return self._encode(first, sizes), next_ids
+    def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
+        """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
+        left = iter(said)
+        whole = re.sub(re.escape(self.conversation.image_token), lambda _: next(left), text)
+        return tuple(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
 
     def read(self, reply_ids: Sequence[int]) -> str:
         """The text of a reply, without the token that ends it."""
-        text: str = self.tokenizer.decode(reply_ids, skip_special_tokens=True)
+        spoken = [token for token in reply_ids if token != self.end_id]
+        text: str = self.tokenizer.decode(spoken, skip_special_tokens=True)
         return text
+
+    def token_types(self, ids: Tensor) -> dict[str, Tensor]:
+        """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
+        types = (ids == self.image_token_id).int()
+        return {name: types for name in TOKEN_TYPES if name in self._accepted}
 
     def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
         """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown` need."""
-        needed = sum(int(each.grids.prod(1).sum()) for each in shown) // self._merged
+        needed = sum(each.image_tokens for each in shown)
         found = ids.count(self.image_token_id)
         if found != needed:
             raise TrainingDataError(
@@ -142,37 +155,83 @@ class Codec:
                 "a reply with image tokens or a sequence cut within a picture does that"
             )
 
-    def _features(self, pictures: Sequence[NDArray[np.uint8]]) -> tuple[Tensor | None, Tensor]:
+    def _lay_out(self, system: str | None, text: str, said: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
+        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), said)
+        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), said)
+
+    def look(self, pictures: Sequence[NDArray[np.uint8]]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+        """What the model is given of pictures, and what the processor says in the place of each."""
         if not pictures:
-            return None, torch.zeros((0, 3), dtype=torch.int64)
-        features = self.image_processor(images=list(pictures), return_tensors="pt")
-        return features["pixel_values"], features["image_grid_thw"]
+            return {}, ()
+        images = [[Image.fromarray(picture) for picture in pictures]]
+        made, said = self.processor._process_images(images, **self._image_settings)
+        return {name: made[name] for name in made if name in self._accepted}, tuple(said)
 
-    def _render(self, messages: list[dict[str, Any]]) -> str:
-        text: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return text
+    def _closing(self) -> tuple[int, str]:
+        """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
+        following = self.conversation.after_reply(None, ".")
+        closing: int = self.tokenizer(following, add_special_tokens=False)["input_ids"][0]
+        if closing in self.tokenizer.all_special_ids or closing in self.tokenizer.added_tokens_decoder:
+            return closing, ""
+        if self.tokenizer.eos_token_id is None:
+            raise refusal(self.family.name, "continuation", "neither template nor tokenizer say how a reply ends",
+                          "give the tokenizer an eos_token")  # fmt: skip
+        return self.tokenizer.eos_token_id, self.tokenizer.eos_token
 
-    def _encode(self, text: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Tokens of rendered text, each picture's single image token repeated as often as it has merged patches."""
-        left = iter(sizes)
-        ids: list[int] = []
-        for token in self.tokenizer(text, add_special_tokens=False)["input_ids"]:
-            ids += [token] * next(left) if token == self.image_token_id else [token]
-        return tuple(ids)
+    def _beginning(self) -> tuple[int, ...]:
+        begin = self.tokenizer.bos_token_id
+        alone = list(self.tokenizer("")["input_ids"])
+        if begin is None or begin not in alone or self.encode(self.conversation.prompt(None, ["."], []))[0] == begin:
+            return ()
+        return (begin,)
 
     def _without_special(self, text: str) -> str:
-        """An environment's text can't forge the end of a message or a picture."""
-        for token in self._special:
-            text = text.replace(token, "")
-        return text.replace(_REPLY, "")
+        """An environment's text can't forge the end of a message or a picture, nor by what is left when one is cut."""
+        text = text.replace(REPLY, "")
+        while (cut := self._special.sub("", text)) != text:
+            text = cut
+        return text
 
 
-def _content(text: str) -> list[dict[str, str]]:
-    """A message's text cut at its pictures, as chat templates take it."""
-    parts: list[dict[str, str]] = []
-    for position, piece in enumerate(text.split(IMAGE_PLACEHOLDER)):
-        if position:
-            parts.append({"type": "image"})
-        if piece:
-            parts.append({"type": "text", "text": piece})
-    return parts or [{"type": "text", "text": ""}]
+def _first_of(*candidates: int | None) -> int:
+    return next((each for each in candidates if each is not None), 0)
+
+
+def _image_token_id(family: Family) -> int:
+    for holder in (family.config, family.processor, family.processor.tokenizer):
+        for name in ("image_token_id", "image_token_index"):
+            if isinstance(found := getattr(holder, name, None), int):
+                return found
+    raise refusal(family.name, "pictures", "neither its configuration nor its processor names an image token",
+                  "train a family whose pictures stand among the tokens")  # fmt: skip
+
+
+def _ids_of_pictures(family: Family, vocabulary: int) -> set[int]:
+    named = [entry for name, entry in vars(family.config).items() if _OF_PICTURES.search(name)]
+    return {each for each in named if isinstance(each, int) and 0 <= each < vocabulary}
+
+
+def _inputs_of_model(config: Any) -> frozenset[str]:
+    """The names that the forward pass of a configuration's model takes."""
+    from transformers import AutoModelForImageTextToText
+
+    model = AutoModelForImageTextToText._model_mapping[type(config)]
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def _conversation(family: Family) -> Conversation:
+    processor = family.processor
+    template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
+    token = getattr(processor, "image_token", None)
+    if not isinstance(template, str) or not isinstance(token, str):
+        raise refusal(
+            family.name, "chat template",
+            "its folder has none" if not isinstance(template, str) else "its processor names no picture's placeholder",
+            "put the family's chat_template.jinja there, or train an instruction-tuned model",
+        )  # fmt: skip
+    try:
+        return Conversation(processor.tokenizer, template, token)
+    except ValueError as error:
+        raise refusal(family.name, "chat template", str(error),
+                      "give the folder one that writes all of them, and a placeholder each") from error  # fmt: skip

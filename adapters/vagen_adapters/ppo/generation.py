@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
@@ -69,6 +69,19 @@ def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Ten
     return torch.tensor([[*gap, *row] if left else [*row, *gap] for row, gap in zip(rows, gaps, strict=True)])
 
 
+def end_to_end(features: Sequence[Tensor]) -> Tensor:
+    """One feature of many pictures, along the first axis; where their sizes differ along others, zeros fill up.
+
+    Families that take pictures of many sizes say beside them how large each is, or leave out what is all zeros.
+    """
+    widest = [max(sizes) for sizes in zip(*(each.shape[1:] for each in features), strict=True)]
+    if all(list(each.shape[1:]) == widest for each in features):
+        return torch.cat(list(features))
+    gaps = [[gap for size, most in zip(each.shape[:0:-1], widest[::-1], strict=True) for gap in (0, most - size)]
+            for each in features]  # fmt: skip
+    return torch.cat([nn.functional.pad(each, gap) for each, gap in zip(features, gaps, strict=True)])
+
+
 def model_inputs(
     prompts: Sequence[Prompt], codec: Codec, device: torch.device | str, *, left: bool = False
 ) -> dict[str, Tensor]:
@@ -83,12 +96,10 @@ def model_inputs(
     inputs = {
         "input_ids": ids,
         "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left),
-        "mm_token_type_ids": (ids == codec.image_token_id).int(),
+        **codec.token_types(ids),
     }
-    features = [shown for prompt in prompts for shown in prompt.shown if shown.pixel_values is not None]
-    if features:
-        inputs["pixel_values"] = torch.cat([shown.pixel_values for shown in features])  # type: ignore[misc]
-        inputs["image_grid_thw"] = torch.cat([shown.grids for shown in features])
+    features = [shown.features for prompt in prompts for shown in prompt.shown if shown.features]
+    inputs |= {name: end_to_end([each[name] for each in features]) for name in (features[0] if features else ())}
     return {name: tensor.to(device) for name, tensor in inputs.items()}
 
 
@@ -119,7 +130,7 @@ class TransformersSampler:
         from transformers import GenerationConfig, LogitsProcessorList
 
         inputs = model_inputs(prompts, self.codec, self.model.device, left=True)
-        end = self.codec.tokenizer.eos_token_id
+        end = self.codec.end_id
         draw = _Draw(sampling, seeds, self.codec.forbidden_ids)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
         settings = GenerationConfig(

@@ -48,7 +48,7 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_sh
             with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
                 actions = list(core.plan())[: core.config.max_actions_per_turn] or actions
         text = _truthful(core, actions)
-        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.tokenizer.eos_token_id)
+        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)

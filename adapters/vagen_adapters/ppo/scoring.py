@@ -65,7 +65,9 @@ def sight_of(model: Any) -> list[nn.Parameter]:
 def logits_of(policy: Any, hidden: Tensor) -> Tensor:
     """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, as its own forward pass has them."""
     logits: Tensor = policy.get_output_embeddings()(hidden)
-    cap = getattr(policy.config.get_text_config(), "final_logit_softcapping", None)
+    text = policy.config.get_text_config()
+    logits = logits * (getattr(text, "logit_scale", None) or 1.0) / (getattr(text, "logits_scaling", None) or 1.0)
+    cap = getattr(text, "final_logit_softcapping", None)
     return logits if cap is None else (logits / cap).tanh() * cap
 
 

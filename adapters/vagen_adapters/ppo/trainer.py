@@ -29,6 +29,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, keep_by_variance, training_sequences
+from vagen_adapters.ppo.family_checks import check_layout, check_model
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
@@ -67,7 +68,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     """Trains a vision-language policy on environments that are played in turns.
 
     Args:
-        model: the policy's folder or name, of the Qwen-VL family.
+        model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
         score: reward terms of a turn beside the environment's.
@@ -78,7 +79,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     takes its share of every mini-batch, so that an update is the same however many there are.
 
     Raises:
-        TrainingConfigError: the model's family isn't known here, or settings don't go together.
+        TrainingConfigError: the model's family can't be trained, or settings don't go together.
         TrainingDataError: in training, when log-probabilities are NaN, or the gradients of ten updates in a row.
     """
 
@@ -101,6 +102,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         callbacks: list[Any] | None = None,
     ) -> None:
         self.codec = Codec.from_pretrained(model)
+        check_layout(self.codec)
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
         with _whole_weights(args):
@@ -124,6 +126,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             callbacks=callbacks,
         )
         self._check_processes(make_sampler)
+        if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
+            check_model(actor_critic, self.codec)
         self.rollout = Rollout(
             [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
             self.codec,

@@ -1,0 +1,244 @@
+"""Whether a family's model can be trained, found out by trying, before the first rollout.
+
+No list of names decides. A family passes whose processor, template and model do here what training rests on; any
+other is refused with the check that failed. `check_layout` needs no weights, `check_model` makes five short passes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.codec import TOKEN_TYPES, Codec, Shown
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
+from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.processors import refusal
+
+GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
+"""How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
+NOISE = 8
+"""Times a token's log-probability changes with the number of rows beside it, which is allowed too: kernels of large
+models sum in another order for another batch."""
+_SIZES = ((64, 64), (64, 96))
+_SYSTEM, _REPLIES = "Play well.", ("Up", "Down")
+
+
+def check_layout(codec: Codec) -> None:
+    """Compare what the codec lays out with what the family's processor and template say of a whole conversation.
+
+    Raises:
+        TrainingConfigError: they differ.
+    """
+    texts = [f"Look: {IMAGE_PLACEHOLDER}\nNow move.", f"{IMAGE_PLACEHOLDER} And now?", f"Last.\n{IMAGE_PLACEHOLDER}"]
+    pictures = [_picture(number, _SIZES[number % 2]) for number in range(len(texts))]
+    shown = [codec.show(_SYSTEM, {"text": text, "image": each}) for text, each in zip(texts, pictures, strict=True)]
+    for text, each in zip(texts, shown, strict=True):
+        _check_picture(codec, text, each)
+    _check_continuation(codec, texts, shown)
+
+
+@torch.no_grad()
+def check_model(model: ActorCritic, codec: Codec) -> None:
+    """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
+
+    Raises:
+        TrainingConfigError: they differ, or the model refuses its inputs.
+    """
+    was_training, policy = model.training, model.policy
+    model.eval()
+    try:
+        prompts = _prompts(codec)
+        _check_sight(codec, model, prompts[0])
+        _check_positions(codec, policy, prompts)
+        noise = max(GAP[torch.float32], NOISE * _noise(codec, model, prompts[0]))
+        allowed = max(GAP.get(policy.dtype, GAP[torch.float32]), noise)
+        _check_padding(codec, model, prompts, allowed)
+        _check_sampler(codec, model, prompts, allowed)
+    except TrainingConfigError:
+        raise
+    except Exception as error:  # a model raises whatever it likes
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise refusal(codec.family.name, "the model's forward pass", reason,
+                      "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
+    finally:
+        model.train(was_training)
+
+
+def _check_picture(codec: Codec, text: str, shown: Shown) -> None:
+    """Placeholders, features and token types, against the processor's own call."""
+    if not shown.image_tokens:
+        raise _failed(codec, "pictures", "a picture takes none of the tokens that its model knows pictures by",
+                      "train a family whose pictures stand among the tokens")  # fmt: skip
+    rendered = codec.conversation.prompt(_SYSTEM, [text], [])
+    images = [[Image.fromarray(each) for each in shown.pictures]]
+    try:
+        made = codec.processor(text=[rendered], images=images, add_special_tokens=False, return_tensors="pt",
+                               return_mm_token_type_ids=True)  # fmt: skip
+    except Exception as error:  # a processor raises whatever it likes
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise _failed(codec, "pictures", f"its processor refuses one: {reason}",
+                      "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
+    ids = made["input_ids"]
+    own = list(shown.first_ids)
+    if own[len(own) - ids.shape[1] :] != ids[0].tolist() or len(own) - ids.shape[1] > 1:
+        raise _failed(codec, "pictures", f"its processor lays out an observation in {ids.shape[1]} tokens, "
+                      f"{_count(ids[0].tolist(), codec.image_token_id)} of them a picture's, and the codec in "
+                      f"{len(own)} and {shown.image_tokens}", "check the folder's picture settings")  # fmt: skip
+    for name, feature in shown.features.items():
+        if name in made and not torch.equal(torch.as_tensor(made[name]), feature):
+            raise _failed(codec, "pictures", f"its processor gives other {name} than its parts do",
+                          "use the family's own processor_config.json")  # fmt: skip
+    types = next((made[name] for name in TOKEN_TYPES if name in made), None)
+    if (
+        types is not None
+        and codec.token_types(ids)
+        and not torch.equal(types.int(), (ids == codec.image_token_id).int())
+    ):
+        raise _failed(codec, "pictures", "its processor gives token types to other tokens than a picture's",
+                      "train a family that marks pictures alone")  # fmt: skip
+
+
+def _check_continuation(codec: Codec, texts: Sequence[str], shown: Sequence[Shown]) -> None:
+    """A longer conversation must extend the shorter one, in text and in tokens, and its splices be what is rendered.
+
+    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
+    given, or the other way round: what a policy has read or said stays as it was.
+    """
+    last = [_pieces(codec, texts[:number])[-1] for number in range(1, len(texts) + 1)]
+    for number, (written, opened) in enumerate(zip(_pieces(codec, texts), last, strict=True), start=1):
+        one, other = ("".join(each.split()) for each in (written, opened))
+        if not (one.startswith(other) or other.startswith(one)):
+            raise _failed(codec, "continuation", f"what stands before reply {number} is written in another way once "
+                          f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
+                          "use a template that keeps a conversation as it was")  # fmt: skip
+    said = [each for one in shown for each in codec.look(one.pictures)[1]]
+    ends = [f"{reply}{codec.end_text}" for reply in _REPLIES]
+    text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
+    whole = [*codec.beginning, *codec.encode(text, said)]
+    spliced = list(shown[0].first_ids)
+    for reply, each in zip(_REPLIES, shown[1:], strict=True):
+        spliced += [*codec.encode(reply), *each.next_ids]
+    if whole != spliced:
+        at = next((at for at, (one, other) in enumerate(zip(whole, spliced, strict=False)) if one != other), 0)
+        tokens = codec.tokenizer.convert_ids_to_tokens([*whole[at : at + 4]])
+        raise _failed(codec, "continuation", f"token {at} of a whole conversation, {tokens}, is another than where its "
+                      "turns are tokenised one by one", "use a template that ends a reply with a token")  # fmt: skip
+
+
+def _pieces(codec: Codec, texts: Sequence[str]) -> list[str]:
+    """A conversation's text cut at its replies."""
+    return codec.conversation.prompt(_SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
+
+
+def _check_sight(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:
+    """Another picture must change what comes after it, and nothing that stands before it."""
+    first = _logprobs(codec, model, [prompt])[0]
+    other = [codec.show(_SYSTEM, _observation(number + 7, size)) for number, size in enumerate(_SIZES)]
+    changed = _logprobs(codec, model, [Prompt(prompt.ids, tuple(other))])[0]
+    where = prompt.ids.index(codec.image_token_id)
+    if not first.isfinite().all():
+        raise _failed(codec, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
+    if torch.equal(first, changed):
+        raise _failed(codec, "pictures", "another picture changes nothing of what the model says",
+                      "check that the model's forward pass takes what its processor gives")  # fmt: skip
+    if (gap := float((first - changed)[: where + 1].abs().max())) > GAP.get(model.policy.dtype, 1e-5):
+        raise _failed(codec, "pictures", f"a picture changes what stands before it, by {gap:.1e}",
+                      "train a decoder")  # fmt: skip
+
+
+def _check_positions(codec: Codec, policy: Any, prompts: Sequence[Prompt]) -> None:
+    """Where the model gives a token's place in a picture, padding on either side must not change it."""
+    own = getattr(policy.base_model, "get_rope_index", None)
+    if own is None:
+        return
+    alone = [_positions(own, model_inputs([prompt], codec, policy.device)) for prompt in prompts]
+    for left in (False, True):
+        inputs = model_inputs(prompts, codec, policy.device, left=left)
+        for row, (place, mask) in enumerate(
+            zip(_positions(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
+        ):
+            if not torch.equal(place[:, mask.bool()], alone[row][:, 0]):
+                raise _failed(codec, "position ids", f"those of conversation {row} change with padding on the "
+                              f"{'left' if left else 'right'}", "use another release of transformers")  # fmt: skip
+
+
+def _positions(own: Any, inputs: dict[str, Tensor]) -> Tensor:
+    """(3, B, L) The model's own position ids."""
+    taken = inspect.signature(own).parameters
+    found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
+    return found
+
+
+def _noise(codec: Codec, model: ActorCritic, prompt: Prompt) -> float:
+    alone, among = _logprobs(codec, model, [prompt])[0], _logprobs(codec, model, [prompt] * 3)[0]
+    return float((alone - among).abs().max())
+
+
+def _check_padding(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], allowed: float) -> None:
+    """Rows of a batch must not change each other, with as many pictures as they like."""
+    together = _logprobs(codec, model, prompts)
+    for row, prompt in enumerate(prompts):
+        gap = float((_logprobs(codec, model, [prompt])[0] - together[row, : len(prompt.ids)]).abs().max())
+        if not gap <= allowed:
+            raise _failed(codec, "position ids", f"a conversation's log-probabilities change by {gap:.1e} in a batch, "
+                          f"where {allowed:.0e} is allowed", "train a family whose pictures are told apart by their "
+                          "places among the tokens")  # fmt: skip
+
+
+def _check_sampler(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], allowed: float) -> None:
+    """What is sampled, with a cache and padding on the left, against what is trained on."""
+    sampling = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)
+    replies = TransformersSampler(model.policy, codec).sample(prompts, sampling, range(len(prompts)))
+    whole = [Prompt((*prompt.ids, *reply.ids), prompt.shown) for prompt, reply in zip(prompts, replies, strict=True)]
+    scored = _logprobs(codec, model, whole)
+    for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
+        ours = scored[row, len(prompt.ids) : len(prompt.ids) + len(reply.ids)].tolist()
+        gap = max(abs(one - other) for one, other in zip(ours, reply.logprobs, strict=True))
+        if not gap <= allowed:
+            raise _failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
+                          f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
+                          "forward pass agree")  # fmt: skip
+
+
+def _logprobs(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt]) -> Tensor:
+    """(B, L) As training computes them."""
+    inputs = model_inputs(prompts, codec, model.policy.device)
+    found = model(inputs, ["logprobs"], temperature=1.0, forbidden_ids=codec.forbidden_ids)["logprobs"]
+    # Image tokens are none that a policy may say; their log-probability is that of nothing.
+    return torch.where(inputs["input_ids"] == codec.image_token_id, 0.0, found)
+
+
+def _prompts(codec: Codec) -> list[Prompt]:
+    """A conversation of two turns, and one of one."""
+    first, second = (codec.show(_SYSTEM, _observation(number, size)) for number, size in enumerate(_SIZES))
+    said = Reply((*codec.encode(_REPLIES[0]), codec.end_id), ())
+    turn: Any = PlayedTurn(first, said, None, ())  # type: ignore[arg-type]
+    return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
+
+
+def _observation(number: int, size: tuple[int, int]) -> dict[str, Any]:
+    return {"text": f"Here {IMAGE_PLACEHOLDER} it is.", "image": _picture(number, size)}
+
+
+def _picture(number: int, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A checkered one: noise would be the same everywhere to a tower that averages."""
+    rows, columns = np.indices(size)
+    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
+    return (checks + 30).astype(np.uint8)
+
+
+def _count(ids: Sequence[int], token: int) -> int:
+    return sum(each == token for each in ids)
+
+
+def _failed(codec: Codec, check: str, found: str, mend: str) -> TrainingConfigError:
+    return refusal(codec.family.name, check, found, mend)

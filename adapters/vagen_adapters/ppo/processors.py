@@ -1,0 +1,117 @@
+"""A model family's own processor, read from a model's folder without torchvision.
+
+transformers' processors ask torchvision of parts that pictures don't need (videos), or of classes that have a twin
+on PIL. What is made here is the family's class with its own settings, its PIL image processor, and no videos.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.torch_pictures import in_place_of_torchvision
+
+_FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
+"""What a folder says of pictures; a trained model's folder gets them as they were."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A model's family as its folder gives it.
+
+    Attributes:
+        name: transformers' `model_type`.
+        config: of the model.
+        processor: a `ProcessorMixin` of the family's own class.
+        files: contents of the folder's files on pictures by name.
+    """
+
+    name: str
+    config: Any
+    processor: Any
+    files: dict[str, bytes]
+
+    @classmethod
+    def read(cls, path: str) -> Family:
+        """Read a model's family from its folder, or from the hub by name.
+
+        Raises:
+            TrainingConfigError: it has no processor for pictures, or one that can't be made here.
+        """
+        from transformers import AutoConfig
+
+        config = AutoConfig.from_pretrained(path)
+        files = {name: contents for name in _FILES if (contents := _contents(path, name)) is not None}
+        return cls(config.model_type, config, _processor(path, config, files), files)
+
+
+def refusal(family: str, check: str, found: str, mend: str) -> TrainingConfigError:
+    """The one form in which a family is refused: which check failed, for which family, and what mends it."""
+    return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {mend}")
+
+
+def _contents(path: str, name: str) -> bytes | None:
+    from transformers.utils import cached_file
+
+    found = cached_file(
+        path, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False
+    )
+    return None if found is None else Path(found).read_bytes()
+
+
+def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
+
+    named = (json.loads(contents).get("processor_class") for contents in files.values())
+    name = next((each for each in named if each), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
+    cls = processor_class_from_name(name) if name else None
+    if cls is None:
+        raise refusal(config.model_type, "its processor", "transformers has none that reads pictures and text",
+                      "train a vision-language model whose family has one")  # fmt: skip
+    if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
+        module = cls.__module__.rpartition("processing_")[2]
+        with in_place_of_torchvision():
+            cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+    try:
+        settings, _ = cls.get_processor_dict(path)
+        parts = [_part(path, part, config.model_type) for part in cls.get_attributes()]
+        return _without_its_checks(cls).from_args_and_dict(parts, settings)
+    except (OSError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise refusal(config.model_type, "its processor", f"{cls.__name__} can't be made ({reason})",
+                      "give the folder the family's tokenizer and picture settings") from error  # fmt: skip
+
+
+def _part(path: str, name: str, model_type: str) -> Any:
+    """A part of a processor: its tokenizer, its picture processor, or None for what reads no pictures."""
+    from transformers import AutoImageProcessor, AutoTokenizer
+    from transformers.models.auto.configuration_auto import model_type_to_module_name
+    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+
+    if name == "tokenizer":
+        return AutoTokenizer.from_pretrained(path)
+    if name != "image_processor":
+        return None
+    kinds = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
+    if "pil" in kinds:
+        return AutoImageProcessor.from_pretrained(path, backend="pil")
+    wanted = kinds["torchvision"]
+    owner = next(kind for kind, names in IMAGE_PROCESSOR_MAPPING_NAMES.items() if wanted in names.values())
+    module = model_type_to_module_name(owner)
+    with in_place_of_torchvision():
+        found = importlib.import_module(f"transformers.models.{module}.image_processing_{module}")
+        return getattr(found, wanted).from_pretrained(path)
+
+
+def _without_its_checks(cls: Any) -> Any:
+    """The same class by the same name, which takes a part that isn't there for what it is."""
+
+    def check_argument_for_proper_class(_: Any, name: str, part: Any) -> type:  # noqa: ARG001 - transformers' own
+        return type(part)
+
+    made: Any = type(cls.__name__, (cls,), {check_argument_for_proper_class.__name__: check_argument_for_proper_class})
+    return made

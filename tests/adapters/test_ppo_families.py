@@ -1,0 +1,103 @@
+"""Models of many families, of random weights, through the same trainer: no list of names decides what is trained."""
+
+import pytest
+
+pytest.importorskip("trl")
+import families
+import numpy as np
+import torch
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo import family_checks, generation
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_envs import RewardTerm
+
+
+@pytest.fixture(scope="session")
+def folder_of(tmp_path_factory):
+    made = {}
+
+    def folder(name):
+        if name not in made:
+            made[name] = families.save(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return folder
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
+    args = MultiTurnPPOConfig(
+        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options={"strategy": "no_think", "max_turns": 2},
+        rollouts=1, episodes_per_rollout=2, num_envs=2, minibatches=2, sequences_per_forward=2, max_tokens=4, max_length=4096,
+        temperature=1.0, top_p=1.0, learning_rate=1e-2, freeze_vision=True, kl_coef=0.0, whiten=False, logging_steps=1,
+        report_to=[], save_strategy="no", bf16=False, use_cpu=True,
+    )  # fmt: skip
+    trainer = MultiTurnPPOTrainer(folder_of(name), args, score=lambda turn: [RewardTerm("later", float(turn.index))])
+    policy = trainer.model.policy
+    before = {key: each.detach().clone() for key, each in policy.named_parameters()}
+    trainer.train()
+    logs = {key: entry for line in trainer.state.log_history for key, entry in line.items()}
+    assert trainer.state.global_step == 2
+    assert logs["rollout/failed"] == 0
+    assert max(line.get("policy/sampler_gap", 0) for line in trainer.state.log_history) < 1e-5
+    moved = {key for key, each in policy.named_parameters() if not torch.equal(each, before[key])}
+    towers = ("vision", "visual", "projector", "connector", "image_newline")
+    assert moved, "nothing was learned"
+    assert not [key for key in moved if any(word in key for word in towers)], "freeze_vision lets a part of it move"
+    assert [key for key in before if any(word in key for word in towers)]
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
+    codec = Codec.from_pretrained(folder_of(name))
+    ActorCritic.from_pretrained(folder_of(name), critic="none").save_pretrained(tmp_path)
+    codec.save_pretrained(tmp_path)
+    again = Codec.from_pretrained(str(tmp_path))
+    seen = {"text": "Where <image>?", "image": np.full((64, 96, 3), 90, np.uint8)}
+    one, other = codec.show("Play.", seen), again.show("Play.", seen)
+    assert (one.first_ids, one.next_ids) == (other.first_ids, other.next_ids)
+    assert all(torch.equal(one.features[key], other.features[key]) for key in one.features)
+
+
+def refused(name, tmp_path, **changes):
+    with pytest.raises(TrainingConfigError) as error:
+        family_checks.check_layout(Codec.from_pretrained(families.save(name, tmp_path, **changes)))
+    return str(error.value)
+
+
+def test_a_template_that_writes_history_in_another_way_is_refused(tmp_path):
+    """As templates do that put the system prompt before the last observation."""
+    last = families.QWEN.replace("{{ message.role }}\n", "{{ message.role }}\n{% if loop.last %}(now) {% endif %}")
+    found = refused("qwen2_5_vl", tmp_path, template=last)
+    assert "family 'qwen2_5_vl'" in found
+    assert "continuation" in found
+    assert "use a template that keeps a conversation as it was" in found
+
+
+def test_a_template_without_pictures_is_refused(tmp_path):
+    found = refused("qwen3_vl", tmp_path, template=families.chatml(""))
+    assert "chat template: it drops" in found
+
+
+def test_a_model_that_is_blind_is_refused(folder_of, monkeypatch):
+    folder = folder_of("gemma3")
+    model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
+    with torch.no_grad():
+        model.policy.base_model.multi_modal_projector.mm_input_projection_weight.zero_()
+    with pytest.raises(TrainingConfigError, match="another picture changes nothing"):
+        family_checks.check_model(model, codec)
+
+
+def test_a_sampler_that_says_other_log_probabilities_is_refused(folder_of, monkeypatch):
+    """As with a logit scale that generate applies and the trainer's own head doesn't."""
+    folder = folder_of("llava")
+    model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
+    # The head is one of its modules, which both read; a scale is applied by generate alone.
+    draw = generation._Draw.__call__
+    monkeypatch.setattr(generation._Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
+    with pytest.raises(TrainingConfigError, match="sampler against trainer"):
+        family_checks.check_model(model, codec)
