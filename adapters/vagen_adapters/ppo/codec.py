@@ -94,6 +94,8 @@ class Codec:
         self._image_settings = processor._merge_kwargs(
             tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
         )["images_kwargs"]
+        self._says_parts = True
+        self._says_parts = self._tries_parts()
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
@@ -164,9 +166,22 @@ class Codec:
         """What the model is given of pictures, and what the processor says in the place of each."""
         if not pictures:
             return {}, ()
-        images = [[Image.fromarray(picture) for picture in pictures]]
-        made, said = self.processor._process_images(images, **self._image_settings)
-        return {name: made[name] for name in made if name in self._accepted}, tuple(said)
+        token, images = self.conversation.image_token, [Image.fromarray(picture) for picture in pictures]
+        if self._says_parts:
+            laid_out = self.processor.prepare_inputs_layout(images=images, text=[token * len(images)])[0]
+            made, said = self.processor._process_images(laid_out, **self._image_settings)
+        else:
+            made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
+            said = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
+        features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
+        return {name: made[name] for name in made if name in features}, tuple(said)
+
+    def _tries_parts(self) -> bool:
+        """Whether the processor says what stands for a picture apart from the text; a few do so as a whole only."""
+        try:
+            return bool(self.look([np.zeros((64, 64, 3), np.uint8)])[1])
+        except Exception:  # it raises whatever it likes
+            return False
 
     def _closing(self) -> tuple[int, str]:
         """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""

@@ -49,7 +49,9 @@ class Conversation:
         self._tokenizer, self._template, self.image_token = tokenizer, template, image_token
         self.style = next(self._styles_that_work(), None)  # type: ignore[assignment]
         if self.style is None:
-            raise ValueError("it drops a system prompt, an observation, a reply, or a picture's placeholder")
+            raise ValueError(
+                f"it drops a system prompt, an observation, a reply, or a picture's placeholder, {image_token}"
+            )
 
     def prompt(self, system: str | None, observations: Sequence[str], replies: Sequence[str]) -> str:
         """The text before the reply to the last of `observations`, each of the others with its reply."""

@@ -40,7 +40,11 @@ def check_layout(codec: Codec) -> None:
     """
     texts = [f"Look: {IMAGE_PLACEHOLDER}\nNow move.", f"{IMAGE_PLACEHOLDER} And now?", f"Last.\n{IMAGE_PLACEHOLDER}"]
     pictures = [_picture(number, _SIZES[number % 2]) for number in range(len(texts))]
-    shown = [codec.show(_SYSTEM, {"text": text, "image": each}) for text, each in zip(texts, pictures, strict=True)]
+    try:
+        shown = [codec.show(_SYSTEM, {"text": text, "image": each}) for text, each in zip(texts, pictures, strict=True)]
+    except Exception as error:  # a processor raises whatever it likes
+        raise _failed(codec, "pictures", f"its processor refuses one: {_short(error)}",
+                      "give the folder the family's own picture settings") from error  # fmt: skip
     for text, each in zip(texts, shown, strict=True):
         _check_picture(codec, text, each)
     _check_continuation(codec, texts, shown)
@@ -66,8 +70,7 @@ def check_model(model: ActorCritic, codec: Codec) -> None:
     except TrainingConfigError:
         raise
     except Exception as error:  # a model raises whatever it likes
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise refusal(codec.family.name, "the model's forward pass", reason,
+        raise refusal(codec.family.name, "the model's forward pass", _short(error),
                       "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
     finally:
         model.train(was_training)
@@ -79,13 +82,12 @@ def _check_picture(codec: Codec, text: str, shown: Shown) -> None:
         raise _failed(codec, "pictures", "a picture takes none of the tokens that its model knows pictures by",
                       "train a family whose pictures stand among the tokens")  # fmt: skip
     rendered = codec.conversation.prompt(_SYSTEM, [text], [])
-    images = [[Image.fromarray(each) for each in shown.pictures]]
+    images = [Image.fromarray(each) for each in shown.pictures]
     try:
         made = codec.processor(text=[rendered], images=images, add_special_tokens=False, return_tensors="pt",
                                return_mm_token_type_ids=True)  # fmt: skip
     except Exception as error:  # a processor raises whatever it likes
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise _failed(codec, "pictures", f"its processor refuses one: {reason}",
+        raise _failed(codec, "pictures", f"its processor refuses one: {_short(error)}",
                       "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
     ids = made["input_ids"]
     own = list(shown.first_ids)
@@ -238,6 +240,10 @@ def _picture(number: int, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.
 
 def _count(ids: Sequence[int], token: int) -> int:
     return sum(each == token for each in ids)
+
+
+def _short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _failed(codec: Codec, check: str, found: str, mend: str) -> TrainingConfigError:

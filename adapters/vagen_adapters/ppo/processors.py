@@ -86,8 +86,16 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
                       "give the folder the family's tokenizer and picture settings") from error  # fmt: skip
 
 
+class _Absent(dict[str, Any]):
+    """Takes the place of what reads videos or sounds; whatever a processor asks of it is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+
 def _part(path: str, name: str, model_type: str) -> Any:
-    """A part of a processor: its tokenizer, its picture processor, or None for what reads no pictures."""
+    """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no pictures."""
     from transformers import AutoImageProcessor, AutoTokenizer
     from transformers.models.auto.configuration_auto import model_type_to_module_name
     from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
@@ -95,7 +103,7 @@ def _part(path: str, name: str, model_type: str) -> Any:
     if name == "tokenizer":
         return AutoTokenizer.from_pretrained(path)
     if name != "image_processor":
-        return None
+        return _Absent()
     kinds = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
     if "pil" in kinds:
         return AutoImageProcessor.from_pretrained(path, backend="pil")

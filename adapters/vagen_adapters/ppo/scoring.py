@@ -7,6 +7,8 @@ were sampled, a sixteenth of them at a time, and computes a piece's logits again
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -65,10 +67,28 @@ def sight_of(model: Any) -> list[nn.Parameter]:
 def logits_of(policy: Any, hidden: Tensor) -> Tensor:
     """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, as its own forward pass has them."""
     logits: Tensor = policy.get_output_embeddings()(hidden)
-    text = policy.config.get_text_config()
-    logits = logits * (getattr(text, "logit_scale", None) or 1.0) / (getattr(text, "logits_scaling", None) or 1.0)
-    cap = getattr(text, "final_logit_softcapping", None)
-    return logits if cap is None else (logits / cap).tanh() * cap
+    model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
+    text = model.config.get_text_config()
+    for name in _scales_of(type(model)):
+        setting = getattr(model, name, None) or getattr(text, name, None)
+        if setting is not None:
+            logits = _SCALES[name](logits, setting)
+    return logits
+
+
+_SCALES: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "logit_scale": lambda logits, scale: logits * scale,
+    "logits_scaling": lambda logits, scale: logits / scale,
+    "final_logit_softcapping": lambda logits, cap: (logits / cap).tanh() * cap,
+}
+"""What models do to their head's logits, by the setting's name."""
+
+
+@functools.cache
+def _scales_of(model: type) -> tuple[str, ...]:
+    """Which of them a model's own forward pass reads: some families have the setting and leave it unused."""
+    source = inspect.getsource(model.forward)  # type: ignore[attr-defined]
+    return tuple(name for name in _SCALES if name in source)
 
 
 class SampledTokens:
