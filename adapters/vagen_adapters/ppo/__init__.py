@@ -8,6 +8,7 @@ In the order of a rollout's way through it:
     episodes       what was played, and the token sequences that are trained on
     rollout        many episodes at once
     actor_critic   policy, critic and reference; log-probabilities and values of tokens
+    reading        what a critic reads off the latest picture
     trajectories   a batch of episodes as tensors, and its checks
     packing        their sampled tokens end to end, and estimates back in place
     advantages     how good each token was: token, turn, Bi-Level and dual-discount GAE, GRPO, RLOO

@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
 from vagen_adapters.ppo.scoring import (
     Distribution,
     SampledTokens,
@@ -36,9 +37,10 @@ class ActorCritic(nn.Module):
         critic: the model of the same family without its language head, trained on its own; None for a value
             head on the policy's last hidden state.
         values: whether there is a critic at all.
+        reads: whether it also reads the latest picture's tokens in their places; see `reading`.
     """
 
-    def __init__(self, policy: Any, critic: Any | None, *, values: bool = True) -> None:
+    def __init__(self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False) -> None:
         super().__init__()
         self.policy = policy
         self.critic = critic
@@ -47,11 +49,12 @@ class ActorCritic(nn.Module):
             self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
             nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
+        self.reading_head = ReadingHead(policy.config.get_text_config().hidden_size) if values and reads else None
         self.reference: Any | None = None
 
     @classmethod
     def from_pretrained(
-        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", **options: Any
+        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", reads: bool = False, **options: Any
     ) -> Self:
         """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
 
@@ -61,7 +64,7 @@ class ActorCritic(nn.Module):
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
         backbone = AutoModel.from_pretrained(critic_path or path, **options) if critic == "own" else None
-        model = cls(policy, backbone, values=critic != "none")
+        model = cls(policy, backbone, values=critic != "none", reads=reads)
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
@@ -133,9 +136,9 @@ class ActorCritic(nn.Module):
         of_tokens = [name for name in want if name != "values"]
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
-        hidden = None
+        hidden = given = None
         if of_policy or (self.critic is None and "values" in want):
-            hidden = self._hidden(self.policy, inputs)
+            hidden, given = self._hidden_and_given(self.policy, inputs)
         if of_tokens:
             tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
             other = None
@@ -150,7 +153,7 @@ class ActorCritic(nn.Module):
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            found["values"] = self._values(inputs, hidden, detach_backbone)
+            found["values"] = self._values(inputs, hidden, given, detach_backbone)
         return found
 
     @staticmethod
@@ -164,14 +167,27 @@ class ActorCritic(nn.Module):
         with self.policy.disable_adapter():
             return compute(self.policy)
 
-    def _values(self, inputs: dict[str, Tensor], hidden: Tensor | None, detach_backbone: bool) -> Tensor:
+    def _hidden_and_given(self, model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """The last states, and what the language model was given, if the critic reads that."""
+        if self.reading_head is None:
+            return self._hidden(model, inputs), None
+        with Watched(backbone_of(model)) as watched:
+            hidden = self._hidden(model, inputs)
+        return hidden, watched.given
+
+    def _values(
+        self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool
+    ) -> Tensor:
         if self.critic is not None:
-            hidden = self.critic(**inputs, use_cache=False).last_hidden_state
+            hidden, given = self._hidden_and_given(self.critic, inputs)
         assert hidden is not None  # noqa: S101 - for the type checker
         assert self.value_head is not None  # noqa: S101 - for the type checker
-        if detach_backbone:
-            hidden = hidden.detach() if self.critic is None else hidden
+        if detach_backbone and self.critic is None:
+            hidden, given = hidden.detach(), given if given is None else given.detach()
         after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
+        if self.reading_head is not None and given is not None:
+            merge = self.config.vision_config.spatial_merge_size
+            after = after + self.reading_head(hidden, *pictures_in(inputs, given, merge))
         return nn.functional.pad(after, (1, 0))
 
     def train(self, mode: bool = True) -> Self:
@@ -199,7 +215,7 @@ class ActorCritic(nn.Module):
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
         """The parameters of the critic, or of the policy, that are trained. A shared backbone is the policy's."""
-        modules = (self.policy,) if not critic else (self.critic, self.value_head)
+        modules = (self.policy,) if not critic else (self.critic, self.value_head, self.reading_head)
         parameters = [each for module in modules if module is not None for each in module.parameters()]
         return [parameter for parameter in parameters if parameter.requires_grad]
 
@@ -217,10 +233,15 @@ class ActorCritic(nn.Module):
             safetensors.torch.save_file(critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"})
 
     def load_critic(self, file: str | Path) -> None:
-        """Read what `save_pretrained` wrote of the critic. Raises RuntimeError if it is of another shape."""
+        """Read what `save_pretrained` wrote of the critic; one that didn't read pictures goes on as one that does.
+
+        Raises:
+            RuntimeError: it is of another shape.
+        """
         state = safetensors.torch.load_file(file)
         expected = {name for name in self.state_dict() if self._is_critics(name)}
-        if state.keys() != expected:
+        new = set() if any(map(_is_reading, state)) else set(filter(_is_reading, expected))
+        if state.keys() != expected - new:
             differing = sorted(expected.symmetric_difference(state))
             raise RuntimeError(f"{file} is of another critic: {differing[0]} and {len(differing) - 1} more differ")
         self.load_state_dict(state, strict=False)
@@ -242,7 +263,11 @@ class ActorCritic(nn.Module):
     def _is_critics(self, name: str) -> bool:
         if name.startswith("critic."):
             return not self.has_adapters or "lora_" in name
-        return name.startswith("value_head.")
+        return name.startswith(("value_head.", "reading_head."))
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
+
+
+def _is_reading(name: str) -> bool:
+    return name.startswith("reading_head.")

@@ -76,6 +76,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         keep_variance_share: share of the groups, those whose returns vary most, that is trained on.
         freeze_vision: whether the vision towers stay as they are.
         shared_backbone: whether the critic is a value head on the policy's own backbone.
+        critic_reads: whether it also reads the latest picture's tokens in their places; see `reading`.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
             reference is the policy without them.
         eval_rollouts: an evaluation after every so many rollouts, on the validation split. Their curve is in the log
@@ -131,6 +132,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     keep_variance_share: float = 1.0
     freeze_vision: bool = False
     shared_backbone: bool = False
+    critic_reads: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: int = 0
     eval_episodes: int = 128

@@ -137,7 +137,7 @@ def teach_critic(
     if critic is None or head is None:
         raise TrainingConfigError("a critic on the policy's backbone can't be taught alone; load one of its own")
     sight = {id(each) for each in sight_of(critic)}
-    trained = [each for each in [*critic.parameters(), *head.parameters()] if id(each) not in sight]
+    trained = [each for each in model.trainable(critic=True) if id(each) not in sight]
     source = iter(episodes)
 
     def step() -> tuple[Tensor, float]:

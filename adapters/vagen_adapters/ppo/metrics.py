@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.losses import explained_variance
@@ -175,8 +175,20 @@ def of_scores(
     if batch.values is not None and bool(trained.any()):
         values, returns = batch.values[trained], advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)
+        found["critic/explained_by_turn"] = _explained_by_turn(batch.turn_ids, returns, trained)
         found["critic/value"] = float(values.mean())
     return found
+
+
+def _explained_by_turn(turn_ids: Tensor, returns: Tensor, trained: Tensor) -> float:
+    """How much of the returns' variance the number of the turn explains: what a critic that only counts would."""
+    before, after = (nn.functional.pad(turn_ids, sides, value=NOT_SAMPLED) for sides in ((0, 1), (1, 0)))
+    turn = (
+        torch.where(before == NOT_SAMPLED, after, before)[trained] + 1
+    )  # a value after a turn's last token is its own
+    counts = returns.new_zeros(int(turn.max()) + 1).index_add(0, turn, torch.ones_like(returns))
+    sums = torch.zeros_like(counts).index_add(0, turn, returns)
+    return explained_variance((sums / counts.clamp(min=1))[turn], returns)
 
 
 def mean(numbers: Sequence[float]) -> float:

@@ -109,7 +109,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
             dtype = "auto" if args.lora else torch.float32
             options = {"dtype": dtype, **_straight_to_device(args)}
-            actor_critic = ActorCritic.from_pretrained(model, critic, critic=args.critic_kind, **options)
+            actor_critic = ActorCritic.from_pretrained(
+                model, critic, critic=args.critic_kind, reads=args.critic_reads, **options
+            )
             if args.lora:
                 actor_critic.add_adapters(args.lora)
             if args.freeze_vision:

@@ -1,0 +1,106 @@
+"""A critic's eyes: the present picture's tokens in their places, beside the last state."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from vagen_adapters.errors import TrainingConfigError
+
+GRID = 8
+"""Rows and columns into which a picture's tokens are averaged, so that a head is of one size whatever the picture's."""
+CHANNELS, WIDTH = 8, 256
+
+
+class ReadingHead(nn.Module):
+    """Adds to a value head what a small network reads off the latest picture, token by token in its place.
+
+    A value head on the last state alone learns to count turns: on FrozenLake it explained 0.06 of returns, the turn's
+    number alone 0.05, and exact values of the same policy 0.25 to 0.28. A reader of the tokens in their places, taught
+    on exact values, explained 0.95 of them.
+
+    Args:
+        width: of tokens and states.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.token = nn.Linear(width, CHANNELS)
+        self.picture = nn.Linear(CHANNELS * GRID * GRID, WIDTH)
+        self.state = nn.Linear(width, WIDTH, bias=False)
+        self.mixed = nn.Linear(WIDTH, WIDTH)
+        self.value = nn.Linear(WIDTH, 1)
+        nn.init.zeros_(self.value.weight)  # nothing is added before it has seen a return
+        nn.init.zeros_(self.value.bias)
+
+    def forward(self, hidden: Tensor, tokens: Tensor, sizes: Tensor, latest: Tensor) -> Tensor:
+        """What is added to the value after each position, 0 where no picture has been seen. (B, L).
+
+        Args:
+            hidden: (B, L, width) the last states.
+            tokens: (N, width) of all P pictures end to end, as the language model was given them.
+            sizes: (P, 2) rows and columns of tokens of each.
+            latest: (B, L) the number of the latest whole picture at each position, -1 before the first.
+        """
+        channels = self.token(_levelled(tokens.to(self.token.weight.dtype)))
+        lengths = sizes.prod(1).tolist()
+        pictures = [
+            nn.functional.adaptive_avg_pool2d(each.T.reshape(1, CHANNELS, *size), GRID)
+            for each, size in zip(channels.split(lengths), sizes.tolist(), strict=True)
+        ]
+        read = self.picture(torch.cat(pictures).flatten(1))
+        # One row more, which positions without a picture take.
+        of_position = torch.cat([read, read.new_zeros(1, WIDTH)])[latest]
+        mixed = (self.state(_levelled(hidden.to(self.state.weight.dtype))) + of_position).relu()
+        added = self.value(self.mixed(mixed).relu()).squeeze(2)
+        return torch.where(latest < 0, 0, added).float()
+
+
+class Watched:
+    """Sees what a backbone gives its language model: `with Watched(backbone) as seen: …` and then `seen.given`."""
+
+    def __init__(self, backbone: Any) -> None:
+        self._decoder = backbone.get_decoder()
+        self.given: Tensor | None = None
+
+    def __enter__(self) -> Self:
+        self._hook = self._decoder.register_forward_pre_hook(self._see, with_kwargs=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._hook.remove()
+
+    def _see(self, _: Any, positional: Any, named: dict[str, Any]) -> None:
+        self.given = named["inputs_embeds"]
+
+
+def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The tokens, the sizes and the latest of the pictures in a batch, as `ReadingHead` takes them.
+
+    Args:
+        inputs: see `generation.model_inputs`.
+        embeddings: (B, L, width) what the language model is given.
+        merge: rows, and columns, of patches that make a token.
+
+    Raises:
+        TrainingConfigError: the inputs don't say how large pictures are.
+    """
+    if "image_grid_thw" not in inputs:
+        raise TrainingConfigError("a critic that reads pictures needs some, and their sizes: image_grid_thw; "
+                                  "leave critic_reads out")  # fmt: skip
+    sizes = inputs["image_grid_thw"][:, 1:] // merge
+    mask = inputs["mm_token_type_ids"] == 1
+    last = sizes.prod(1).cumsum(0) - 1
+    rows, columns = mask.nonzero(as_tuple=True)
+    whole = torch.zeros_like(mask, dtype=torch.int64).index_put((rows[last], columns[last]), torch.ones_like(last))
+    in_row = whole.sum(1, keepdim=True)
+    before = in_row.cumsum(0) - in_row
+    so_far = whole.cumsum(1)
+    return embeddings[mask], sizes, torch.where(so_far > 0, before + so_far - 1, -1)
+
+
+def _levelled(states: Tensor) -> Tensor:
+    """With mean square 1: a tower's tokens may be as small as 0.05, and a network would learn their size first."""
+    return states * torch.rsqrt(states.square().mean(-1, keepdim=True) + 1e-8)
