@@ -123,6 +123,19 @@ def test_words_alone_can_not_be_read_so(batch):
         pictures_in({name: each for name, each in batch.items() if name != "image_grid_thw"}, torch.zeros(1), 2)
 
 
+def test_it_needs_a_critic(tmp_path):
+    with pytest.raises(TrainingConfigError, match="critic_reads"):
+        MultiTurnPPOConfig(
+            output_dir=str(tmp_path),
+            env_id="x",
+            advantage="grpo",
+            group_size=2,
+            critic_reads=True,
+            use_cpu=True,
+            bf16=False,
+        )
+
+
 def test_the_trainer_teaches_it(tiny_folder, tmp_path):
     args = MultiTurnPPOConfig(
         output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=OPTIONS, num_envs=4, rollouts=1,

@@ -181,6 +181,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.kl_loss_estimator in ("k3", "exact"), "kl_loss_estimator", "k3 or exact")
         self._require(self.advantage not in WITHOUT_CRITIC or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
+        self._require(not (self.critic_reads and self.critic_kind == "none"), "critic_reads",
+                      f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip
         self._require(not (self.prompt_pool and "prompt_pack" in self.env_options), "prompt_pool",
