@@ -87,9 +87,9 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
     Raises:
         TrainingConfigError: the inputs don't say how large pictures are.
     """
-    if "image_grid_thw" not in inputs:
-        raise TrainingConfigError("a critic that reads pictures needs some, and their sizes: image_grid_thw; "
-                                  "leave critic_reads out")  # fmt: skip
+    if not {"image_grid_thw", "mm_token_type_ids"} <= inputs.keys():
+        raise TrainingConfigError("a critic that reads needs pictures whose sizes and tokens the inputs name, as those "
+                                  "of the Qwen-VL families do; leave critic_reads out")  # fmt: skip
     sizes = inputs["image_grid_thw"][:, 1:] // merge
     mask = inputs["mm_token_type_ids"] == 1
     last = sizes.prod(1).cumsum(0) - 1
