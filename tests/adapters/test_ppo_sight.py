@@ -129,6 +129,8 @@ def test_what_does_not_go_together_is_refused(tiny_folder):
     small, large = seen(codec, 4), seen(codec, 4, size=96)
     with pytest.raises(TrainingConfigError, match="one size"):
         teach_sight(model, [*small, *large], 1)
+    with pytest.raises(TrainingConfigError, match="one picture each"):
+        teach_sight(model, [(codec.show("", {"text": "words"}), things) for _, things in small], 1)
     with pytest.raises(TrainingConfigError, match="nothing to see"):
         teach_sight(model, [(shown, ()) for shown, _ in small], 1)
     with pytest.raises(TrainingConfigError, match="nothing to see"):

@@ -68,11 +68,13 @@ def teach_sight(
         The reader, which measures what is told of other pictures.
 
     Raises:
-        TrainingConfigError: pictures of several sizes, or no relation that differs between them.
+        TrainingConfigError: not one picture each or several sizes, or no relation that differs between them.
     """
     grids = {tuple(shown.grids.flatten().tolist()) for shown, _ in seen}
-    if len(grids) != 1:
-        raise TrainingConfigError(f"sight needs pictures of one size; got sizes {sorted(grids)} in patches")
+    if len(grids) != 1 or {len(grid) for grid in grids} != {3}:
+        raise TrainingConfigError(
+            f"sight needs one picture each, all of one size; got sizes {sorted(grids)} in patches"
+        )
     generator = torch.Generator().manual_seed(seed)
     before = torch.cat([_look(model, [shown for shown, _ in seen[i : i + 256]]) for i in range(0, len(seen), 256)])
     reader = Reader(seen, _size_of(model, seen[0][0]), before.shape[2], generator).to(model.device)
