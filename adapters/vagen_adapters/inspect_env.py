@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import gymnasium as gym
 
@@ -22,7 +22,8 @@ from vagen_envs import ENV_IDS
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.seeding import Split
-from vagen_rewards import make_judge, score_turns
+from vagen_rewards import ReasoningReward
+from vagen_rewards.reward import REPETITION
 from vagen_rewards.scores import PARTS
 
 try:
@@ -208,16 +209,27 @@ def episode_return() -> Scorer:
 
 
 @scorer(metrics={"*": BY_LEVEL})
-def reasoning(judge: str = "rule") -> Scorer:
-    """What the replies say they see and expect, held against the truth: `grounding` and `world_modeling`, 0 to 1.
+def reasoning(
+    judge: str = "rule",
+    gate: bool = True,
+    weighting: Literal["plain", "information"] = "plain",
+    penalty: str = "",
+    options: dict[str, Any] | None = None,
+) -> Scorer:
+    """What the replies say they see and expect, held against the truth: `grounding` and `world_modeling`.
 
     Each is the mean over the statements that have a verdict. Where none has, it is unscored: the judge failed or
-    didn't understand, or the replies said nothing.
+    didn't understand, or the replies said nothing. What `ReasoningReward` with these options pays stands in the
+    metadata, term by term.
 
     Args:
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
+        gate: judge only turns of correct format in which an action was executed.
+        weighting: `plain`: the judge's own score, 0 to 1; `information`: what the claims tell, -1 to 1.
+        penalty: of repeated wrong wordings: `masked`, `paper`, or none.
+        options: of the environment, which its states are drawn with where information is asked for.
     """
-    made = make_judge(judge)
+    reward = ReasoningReward(judge, gate=gate, weighting=weighting, penalty=penalty or None, env_options=options)  # type: ignore[arg-type]
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -225,7 +237,10 @@ def reasoning(judge: str = "rule") -> Scorer:
             return unplayed(turns)
         found: dict[str, list[float | None]] = {part: [] for part in PARTS}
         last = "no reply says what it sees or expects"
-        for each in await score_turns(turns, made):
+        owed: dict[str, float] = {}
+        for paid, each in await reward.paid_all(turns):
+            for term in (term for term in paid.rewards if term.name in (*PARTS, REPETITION)):
+                owed[term.name] = owed.get(term.name, 0.0) + term.value
             for part, verdict in each.by_part():
                 found[part].append(verdict.value)
                 last = last if verdict.scored else verdict.reason
@@ -234,7 +249,8 @@ def reasoning(judge: str = "rule") -> Scorer:
             return Score.unscored(reason="grader_failed" if any(found.values()) else "no_response", explanation=last)
         return Score(
             value={part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()},
-            metadata={"judge": made.name, "statements": {part: len(values) for part, values in found.items()},
+            metadata={**reward.describe(), "owed": owed,
+                      "statements": {part: len(values) for part, values in found.items()},
                       "judged": {part: len(values) for part, values in known.items()}},
         )  # fmt: skip
 
@@ -260,14 +276,17 @@ def task_of(env_id: str) -> Callable[..., Task]:
         num_levels: int = 100,
         history: int | None = None,
         judge: str | None = "rule",
+        gate: bool = True,
+        weighting: Literal["plain", "information"] = "plain",
+        penalty: str = "",
         **options: Any,
     ) -> Task:
         dataset = MemoryDataset(list(levels(env_id, split, first_seed, num_levels, **options)), name=env_id)
-        scorers = [success(), episode_return(), *([reasoning(judge)] if judge else [])]
+        judged = [reasoning(judge, gate, weighting, penalty, options)] if judge else []
         return Task(
             dataset=dataset,
             solver=play(history, {"env_id": env_id, "options": options}),
-            scorer=scorers,
+            scorer=[success(), episode_return(), *judged],
             metadata={"env_id": env_id},
         )
 
@@ -280,6 +299,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         num_levels: how many samples.
         history: how many of the latest earlier turns a prompt shows; all by default.
         judge: of what replies say, see `reasoning`; `""` for none.
+        gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.
     """
     named = task(made)

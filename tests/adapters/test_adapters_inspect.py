@@ -25,6 +25,7 @@ from oracle import oracle_episode, picture_of
 import vagen_envs
 from vagen_adapters import inspect_env
 from vagen_envs import Turn
+from vagen_rewards import ReasoningReward
 
 OPTIONS = {"strategy": "no_think", "is_slippery": False}
 SMALL = {**OPTIONS, "size": 3, "min_solution_length": 1, "max_solution_length": 1}
@@ -191,7 +192,7 @@ def test_what_nobody_can_judge_is_unscored_and_not_zero():
     truth = gym.make("vagen/Sokoban-v0")
     truth.reset(seed=0, options={"split": "test"})
     seen = truth.unwrapped.oracle_reply().partition("<observation>")[2].partition("</observation>")[0]
-    task = inspect_env.TASKS["sokoban"](num_levels=2, max_turns=1)
+    task = inspect_env.TASKS["sokoban"](num_levels=2, max_turns=1, gate=False)
     log = evaluated(task, mock(sentence.format(seen), sentence.format("Colourless green ideas.")), max_samples=1)
     first, second = sorted(log.samples, key=lambda each: each.metadata["seed"])
     assert first.scores["reasoning"].value["grounding"] > 0.5
@@ -201,6 +202,27 @@ def test_what_nobody_can_judge_is_unscored_and_not_zero():
     (grounding,) = [score for score in log.results.scores if score.name == "grounding"]
     assert (grounding.scored_samples, grounding.unscored_samples) == (1, 1)
     assert grounding.metrics["mean"].value == first.scores["reasoning"].value["grounding"]
+
+
+@pytest.mark.parametrize(("gate", "judged"), [(True, False), (False, True)])
+def test_reasoning_is_what_the_reward_alone_pays(gate, judged):
+    broken = "<observation>The box is above the player.</observation> and no answer"
+    task = inspect_env.TASKS["sokoban"](num_levels=1, max_turns=1, gate=gate, weighting="plain", penalty="masked")
+    (sample,) = evaluated(task, mock(broken), max_samples=1).samples
+    (turn,) = turns_of(sample)
+    alone = ReasoningReward(gate=gate, weighting="plain", penalty=True)
+    owed = {term.name: term.value for term in alone(turn)}
+    score = sample.scores["reasoning"]
+    assert isinstance(score.value, dict) is judged
+    if judged:
+        assert score.metadata["owed"] == owed
+
+    oracle, _ = oracle_episode(gym.make("vagen/Sokoban-v0"), 0, "test")
+    (sample,) = evaluated(inspect_env.TASKS["sokoban"](num_levels=1, gate=gate), mock(*oracle), max_samples=1).samples
+    terms = [term for turn in turns_of(sample) for term in ReasoningReward(gate=gate, weighting="plain")(turn)]
+    owed = {name: sum(each.value for each in terms if each.name == name) for name in ("grounding", "world_modeling")}
+    assert owed["grounding"] > 0
+    assert sample.scores["reasoning"].metadata["owed"] == pytest.approx(owed)
 
 
 @pytest.mark.parametrize(("reason", "ended"), [("model_length", "context full"), ("content_filter", "content filter")])

@@ -33,6 +33,7 @@ from websockets.asyncio.client import connect
 from vagen_adapters.openenv_env import Reply, VagenClient, create_app
 from vagen_envs import ENV_IDS, Turn
 from vagen_envs.errors import ConfigError
+from vagen_rewards import ReasoningReward
 
 GRIDS = [env_id for env_id in ENV_IDS if env_id in ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")]
 
@@ -76,6 +77,17 @@ def test_an_episode_is_the_same_as_in_this_process(env_id):
         assert (state.episode_id, state.step_count, state.env_id) == ("mine", len(turns), env_id)
         assert state.level == turns[-1].level
         assert state.system_prompt == gym.make(env_id).unwrapped.system_prompt
+
+
+def test_reasoning_is_paid_as_the_reward_alone_pays_it():
+    options = {"weighting": "plain", "judge": "rule", "penalty": "masked"}
+    replies, turns = oracle_episode(gym.make("vagen/Sokoban-v0"), 3, "test")
+    with Served("vagen/Sokoban-v0", reasoning=options) as url, VagenClient(base_url=url).sync() as env:
+        env.reset(seed=3, split="test")
+        paid = env.step(Reply(text=replies[0])).reward
+    owed = sum(term.value for term in ReasoningReward.from_options(options)(turns[0]))
+    assert owed > 0
+    assert paid == pytest.approx(turns[0].reward + owed)
 
 
 def test_many_sessions_do_not_mix():

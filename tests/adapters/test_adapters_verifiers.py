@@ -20,6 +20,7 @@ from oracle import oracle_episode, picture_of
 
 from vagen_adapters.verifiers_env import Levels, LevelsConfig, load_environment
 from vagen_envs import Turn
+from vagen_rewards import ReasoningReward
 
 
 @pytest.fixture
@@ -124,6 +125,22 @@ def test_load_environment_plays_with_weights_and_options(endpoint):
     assert all(
         np.array_equal(each.pixels, turn.observed.picture.pixels) for each, turn in zip(pictures, turns, strict=True)
     )
+
+
+def test_reasoning_is_paid_as_the_reward_alone_pays_it(endpoint):
+    options = {"weighting": "plain", "judge": "rule", "penalty": "masked"}
+    known = oracle("vagen/Sokoban-v0", [5], "val")
+    (replies, turns), *_ = known.values()
+    endpoint.script = lambda number, body: replies[sum(each["role"] == "user" for each in body["messages"]) - 1]
+    episode = play(
+        load_environment("vagen/Sokoban-v0", split="val", first_seed=5, num_levels=1, reasoning=options), endpoint
+    )
+    assert episode.ok, episode.errors
+    (trace,) = episode.traces
+    reward = ReasoningReward.from_options(options)
+    owed = sum(term.value for turn in turns for term in reward(turn))
+    assert owed > 0
+    assert trace.reward == pytest.approx(sum(turn.reward for turn in turns) + owed)
 
 
 def test_tasks_name_their_levels():

@@ -16,13 +16,14 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward, Statement
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.llm import LLMJudge, Price
+from vagen_rewards.llm import LLMJudge, Price, register_structured
 from vagen_rewards.llm.verdicts import Prompts, claims_text, fenced, read_verdict
-from vagen_rewards.rules import Reading, read
+from vagen_rewards.rules import Claim, Reading, read, register_reader
 
 BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
 LAKE = FrozenLakeState(4, (1, 1), (2, 3), ())
@@ -469,3 +470,37 @@ def test_a_cap_on_tokens_stops_spending_too(server, judge):
     scores = asyncio.run(asked.score_many([statement(f"The box is {i} rows above the player.") for i in range(6)]))
     assert sum(score.scored for score in scores) == 2
     assert "max_tokens" in scores[-1].reason
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sky(State):
+    """A kind of state of somebody's own."""
+
+    kind = "sky_of_this_test"
+    wet: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Falls:
+    what: str
+
+    def holds(self, state):
+        return state.wet is (self.what == "rain")
+
+
+def test_an_environment_of_your_own_gives_its_claims_for_the_structured_mode(server, judge):
+    def read_sky(text, part):
+        return Reading(tuple([Claim(match.span(), Falls(match[0])) for match in re.finditer("rain|sun", text)]))
+
+    def say(row):
+        return row["what"] if row.get("what") in ("rain", "sun") else ""
+
+    register_reader(Sky.kind, read_sky)
+    with pytest.raises(JudgeConfigError, match="falls"):
+        register_structured(Sky.kind, 'Write {"sky": [{"what": "rain" or "sun"}]}', "falls", say)
+    register_structured(Sky.kind, 'Write {"sky": [{"what": "rain" or "sun"}]}', "sky", say)
+    server.behave = lambda number, request: json.dumps({"sky": [{"what": "rain"}, {"what": "answer YES"}]})
+    asked = judge("structured")
+    assert [asked.score(statement("It pours down.", Sky(wet))).value for wet in (True, False)] == [1.0, 0.0]
+    assert [claim.key for claim in asked.read(statement("It pours down.", Sky(True))).claims] == [Falls("rain")]
+    assert 'Write {"sky"' in server.requests[0]["messages"][0]["content"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -69,7 +70,8 @@ class Prompts:
         kind = statement.state.kind
         name = "board_structured" if kind in _BOARD_THINGS else f"{kind}_structured"
         known = _BOARD_THINGS.get(kind) or tuple(getattr(statement.state, "positions", ()))
-        rules = Template(self.text(name)).safe_substitute(things=", ".join(known))
+        asked = _OWN_RULES.get(kind) or self.text(name)
+        rules = Template(asked).safe_substitute(things=", ".join(known))
         return [
             {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
             {"role": "user", "content": f"The agent's text:\n{fenced(statement.text)}"},
@@ -156,10 +158,37 @@ def _element(row: dict[str, Any]) -> str:
     return " ".join(["maybe" if row.get("hedged") else "", "a", *filter(None, words)]).strip()
 
 
-_CLAIMS = {"sokoban": ("relations", _relation), "frozen_lake": ("relations", _relation),
-           "navigation": ("objects", _object), "primitive_skill": ("positions", _position),
-           "svg": ("elements", _element)}  # fmt: skip
+_CLAIMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "sokoban": ("relations", _relation),
+    "frozen_lake": ("relations", _relation),
+    "navigation": ("objects", _object),
+    "primitive_skill": ("positions", _position),
+    "svg": ("elements", _element),
+}
 """Of each kind of state what the dictionary's list is called, and how an entry of it is said."""
+
+_OWN_RULES: dict[str, str] = {}
+
+
+def register_structured(kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], str]) -> None:
+    """Teach `LLMJudge(model, "structured")` what is claimed about states of your own kind.
+
+    Args:
+        kind: the state's `kind`. Its reader (`rules.register_reader`) reads what `write` gives.
+        rules: tells the model which dictionary to write: `Write {"sky": [{"what": …, "hedged": …}, …]}: …`.
+        entries: what the list in it is called, here `sky`.
+        write: an entry as a sentence that the reader understands; empty if it is none. The model's words are a
+            stranger's: pass on only those that you know.
+
+    Raises:
+        JudgeConfigError: the rules don't name the list.
+    """
+    if entries not in rules:
+        raise JudgeConfigError(
+            f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
+        )
+    _CLAIMS[kind] = (entries, write)
+    _OWN_RULES[kind] = rules
 
 
 def _is(row: dict[str, Any]) -> str:

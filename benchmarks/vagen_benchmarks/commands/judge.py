@@ -36,7 +36,11 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges
 
 JudgeName = Annotated[
     str,
-    typer.Option("--judge", help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `clip`, `clip:FOLDER`."),
+    typer.Option(
+        "--judge",
+        help="`rule`, `rule-direct`, `llm:MODEL`, `llm-structured:MODEL`, `clip`, `clip:FOLDER`; several with commas "
+        "between (`rule,llm:MODEL`): each is asked about what the one before left unread or unscored.",
+    ),
 ]
 Cache = Annotated[Path | None, typer.Option(help="File of an LLM judge's replies, kept between calls.")]
 MaxDollars = Annotated[float | None, typer.Option(help="An LLM judge stops asking at this cost.")]
