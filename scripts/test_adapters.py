@@ -63,6 +63,10 @@ ADAPTERS = {
         "inspect", "vagen_adapters.inspect_env", "inspect-ai", ("adapters/test_adapters_inspect.py",), "inspect",
         ("vagen-envs[bench]",),
     ),
+    "torchrl": Adapter(
+        "torchrl", "vagen_adapters.torchrl_env", "torchrl", ("adapters/test_adapters_torchrl.py",), "torchrl"
+    ),
+    "sb3": Adapter("sb3", "vagen_envs.wrappers", "stable_baselines3", ("adapters/test_adapters_sb3.py",), "sb3"),
     "skyrl": Adapter("skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl"),
     "verl": Adapter("verl", "vagen_adapters.verl_env", "verl", ("adapters/test_adapters_verl.py",), "verl"),
 }  # fmt: skip

@@ -1,0 +1,94 @@
+"""torchrl's own wrapper, rollouts and collector over environments of ours."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+
+pytest.importorskip("torchrl")
+
+import torch
+from oracle import oracle_episode
+from tensordict.nn import TensorDictModule
+from torchrl.collectors import Collector
+from torchrl.envs import SerialEnv
+
+from vagen_adapters.torchrl_env import make
+
+WORDS = "<think><observation>a</observation><reasoning>b</reasoning><prediction>c</prediction></think>"
+MOVES = ("Left", "Down", "Right", "Up")
+
+
+@pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])
+def test_an_episode_is_the_same_as_in_gymnasium(env_id):
+    replies, turns = oracle_episode(gym.make(env_id, split="test"), 3, "test")
+    env = make(env_id, split="test")
+    now = env.reset(seed=3)
+    for reply, turn in zip(replies, turns, strict=True):
+        now["action"] = reply
+        now = env.step(now)["next"]
+        assert now["text"] == turn.result.text
+        assert (now["image"].numpy() == turn.result.picture.pixels).all()
+        assert now["reward"].item() == pytest.approx(turn.reward, abs=1e-6)
+        assert (now["terminated"].item(), now["truncated"].item()) == (turn.terminated, turn.truncated)
+    env.close()
+
+
+def test_text_alone_needs_no_picture():
+    env = make("vagen/FrozenLake-v0", observation="text")
+    now = env.reset()
+    assert now.get("image") is None
+    assert "observation" in now["text"]
+    env.close()
+
+
+def test_several_at_once():
+    envs = SerialEnv(2, lambda: make("vagen/FrozenLake-v0"))
+    now = envs.reset()
+    assert now["image"].shape == (2, 128, 128, 3)
+    assert [text.startswith("[First observation]") for text in now["text"]] == [True, True]
+    envs.close()
+
+
+class Policy(torch.nn.Module):
+    """Looks at the picture, and writes one of four moves."""
+
+    def __init__(self):
+        super().__init__()
+        self.look = torch.nn.Sequential(
+            torch.nn.AvgPool2d(8), torch.nn.Flatten(-3), torch.nn.Linear(3 * 16 * 16, 32), torch.nn.Tanh(),
+            torch.nn.Linear(32, 4),
+        )  # fmt: skip
+
+    def odds(self, image):
+        return torch.distributions.Categorical(logits=self.look(image.movedim(-1, -3).float() / 255))
+
+    def forward(self, image):
+        move = self.odds(image).sample()
+        return f"{WORDS}<answer>{MOVES[int(move)]}</answer>", move
+
+
+def test_three_updates_from_the_collector():
+    torch.manual_seed(0)
+    policy = Policy()
+    collector = Collector(
+        lambda: make("vagen/FrozenLake-v0", difficulty=0),
+        TensorDictModule(policy, in_keys=["image"], out_keys=["action", "move"]),
+        frames_per_batch=24,
+        total_frames=72,
+    )
+    optimiser, before = torch.optim.Adam(policy.parameters(), 1e-2), [each.clone() for each in policy.parameters()]
+    batches = 0
+    for batch in collector:
+        rewards = batch["next", "reward"].flatten()
+        assert len(rewards) == 24
+        assert rewards.any()
+        advantages = rewards - rewards.mean()
+        loss = -(policy.odds(batch["image"]).log_prob(batch["move"]) * advantages).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        batches += 1
+    collector.shutdown()
+    assert batches == 3
+    assert any(not torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))
