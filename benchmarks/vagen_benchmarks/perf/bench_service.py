@@ -90,7 +90,8 @@ def test_pool_ours(benchmark: Any) -> None:
     from vagen_adapters.service.ray_pool import ray_pool
 
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    ray.init(num_cpus=2, log_to_driver=False, logging_level="ERROR", object_store_memory=80_000_000,
+    # "local": one of its own, and not the cluster whose address another program has left behind
+    ray.init("local", num_cpus=2, log_to_driver=False, logging_level="ERROR", object_store_memory=80_000_000,
              include_dashboard=False)  # fmt: skip
     try:
         with in_pool(ray_pool(2)) as envs:
