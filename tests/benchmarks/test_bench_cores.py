@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import runs
 
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.notebook import bench as python_bench
 from vagen_benchmarks.perf.processes import children
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify
@@ -176,3 +178,16 @@ def test_what_a_process_refuses_is_said(tmp_path):
     assert made.returncode == 2
     assert "not here" in made.stderr
     assert json.loads((tmp_path / "run" / "journal.jsonl").read_text().splitlines()[-1])["event"] == "end"
+
+
+def test_a_run_from_python_has_processes_too(tmp_path):
+    two = python_bench(["oracle", "random"], "frozenlake", episodes=6, workers=2, out=tmp_path / "two")
+    one = python_bench(["oracle", "random"], "frozenlake", episodes=6, out=tmp_path / "one")
+    assert two.outcome.played == one.outcome.played == 12
+    assert content(two.path) == content(one.path)
+
+
+def test_a_function_cannot_be_made_again_in_another_process(tmp_path):
+    with pytest.raises(ProtocolError, match=r"name the agent, as `my_agent\.py:ReAct`"):
+        python_bench(lambda game: "x", "frozenlake", episodes=2, workers=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from vagen_benchmarks.clients.base import Ending
+from vagen_benchmarks.clients.board import GateState
 from vagen_benchmarks.clients.registry import Price
 from vagen_benchmarks.clients.spending import Purse
 from vagen_envs.core import Observation, Turn, VagenEnv
@@ -122,6 +123,9 @@ class AsyncAgent(Agent):
 
     def join(self, purse: Purse, say: Callable[[str], None]) -> None:
         """Spend from this purse from now on, and say this way what people should know."""
+
+    def share(self, state: GateState) -> None:
+        """Wait for outages together with the same agent in other processes of the run."""
 
     def over(self, game: Game) -> None:
         """An episode has ended, however it did."""

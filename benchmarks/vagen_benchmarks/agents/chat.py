@@ -11,6 +11,7 @@ from typing import Any
 
 from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply
 from vagen_benchmarks.clients.base import Answer, Sampling
+from vagen_benchmarks.clients.board import GateState
 from vagen_benchmarks.clients.patience import LONGEST_BACKOFF, Gate
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_tokens, text_tokens
@@ -90,6 +91,9 @@ class ChatAgent(AsyncAgent):
 
     def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
         self.purse, self.gate.told, self._billed = purse, say, billed or self.name
+
+    def share(self, state: GateState) -> None:
+        self.gate.share(state)
 
     @property
     def waits(self) -> bool:
@@ -240,6 +244,9 @@ class Around(AsyncAgent):
 
     def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
         self.model.join(purse, say, billed or self.name)
+
+    def share(self, state: GateState) -> None:
+        self.model.share(state)
 
     @property
     def waits(self) -> bool:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from vagen_benchmarks.clients.board import GateState
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError
 
@@ -37,94 +38,104 @@ class Gate:
 
     def __init__(self, patience: float, first_wait: float, told: Callable[[str], None] = lambda _: None) -> None:
         self.patience, self.first_wait, self.told = patience, first_wait, told
-        self._wait = first_wait
-        self._shut_until = 0.0
-        self._down_since: float | None = None
-        self._why: EndpointError | None = None
-        self._probing = False
-        self._next_probe = 0.0
+        self._state = GateState()
         self._failing: set[object] = set()
         self._opened: asyncio.Event | None = None
+
+    def share(self, state: GateState) -> None:
+        """Have the same state as the gates of other processes."""
+        self._state = state
 
     @property
     def is_down(self) -> bool:
         """Whether requests are held."""
-        return self._down_since is not None
+        return self._state.down_since > 0
 
     async def enter(self) -> None:
         """Wait until a request may be made. Raises the EndpointError of the outage once patience is spent."""
-        while True:
-            now = time.monotonic()
-            if self._down_since is None:
-                if self._shut_until <= now:
-                    return
-                await asyncio.sleep(self._shut_until - now)
-            elif now - self._down_since > self.patience:
-                raise self._out_of_patience()
-            elif not self._probing and now >= self._next_probe:
-                self._probing = True
-                return
-            else:
-                await self._opening(LONGEST_BACKOFF if self._probing else self._next_probe - now)
+        while (seconds := self._seconds_to_wait()) > 0:
+            self._opened = self._opened or asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._opened.wait(), min(seconds, self._state.look))
 
-    async def _opening(self, seconds: float) -> None:
-        self._opened = self._opened or asyncio.Event()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._opened.wait(), seconds)
+    def _seconds_to_wait(self) -> float:
+        """Until another look; 0 if a request may be made now, if only as a probe."""
+        state, now = self._state, time.monotonic()
+        if not state.down_since:
+            return max(0.0, state.shut_until - now)
+        with state.locked():
+            if not state.down_since:
+                return 0.0
+            if now - state.down_since > self.patience:
+                raise self._out_of_patience()
+            if state.prober:
+                return LONGEST_BACKOFF
+            if now >= state.next_probe:
+                state.prober = state.me
+                return 0.0
+            return state.next_probe - now
 
     def good(self) -> None:
         """The endpoint has answered."""
-        if self._down_since is not None:
-            self.told(f"the endpoint answers again after {time.monotonic() - self._down_since:.0f} s")
-        self._down_since, self._probing, self._wait = None, False, self.first_wait
         self._failing.clear()
-        if self._opened is not None:
-            self._opened.set()
-            self._opened = None
+        state = self._state
+        if state.down_since:
+            with state.locked():
+                since, state.down_since = state.down_since, 0.0
+                state.prober = state.wait = 0.0
+            if since:
+                self.told(f"the endpoint answers again after {time.monotonic() - since:.0f} s")
+        self._wake()
 
     def bad(self, request: object, error: EndpointError) -> bool:
         """A request has failed. Returns whether that is the endpoint's doing and not counted as an attempt."""
         self._failing.add(request)
         if self.patience <= 0:
             return False
-        self._why = error
-        now = time.monotonic()
+        state = self._state
         down = (
-            self._down_since is not None
+            state.down_since > 0
             or error.kind in (Stop.UNREACHABLE, Stop.RATE_LIMITED)
             or error.status in DOWN
             or len(self._failing) > 1
         )
         if not down:
             return False
-        if self._down_since is None:
-            self._down_since = now
+        with state.locked():
+            now = time.monotonic()
+            is_news = not state.down_since
+            if is_news:
+                state.down_since = now
+            state.why = (error.kind.value, error.status, str(error))
+            wait = state.wait or self.first_wait
+            asked = None if error.after is None else min(error.after, LONGEST_WAIT)
+            state.next_probe = now + (_jittered(wait) if asked is None else asked)
+            state.wait = min(2 * wait, LONGEST_BACKOFF)
+            state.prober = 0.0
+        if is_news:
             self.told(f"waiting for the endpoint, {self.patience:.0f} s at most: {error}")
-        asked = None if error.after is None else min(error.after, LONGEST_WAIT)
-        self._next_probe = now + (self._jittered() if asked is None else asked)
-        self._wait = min(2 * self._wait, LONGEST_BACKOFF)
-        self._probing = False
-        if self._opened is not None:  # the next one probes
-            self._opened.set()
-            self._opened = None
+        self._wake()  # the next one probes
         return True
 
     def gone(self) -> None:
         """A request was given up without an answer; another may probe."""
-        self._probing = False
+        if self._state.prober == self._state.me:
+            self._state.prober = 0.0
 
-    def _jittered(self) -> float:
-        return self._wait * (0.5 + random.random() / 2)  # noqa: S311  (waiting, not chance in a result)
+    def _wake(self) -> None:
+        if self._opened is not None:
+            self._opened.set()
+            self._opened = None
 
     def _out_of_patience(self) -> EndpointError:
-        why = self._why
-        assert why is not None
-        message = f"{why} (waited {self.patience:.0f} s)"
-        return EndpointError(why.kind, message, retry=False, status=why.status, hopeless=True)
+        kind, status, words = self._state.why
+        message = f"{words} (waited {self.patience:.0f} s)"
+        return EndpointError(Stop(kind), message, retry=False, status=status, hopeless=True)
 
     def shut(self, seconds: float) -> None:
         """Let nobody through for so long."""
-        self._shut_until = max(self._shut_until, time.monotonic() + min(seconds, LONGEST_WAIT))
+        until = time.monotonic() + min(seconds, LONGEST_WAIT)
+        self._state.shut_until = max(self._state.shut_until, until)
 
     def heard(self, headers: Mapping[str, str]) -> None:
         """Read a response's rate limits: OpenAI's `x-ratelimit-*` or Anthropic's `anthropic-ratelimit-*`."""
@@ -137,6 +148,10 @@ _LIMITS = [
     (form.format(what, "remaining"), form.format(what, "reset"))
     for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}") for what in ("requests", "tokens")
 ]  # fmt: skip
+
+
+def _jittered(wait: float) -> float:
+    return wait * (0.5 + random.random() / 2)  # noqa: S311  (waiting, not chance in a result)
 
 
 def _until(reset: str) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vagen_benchmarks.clients.board import LOOK, NOTHING, Board, Spent
 from vagen_benchmarks.clients.registry import Price
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, ProtocolError
@@ -55,6 +57,7 @@ class Purse:
     Args:
         prices: of each agent that calls a model, by name.
         max_dollars, max_tokens: the caps.
+        board: what other processes of the run have spent and set aside, which counts in these.
 
     Raises:
         ProtocolError: dollars are capped and a price isn't known.
@@ -65,6 +68,7 @@ class Purse:
         prices: Mapping[str, Price | None] | None = None,
         max_dollars: float | None = None,
         max_tokens: int | None = None,
+        board: Board | None = None,
     ) -> None:
         self.prices = dict(prices or {})
         self.max_dollars, self.max_tokens = max_dollars, max_tokens
@@ -78,6 +82,8 @@ class Purse:
         self.dollars, self.tokens = 0.0, 0
         self.earlier = 0.0, 0
         self._held_dollars, self._held_tokens = 0.0, 0
+        self._board = board if max_dollars is not None or max_tokens is not None else None
+        self._is_to_say = False
         self._freed: asyncio.Event | None = None
         self._expected: dict[int, tuple[float, int]] = {}
 
@@ -96,23 +102,55 @@ class Purse:
 
         Without it many episodes would be begun on what is enough for a few, and none ended.
         """
-        while self._expected and self._too_much(dollars, tokens):
+        while True:
+            with self._others() as others:
+                mine = self._said()
+                alone = not self._expected and not others.expected_tokens
+                dollars_then = others.dollars + others.expected_dollars + mine.dollars + mine.expected_dollars + dollars
+                tokens_then = others.tokens + others.expected_tokens + mine.tokens + mine.expected_tokens + tokens
+                if alone or not self._passes(dollars_then, tokens_then):
+                    self._expected[episode] = dollars, tokens
+                    return
             await self._freeing()
-        self._expected[episode] = dollars, tokens
 
-    def _too_much(self, dollars: float, tokens: int) -> bool:
-        if self.max_dollars is not None:
-            dollars += self.dollars + sum(each[0] for each in self._expected.values())
-            if dollars > self.max_dollars:
-                return True
-        return (
-            self.max_tokens is not None
-            and self.tokens + tokens + sum(each[1] for each in self._expected.values()) > self.max_tokens
+    def _passes(self, dollars: float, tokens: float) -> bool:
+        """Whether that is over a cap."""
+        return (self.max_dollars is not None and dollars > self.max_dollars) or (
+            self.max_tokens is not None and tokens > self.max_tokens
         )
+
+    @contextlib.contextmanager
+    def _others(self) -> Iterator[Spent]:
+        """What other processes have spent and set aside, which doesn't change before what is done here is said."""
+        if self._board is None:
+            yield NOTHING
+            return
+        with self._board.locked():
+            yield self._board.others()
+            self._board.say(self._said())
+
+    def _said(self) -> Spent:
+        expected = self._expected.values()
+        return Spent(
+            self.dollars - self.earlier[0], self.tokens - self.earlier[1], self._held_dollars, self._held_tokens,
+            sum(each[0] for each in expected), sum(each[1] for each in expected),
+        )  # fmt: skip
+
+    def _say_soon(self) -> None:
+        """Tell the others, once all that belongs together is done: what is freed is mostly spent a moment later."""
+        if self._board is not None and not self._is_to_say:
+            self._is_to_say = True
+            asyncio.get_running_loop().call_soon(self._say)
+
+    def _say(self) -> None:
+        self._is_to_say = False
+        with self._others():
+            """What is said is said at its end."""
 
     def expect(self, episode: int, dollars: float, tokens: int) -> None:
         """What an episode that was admitted may still take."""
         self._expected[episode] = dollars, tokens
+        self._say_soon()
 
     def over(self, episode: int) -> None:
         """An episode has ended."""
@@ -129,27 +167,29 @@ class Purse:
             EndpointError: it would go over a cap even with nothing else in flight.
         """
         dollars, tokens = self.worst(agent, prompt, completion)
-        while self._over(dollars, tokens):
-            if not self._held_tokens:
-                raise EndpointError(Stop.SPENT, self._said(dollars, tokens), retry=False)
+        while True:
+            with self._others() as others:
+                spent_dollars, spent_tokens = self.dollars + others.dollars, self.tokens + int(others.tokens)
+                held_dollars = self._held_dollars + others.held_dollars
+                held_tokens = self._held_tokens + others.held_tokens
+                if not self._passes(spent_dollars + held_dollars + dollars, spent_tokens + held_tokens + tokens):
+                    self._held_dollars += dollars
+                    self._held_tokens += tokens
+                    return dollars, tokens
+            if not held_tokens:
+                raise EndpointError(
+                    Stop.SPENT, self._refusal(spent_dollars, spent_tokens, dollars, tokens), retry=False
+                )
             await self._freeing()
-        self._held_dollars += dollars
-        self._held_tokens += tokens
-        return dollars, tokens
 
-    def _over(self, dollars: float, tokens: int) -> bool:
-        return (self.max_dollars is not None and self.dollars + self._held_dollars + dollars > self.max_dollars) or (
-            self.max_tokens is not None and self.tokens + self._held_tokens + tokens > self.max_tokens
-        )
-
-    def _said(self, dollars: float, tokens: int) -> str:
-        if self.max_dollars is not None and self.dollars + dollars > self.max_dollars:
-            spent, worst = f"${self.dollars:.4f}", f"${dollars:.4f}"
+    def _refusal(self, spent_dollars: float, spent_tokens: int, dollars: float, tokens: int) -> str:
+        if self.max_dollars is not None and spent_dollars + dollars > self.max_dollars:
+            spent, worst = f"${spent_dollars:.4f}", f"${dollars:.4f}"
             return (
                 f"the budget of ${self.max_dollars:g} is spent: {spent} so far, and the next request may cost {worst}"
             )
         return (
-            f"the budget of {self.max_tokens} tokens is spent: {self.tokens} so far, and the next request may take "
+            f"the budget of {self.max_tokens} tokens is spent: {spent_tokens} so far, and the next request may take "
             f"{tokens}"
         )
 
@@ -161,9 +201,11 @@ class Purse:
 
     async def _freeing(self) -> None:
         self._freed = self._freed or asyncio.Event()
-        await self._freed.wait()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._freed.wait(), None if self._board is None else LOOK)
 
     def _free_all(self) -> None:
+        self._say_soon()
         if self._freed is not None:
             self._freed.set()
             self._freed = None
@@ -172,6 +214,7 @@ class Purse:
         """Count a request as spent at its worst: nobody knows what became of it."""
         self.dollars += held[0]
         self.tokens += held[1]
+        self._say_soon()
 
     def add(self, agent: str, calls: Iterable[Mapping[str, Any] | None]) -> None:
         """Count calls, as an episode stores them."""
@@ -179,6 +222,7 @@ class Purse:
             self.bills.setdefault(agent, Bill()).add(call)
             self.dollars += call.get("dollars") or 0.0
             self.tokens += (call.get("prompt_tokens") or 0) + (call.get("completion_tokens") or 0)
+        self._say_soon()
 
 
 def picture_tokens(height: int, width: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from vagen_benchmarks.clients.board import Board, Spent
 from vagen_benchmarks.clients.spending import Purse
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import BenchError
@@ -44,6 +46,8 @@ class Share:
     how: Mapping[str, Any]
     keys: frozenset[str]
     policy: Policy
+    board: Path
+    row: int
 
 
 Sent = tuple[Line, list[tuple[str, bytes]]]
@@ -59,6 +63,8 @@ class _Player:
     process: subprocess.Popen[bytes]
     connection: Connection
     say: Callable[[str], None]
+    gone: Callable[[], None]
+    """Called when it has ended."""
     said: dict[str, Any] | None = None
     """What it said in the end."""
 
@@ -68,6 +74,7 @@ class _Player:
             kind, *data = pickle.loads(self.connection.recv_bytes())  # noqa: S301  (of our own process)
         except (EOFError, OSError, pickle.UnpicklingError) as error:
             self.said = {"reason": cause_of_end(self.process, error)}
+            self.gone()
             return None
         if kind == "episode":
             line, pictures = data
@@ -76,6 +83,7 @@ class _Player:
             self.say(data[0])
         else:
             self.said = data[0]
+            self.gone()
         return None
 
     def next(self) -> Sent | None:
@@ -95,13 +103,15 @@ def run_on_cores(
 ) -> Outcome:
     """As `vagen_benchmarks.runs.runner.run`, by so many processes. Each makes the agents anew, by their names.
 
-    Budgets, concurrency and `give_up_after` are divided among them, and each waits for outages by itself.
+    Concurrency and `give_up_after` are divided among them; budgets, and waiting for an outage, are of all together.
     """
     outcome = Outcome()
     purse = begin(folder, job.agents, job.policy, job.skipped)
-    shares = _shares(folder, job, count, purse)
-    chorus = _Chorus(say)
-    players = [_begun(share, chorus.of(i)) for i, share in enumerate(shares)]
+    home = tempfile.TemporaryDirectory()
+    board = Board.make(Path(home.name) / "board", count, len(job.agents))
+    board.say(Spent(purse.dollars, purse.tokens))
+    shares = _shares(folder, job, count, board.path)
+    players = [_begun(share, say, board) for share in shares]
     try:
         for agent in job.agents:
             keys = [key for key, *_ in folder.left(agent.name)]
@@ -119,6 +129,8 @@ def run_on_cores(
             player.connection.close()
             player.process.kill()
             player.process.wait()
+        board.close()
+        home.cleanup()
         said = [player.said or {} for player in players]
         outcome.reason = outcome.reason or next((each["reason"] for each in said if each.get("reason")), "")
         unstored = [each["unstored"] for each in said if "unstored" in each]
@@ -129,51 +141,27 @@ def run_on_cores(
     return outcome
 
 
-def _shares(folder: RunWriter, job: Job, count: int, purse: Purse) -> list[Share]:
+def _shares(folder: RunWriter, job: Job, count: int, board: Path) -> list[Share]:
     mine: list[set[str]] = [set() for _ in range(count)]
     for agent in job.agents:
         for i, (key, *_) in enumerate(folder.left(agent.name)):
             mine[i % count].add(key)
     policy = job.policy
-    dollars, tokens = policy.max_dollars, policy.max_tokens
-    each = replace(
-        policy,
-        give_up_after=-(-policy.give_up_after // count),
-        max_dollars=None if dollars is None else max(0.0, dollars - purse.dollars) / count,
-        max_tokens=None if tokens is None else max(0, tokens - purse.tokens) // count,
-    )
+    each = replace(policy, give_up_after=-(-policy.give_up_after // count))
     how = {name: value for name, value in job.how.items() if value is not None}
     parts = [policy.concurrency // count + (i < policy.concurrency % count) for i in range(count)]
     return [
-        Share(folder.path.resolve(), how, frozenset(keys), replace(each, concurrency=max(1, part)))
-        for keys, part in zip(mine, parts, strict=True)
+        Share(folder.path.resolve(), how, frozenset(keys), replace(each, concurrency=max(1, part)), board, row)
+        for row, (keys, part) in enumerate(zip(mine, parts, strict=True), 1)
     ]
 
 
-def _begun(share: Share, say: Callable[[str], None]) -> _Player:
+def _begun(share: Share, say: Callable[[str], None], board: Board) -> _Player:
     process, ours = started("vagen_benchmarks.runs.cores")
-    player = _Player(process, Connection(ours.detach()), say)
+    player = _Player(process, Connection(ours.detach()), say, lambda: board.bury(share.row))
     with contextlib.suppress(OSError):  # it is gone already, which the first `next` finds out
         player.connection.send_bytes(pickle.dumps(share))
     return player
-
-
-class _Chorus:
-    """What processes say of one endpoint, each by turns that it waits and that it goes on: the first and the last."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._waiting: set[int] = set()
-
-    def of(self, player: int) -> Callable[[str], None]:
-        """For one of them."""
-
-        def said(words: str) -> None:
-            if self._waiting <= {player}:
-                self._say(words)
-            self._waiting ^= {player}
-
-        return said
 
 
 def _in_turn(
@@ -298,7 +286,8 @@ def play_share(connection: Connection) -> None:
     try:
         job = made_again(folder, share.how)
         say = lambda words: sender.send("say", words)  # noqa: E731
-        run(sender, job.agents, policy=share.policy, scoring=job.scoring, say=say)
+        board = Board(share.board, share.row)
+        run(sender, job.agents, policy=share.policy, scoring=job.scoring, say=say, board=board)
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:

@@ -17,6 +17,7 @@ from importlib import metadata
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent
+from vagen_benchmarks.clients.board import Board
 from vagen_benchmarks.clients.spending import Bill, Purse
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import Stopped
@@ -115,15 +116,19 @@ def run(
     scoring: Scoring | None = None,
     told: Callable[[Episode], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
+    board: Board | None = None,
 ) -> Outcome:
     """Play what the folder's protocol still lacks. On KeyboardInterrupt the folder stays a valid run.
 
     `scoring` judges what agents say. `told` is called with each episode once it is stored, one at a time, and `say`
-    with words about the endpoint. The agents are stopped in the end.
+    with words about the endpoint. The agents are stopped in the end. `board` is what other processes of the run share.
     """
     policy = policy or Policy()
     outcome = Outcome()
-    purse = begin(folder, agents, policy, skipped)
+    purse = begin(folder, agents, policy, skipped, board)
+    for i, agent in enumerate(agents if board is not None else ()):
+        if isinstance(agent, AsyncAgent) and board is not None:
+            agent.share(board.gate(i))
     writer = Writer(folder, told)
     loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, purse, writer, say)))
     try:
@@ -142,11 +147,17 @@ def run(
     return outcome
 
 
-def begin(folder: RunWriter, agents: Sequence[Agent], policy: Policy, skipped: Sequence[Skipped]) -> Purse:
+def begin(
+    folder: RunWriter,
+    agents: Sequence[Agent],
+    policy: Policy,
+    skipped: Sequence[Skipped],
+    board: Board | None = None,
+) -> Purse:
     """Note that a call of the run begins. Returns its purse, with what earlier calls have spent."""
     folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
     purse = Purse(
-        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens
+        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens, board
     )
     for episode in folder.all_episodes() if purse.prices else ():
         purse.add(episode.agent, episode.calls)
