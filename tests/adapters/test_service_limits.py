@@ -197,4 +197,6 @@ def test_options_that_are_nested_deep_are_refused_at_the_door(served):
     for options in ({"desc": nested}, {"size": [[[[[[[3]]]]]]]}):
         with pytest.raises(ServiceError, match="nested deeper than 6"):
             RemoteEnv(service, "vagen/FrozenLake-v0", **options)
+    with pytest.raises(ServiceError, match="1000 options; at most 256"):
+        RemoteEnv(service, "vagen/FrozenLake-v0", **{f"option{i}": 1 for i in range(1000)})
     service.close()

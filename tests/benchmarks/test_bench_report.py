@@ -12,6 +12,7 @@ import subprocess
 from urllib.parse import quote
 
 import pytest
+import runs
 from runs import play
 
 from vagen_benchmarks.agents import Agent, Reply
@@ -116,21 +117,11 @@ def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):
     assert episode["turns"][0]["own"] == {"success_so_far": 0.5}
 
 
-class Liar(Agent):
-    """Says what can't be, and walks into the wall."""
-
-    name = "liar"
-
-    def reply(self, game):
-        lie = "The target is above the player. The target is below the player."
-        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """An oracle that tells no lie beside an agent that does, both judged."""
     path = tmp_path_factory.mktemp("judged") / "run"
-    play(path, [Oracle(), Liar()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
+    play(path, [Oracle(), runs.Liar()], ["frozenlake"], scoring=make_scoring({"judge": "rule"}), episodes=4)
     return write_report(RunFolder(path))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -21,7 +22,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.perf import coverage
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.stats import average, by_level, pass_at, rate, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, sign_flip, t95, wilson
 from vagen_benchmarks.results.summary import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
@@ -147,6 +148,16 @@ def test_intervals_hold_the_truth_nineteen_times_of_twenty(levels, repeats):
         assert rejected <= 0.06
 
 
+def test_two_metrics_of_the_same_episodes_say_no_more_than_one():
+    """As SVG's two scores do; of different levels they would."""
+    one = average(by_level((str(i), i % 5 / 4) for i in range(40)))
+    same, other = replace(one, drawn="test 0 a"), replace(one, drawn="test 0 b")
+    twice = combined([same, same])
+    assert (twice.low, twice.high, twice.levels) == (pytest.approx(one.low), pytest.approx(one.high), one.levels)
+    assert combined([same, other]).high - one.value == pytest.approx((one.high - one.value) / 2**0.5, rel=0.02)
+    assert combined([twice, other]).high < one.high
+
+
 def test_overall_holds_the_truth():
     assert 0.92 <= coverage.overall_coverage((0.1, 0.3, 0.5, 0.7, 0.9), 32, 5, 0.4, 300) <= 0.98
 
@@ -235,17 +246,9 @@ def test_what_went_wrong_is_read_off_the_turns(tmp_path, reply, errors):
     assert errors_of(episode) == errors
 
 
-class Liar(Agent):
-    """Says what can't be."""
-
-    name = "liar"
-
-    def reply(self, game):
-        lie = "The target is above the player. The target is below the player."
-        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
-
-
-@pytest.mark.parametrize(("agent", "wrong"), [(Oracle(), set()), (Liar(), {"grounding wrong", "prediction wrong"})])
+@pytest.mark.parametrize(
+    ("agent", "wrong"), [(Oracle(), set()), (runs.Liar(), {"grounding wrong", "prediction wrong"})]
+)
 def test_what_only_a_judge_can_tell(tmp_path, agent, wrong):
     scoring = make_scoring({"judge": "rule", "betas": {"grounding": 0.25}})
     runs.play(tmp_path / "run", [agent], ["frozenlake"], scoring=scoring, episodes=3)
@@ -348,7 +351,7 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
 def test_svg_columns_are_its_scores_not_its_success():
     plan = load_plan("paper")
     row = {"task": "vagen/SVGReconstruction-v0 scorer=dreamsim", "agent": "a", "played": 32, "success": 0.0,
-           "metrics": {"dino": 0.9, "dreamsim": 0.6}, "metric_bounds": {"dino": [0.8, 1.0], "dreamsim": [0.5, None]},
+           "drawn": "test 0 a", "metrics": {"dino": 0.9, "dreamsim": 0.6}, "metric_bounds": {"dino": [0.8, 1.0], "dreamsim": [0.5, None]},
            "levels": 32, "flagged": True}  # fmt: skip
     table = plan_table(plan, [row])
     ours = next(each for each in table.rows if not each.published)

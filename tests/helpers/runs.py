@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
@@ -28,3 +29,13 @@ def episodes(path):
 def rows(path):
     """The table's."""
     return summarise(RunFolder(path)).rows()
+
+
+class Liar(Agent):
+    """Says what can't be, and walks into the wall."""
+
+    name = "liar"
+
+    def reply(self, game):
+        lie = "The target is above the player. The target is below the player."
+        return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))

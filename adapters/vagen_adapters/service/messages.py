@@ -48,7 +48,13 @@ DEPTH = 6
 """Of nested options: a list of texts is 1 deep. What is far deeper can't be handed on to a worker."""
 
 
+MOST_OPTIONS = 256
+"""Several times as many as any environment has. A hundred thousand held up the turns of others for 0.4 s."""
+
+
 def _shallow(options: dict[str, Any]) -> dict[str, Any]:
+    if len(options) > MOST_OPTIONS:
+        raise ValueError(f"{len(options)} options; at most {MOST_OPTIONS}")
     level: list[Any] = [options]
     for _ in range(DEPTH):
         level = [inner for each in level if isinstance(each, dict | list)

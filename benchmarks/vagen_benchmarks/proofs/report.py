@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.results.stats import wilson
+from vagen_benchmarks.results.stats import t95, wilson
 
-T95 = (math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t at 97.5 % for 0, 1, … degrees of freedom."""
 PANELS = (
     ("rollout/success", "success in training"),
     ("rollout/format", "well-formed replies"),
@@ -63,7 +61,7 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean over seeds, within [0, 1]; one seed has none."""
     if len(rates) < 2:
         return None
-    half = T95[min(len(rates), len(T95)) - 1] * statistics.stdev(rates) / math.sqrt(len(rates))
+    half = t95(len(rates) - 1) * statistics.stdev(rates) / math.sqrt(len(rates))
     middle = statistics.fmean(rates)
     return max(0.0, middle - half), min(1.0, middle + half)
 

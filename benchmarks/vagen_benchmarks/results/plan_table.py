@@ -89,14 +89,14 @@ def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> _Known:
         return None
     metric = column.get("metric", "success")
     if metric == "success":
-        found = Estimate(*(row[name] for name in ("success", "low", "high", "levels", "effective", "freedom")))
+        found = Estimate(*(row[name] for name in ("success", "low", "high", "levels", "effective", "freedom", "drawn")))
     elif metric in row["metrics"]:
         low, high = (
             side if each is None else each
             for each, side in zip(row["metric_bounds"][metric], (-math.inf, math.inf), strict=True)
         )
         freedom = max(1.0, row["levels"] - 1.0)
-        found = Estimate(row["metrics"][metric], low, high, row["levels"], float(row["levels"]), freedom)
+        found = Estimate(row["metrics"][metric], low, high, row["levels"], float(row["levels"]), freedom, row["drawn"])
     else:
         return None
     return found, row["flagged"]

@@ -7,7 +7,7 @@ content, are one cluster. `python -m vagen_benchmarks.perf.coverage` simulates h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ class Estimate:
         levels: the distinct levels that it rests on.
         effective: how many independent plays would say as much. Fewer than were played, where repeats agree.
         freedom: degrees of freedom of the Student's t that the interval took.
+        drawn: names the draw of levels; estimates with the same name rest on the same levels. Empty if nobody knows.
     """
 
     value: float
@@ -35,6 +36,7 @@ class Estimate:
     levels: int
     effective: float
     freedom: float = 1.0
+    drawn: str = ""
 
 
 def by_level(values: Iterable[tuple[str, float]]) -> list[Cluster]:
@@ -168,28 +170,32 @@ def _freedom(without: Any) -> float:
 
 
 def combined(parts: Sequence[Estimate]) -> Estimate:
-    """The unweighted mean of independent estimates, with an interval from theirs.
+    """The unweighted mean of estimates, with an interval from theirs.
 
-    The squares of the distances to each side add up as variances do (MOVER, Zou and Donner 2008), with the degrees of
-    freedom of their sum (Welch-Satterthwaite).
+    Of different levels they are independent: the squares of the distances to each side add up as variances do (MOVER,
+    Zou and Donner 2008), with the degrees of freedom of their sum (Welch-Satterthwaite). Of the same levels, as two
+    metrics of the same episodes, they are taken to err together, which is the most they can: their distances add up.
     """
     count = len(parts)
     value = math.fsum(each.value for each in parts) / count
+    draws: dict[str, list[Estimate]] = {}
+    for i, each in enumerate(parts):
+        draws.setdefault(each.drawn or f"{i}", []).append(each)
 
-    def reach(distances: Sequence[float]) -> tuple[float, float]:
-        errors = [(far / t95(each.freedom)) ** 2 for far, each in zip(distances, parts, strict=True)]
+    def reach(distance: Callable[[Estimate], float]) -> tuple[float, float]:
+        errors = [(math.fsum(distance(each) / t95(each.freedom) for each in draw)) ** 2 for draw in draws.values()]
+        freedoms = [min(each.freedom for each in draw) for draw in draws.values()]
         total = math.fsum(errors)
         if total == 0 or not math.isfinite(total):
             return total, 1.0
-        freedom = total**2 / math.fsum(error**2 / each.freedom for error, each in zip(errors, parts, strict=True))
+        freedom = total**2 / math.fsum(error**2 / free for error, free in zip(errors, freedoms, strict=True))
         return t95(freedom) * math.sqrt(total) / count, freedom
 
-    (down, below), (up, above) = (
-        reach([each.value - each.low for each in parts]),
-        reach([each.high - each.value for each in parts]),
-    )
-    levels, effective = sum(each.levels for each in parts), math.fsum(each.effective for each in parts)
-    return Estimate(value, value - down, value + up, levels, effective, min(below, above))
+    (down, below), (up, above) = reach(lambda each: each.value - each.low), reach(lambda each: each.high - each.value)
+    levels = sum(max(each.levels for each in draw) for draw in draws.values())
+    effective = math.fsum(max(each.effective for each in draw) for draw in draws.values())
+    drawn = parts[0].drawn if len(draws) == 1 else ""
+    return Estimate(value, value - down, value + up, levels, effective, min(below, above), drawn)
 
 
 def difference(one: Sequence[Cluster], other: Sequence[Cluster]) -> Estimate:

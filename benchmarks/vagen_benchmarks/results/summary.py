@@ -150,6 +150,7 @@ class Cell:
             "freedom": success.freedom,
             "levels": success.levels,
             "effective": success.effective,
+            "drawn": self._drawn(),
             "missing": missing,
             "flagged": failed + missing > FLAGGED * (played + failed + missing),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
@@ -197,6 +198,11 @@ class Cell:
             solved += self.solved_at[turn]
             shares.append(solved / self.played)
         return shares
+
+    def _drawn(self) -> str:
+        """The draw of the levels, by the first of them: a level is a function of its seed, split and configuration."""
+        first = min(self.contents, default=None)
+        return "" if first is None else f"{self.split} {first} {self.contents[first]}"
 
     def _success(self) -> Estimate:
         """Success among the played, and an interval that what failed or is missing has widened."""

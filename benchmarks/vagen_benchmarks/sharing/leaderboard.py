@@ -23,7 +23,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify
 
 HERE = Path(__file__).parent
-ESTIMATE = ("success", "low", "high", "levels", "effective", "freedom")
+ESTIMATE = ("success", "low", "high", "levels", "effective", "freedom", "drawn")
 """What of a row of the table makes its estimate."""
 SEES_ALL = frozenset({"oracle"})
 """Agents that look behind the curtain: shown for reference, without a rank."""
