@@ -43,8 +43,8 @@ other_pictures = true
 
 def test_the_interval_over_seeds_is_students():
     low, high = proof_report.interval([0.5, 0.6, 0.7])
-    assert math.isclose(low, 0.6 - 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-9)
-    assert math.isclose(high, 0.6 + 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-9)
+    assert math.isclose(low, 0.6 - 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-4)
+    assert math.isclose(high, 0.6 + 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-4)
     assert proof_report.interval([0.5]) is None
     assert proof_report.interval([0.0, 1.0]) == (0.0, 1.0)
 

@@ -68,6 +68,8 @@ def t95(freedom: float) -> float:
     """The t distribution's 97.5 % point to 1 %, for at least 1 degree of freedom (Abramowitz and Stegun 26.7.5)."""
     if freedom < 2:  # of one degree exactly
         return math.tan(0.475 * math.pi)
+    if freedom == 2:  # exactly
+        return 0.95 / math.sqrt(2 * 0.975 * 0.025)
     z = Z95
     terms = (
         (z**3 + z) / 4,
