@@ -185,7 +185,7 @@ def play(
 class Critic(nn.Module):
     """What a moment is worth, read off the picture's tokens in their places and the number of the turn.
 
-    A value head on the language model's last state, which one would try first, mostly learns to count turns.
+    The part to improve first: in this short run it explains nothing of new returns, and rewards alone teach the policy.
     """
 
     def __init__(self, seen: Tensor) -> None:
