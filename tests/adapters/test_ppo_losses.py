@@ -66,3 +66,123 @@ def test_explained_variance():
     assert losses.explained_variance(returns, returns) == 1
     assert losses.explained_variance(torch.zeros(3), returns) == 0
     assert math.isnan(losses.explained_variance(torch.zeros(3), torch.ones(3)))
+
+
+# -- losses by name, each against a loop over tokens as its paper writes it ----------------------------------------
+
+
+def some(seed=0, rows=3, length=9):
+    """Log-probabilities now and then, advantages, and turns with gaps."""
+    generator = torch.Generator().manual_seed(seed)
+    new, old, sampled = (-torch.rand(rows, length, generator=generator, dtype=torch.float64) * 3 for _ in range(3))
+    turn_ids = torch.tensor(
+        [[-1, 0, 0, 0, -1, 1, 1, -1, -1], [-1, 0, -1, 1, 1, -1, 2, 2, 2], [-1, -1, 0, 0, 0, 0, -1, -1, -1]]
+    )
+    return new, old, sampled, turn_ids, torch.randn(rows, length, generator=generator, dtype=torch.float64)
+
+
+def tokens_of(turn_ids):
+    return [(row, at) for row, ids in enumerate(turn_ids.tolist()) for at, turn in enumerate(ids) if turn >= 0]
+
+
+def clipped(ratio, low, high):
+    return min(max(ratio, 1 - low), 1 + high)
+
+
+def test_gspo_is_the_papers_loop():
+    new, old, _, turn_ids, advantages = some()
+    settings = losses.NAMED["gspo"][1]
+    low, high = settings["clip_low"], settings["clip_high"]
+    mask = turn_ids >= 0
+    advantages = torch.where(mask, advantages[:, :1], 0)  # one for a whole sequence, as GRPO has it
+    ratios = losses.probability_ratios(new, old, turn_ids, settings["ratio_level"])
+    weights = losses.token_weights(mask, turn_ids, settings["loss_level"])
+    found = (losses.policy_losses(ratios, advantages, low, high) * weights).sum() / weights.sum()
+    total = 0.0
+    for row in range(len(new)):
+        said = [at for at in range(new.shape[1]) if turn_ids[row, at] >= 0]
+        ratio = math.exp(sum(float(new[row, at] - old[row, at]) for at in said) / len(said))
+        advantage = float(advantages[row, said[0]])
+        total += min(ratio * advantage, clipped(ratio, low, high) * advantage)
+    assert float(found) == pytest.approx(-total / len(new), rel=1e-6)
+
+
+def test_cispo_is_the_papers_loop_in_value_and_gradient():
+    new, old, _, turn_ids, advantages = some(1)
+    settings = losses.NAMED["cispo"][1]
+    new.requires_grad_(True)
+    mask = turn_ids >= 0
+    ratios = losses.probability_ratios(new, old, turn_ids, "token")
+    entries = losses.cispo_losses(new, ratios, advantages, settings["clip_low"], settings["clip_high"])
+    loss = (entries * mask).sum() / mask.sum()
+    loss.backward()
+    total, slopes = 0.0, torch.zeros_like(new)
+    for row, at in tokens_of(turn_ids):
+        weight = min(math.exp(float(new[row, at] - old[row, at])), 1 + settings["clip_high"])
+        total += weight * float(advantages[row, at]) * float(new[row, at])
+        slopes[row, at] = -weight * float(advantages[row, at]) / int(mask.sum())
+    assert float(loss) == pytest.approx(-total / int(mask.sum()))
+    torch.testing.assert_close(new.grad, slopes)
+    assert (new.grad[mask] != 0).all(), "a clipped token has lost its gradient"
+
+
+def test_dual_clip_is_the_papers_loop():
+    new, old, _, turn_ids, advantages = some(2)
+    bound = losses.NAMED["dual-clip"][1]["dual_clip"]
+    ratios = losses.probability_ratios(new + 2, old, turn_ids, "token")
+    found = losses.policy_losses(ratios, advantages, 0.2, 0.2, bound)
+    reached = 0
+    for row, at in tokens_of(turn_ids):
+        ratio, advantage = math.exp(float(new[row, at] + 2 - old[row, at])), float(advantages[row, at])
+        gain = min(ratio * advantage, clipped(ratio, 0.2, 0.2) * advantage)
+        if advantage < 0:
+            reached += bound * advantage > gain
+            gain = max(gain, bound * advantage)
+        assert float(found[row, at]) == pytest.approx(-gain)
+    assert reached, "no token is where the second clip counts"
+
+
+def test_dapo_is_the_papers_loop():
+    new, old, _, turn_ids, advantages = some(3)
+    settings = losses.NAMED["dapo"][1]
+    mask = turn_ids >= 0
+    ratios = losses.probability_ratios(new, old, turn_ids, "token")
+    weights = losses.token_weights(mask, turn_ids, settings["loss_level"])
+    entries = losses.policy_losses(ratios, advantages, settings["clip_low"], settings["clip_high"])
+    gains = [
+        min(ratio * advantage, clipped(ratio, 0.2, 0.28) * advantage)
+        for row, at in tokens_of(turn_ids)
+        for ratio, advantage in [(math.exp(float(new[row, at] - old[row, at])), float(advantages[row, at]))]
+    ]
+    assert float((entries * weights).sum() / weights.sum()) == pytest.approx(-sum(gains) / len(gains))
+
+
+@pytest.mark.parametrize(("tokens", "penalty"), [(1, 0), (80, 0), (81, -0.05), (90, -0.5), (100, -1)])
+def test_long_replies_are_punished_softly(tokens, penalty):
+    """DAPO, eq. 13: ((limit - buffer) - tokens) / buffer within the buffer."""
+    assert losses.overlong_penalty(tokens, limit=100, share=0.2) == pytest.approx(penalty)
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_weights_from_sampler_to_trainer_are_truncated(level):
+    new, _, sampled, turn_ids, _ = some(4)
+    found = losses.sampler_weights(new, sampled, turn_ids, level, cap=1.5)
+    for row, at in tokens_of(turn_ids):
+        places = [at] if level == "token" else [each for each in range(9) if turn_ids[row, each] >= 0]
+        ratio = math.exp(sum(float(new[row, each] - sampled[row, each]) for each in places))
+        assert float(found[row, at]) == pytest.approx(min(ratio, 1.5))
+    assert (found[turn_ids < 0] == 1).all()
+
+
+def test_losses_by_name_are_settings_of_the_trainer_and_of_the_recipes(tmp_path):
+    pytest.importorskip("trl")
+    from vagen_adapters.ppo.config import MultiTurnPPOConfig
+    from vagen_adapters.ppo.recipes import load_recipe
+
+    quiet = {"output_dir": str(tmp_path), "use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
+    for paper, settings in losses.NAMED.values():
+        assert paper
+        assert MultiTurnPPOConfig(**{**quiet, "group_size": 8, **settings})
+    for name in ("gspo", "cispo", "dapo"):
+        recipe = load_recipe(name).settings
+        assert {key: recipe[key] for key in losses.NAMED[name][1]} == dict(losses.NAMED[name][1])

@@ -66,7 +66,22 @@ class MultiTurnPPOConfig(_BaseConfig):
         first_token_value_weight: weight of the value before the first token of a turn (Verlog).
         entropy_coef: weight of the entropy bonus.
         clip_low, clip_high: the ratio is clipped to [1 - clip_low, 1 + clip_high].
-        ratio_level: ratios of tokens, or of whole turns as geometric means (Turn-PPO).
+        policy_loss: PPO's clipped surrogate, or CISPO's clipped weights of log-probabilities. `losses.NAMED` has the
+            settings of losses by name, with their papers.
+        sampler_correction: whether losses are weighed by how likely the trainer finds what was sampled, over how likely
+            the sampler found it (truncated importance sampling): of each token, or of whole sequences.
+        sampler_cap: the most that such a weight may be.
+        dual_clip: the most that a ratio counts where the advantage is negative; None doesn't limit it.
+        ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
+        value_coef: weight of the critic's loss. On a shared backbone it pulls at the policy, too.
+        target_kl: the rest of a rollout's updates is left out after one whose policy is further than this, in nats a
+            token, from that of the rollout (as in Spinning Up and CleanRL); None for never.
+        adaptive_kl: β of the KL is steered, from rollout to rollout, to where the KL to the reference is this many nats
+            a token (Ziegler et al. 2019, section 2.2); None leaves it as it is.
+        kl_horizon: over how many episodes β may double, roughly; theirs.
+        dynamic_sampling: at most so many times more levels are played, until enough groups have returns that differ
+            (DAPO); 0 for none. Groups whose returns are equal are left out then.
+        overlong_share: the last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for nothing.
         loss_level: what counts alike in the policy's loss.
         epochs_per_rollout: passes over the episodes of a rollout.
         minibatches: updates in each pass.
@@ -123,7 +138,17 @@ class MultiTurnPPOConfig(_BaseConfig):
     entropy_coef: float = 0.0
     clip_low: float = 0.2
     clip_high: float = 0.2
-    ratio_level: Literal["token", "turn"] = "token"
+    policy_loss: Literal["clip", "cispo"] = "clip"
+    sampler_correction: Literal["none", "token", "sequence"] = "none"
+    sampler_cap: float = 2.0
+    dual_clip: float | None = None
+    ratio_level: Literal["token", "turn", "sequence"] = "token"
+    value_coef: float = 1.0
+    target_kl: float | None = None
+    adaptive_kl: float | None = None
+    kl_horizon: float = 10_000.0
+    dynamic_sampling: int = 0
+    overlong_share: float = 0.0
     loss_level: Literal["token", "turn", "sequence"] = "token"
     epochs_per_rollout: int = 1
     minibatches: int = 4
@@ -163,6 +188,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self.remove_unused_columns = False
         self._check_advantage()
         self._check_evaluations()
+        self._check_losses()
         positive = (
             "num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
             "sequences_per_forward", "eval_episodes", "temperature", "reward_scale", "env_threads",
@@ -205,6 +231,27 @@ class MultiTurnPPOConfig(_BaseConfig):
             given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
             self._require(given in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
             self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
+
+    def _check_losses(self) -> None:
+        self._require(self.policy_loss in ("clip", "cispo"), "policy_loss", "clip or cispo")
+        self._require(self.sampler_correction in ("none", "token", "sequence"), "sampler_correction",
+                      "none, token or sequence")  # fmt: skip
+        self._require(self.sampler_cap > 0, "sampler_cap", "above 0")
+        self._require(self.ratio_level in ("token", "turn", "sequence"), "ratio_level", "token, turn or sequence")
+        self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
+        for name in ("target_kl", "adaptive_kl"):
+            setting = getattr(self, name)
+            self._require(setting is None or setting > 0, name, "above 0, or None")
+        self._require(self.adaptive_kl is None or bool(self.kl_coef or self.kl_loss_coef), "adaptive_kl",
+                      "None without kl_coef or kl_loss_coef, which it steers")  # fmt: skip
+        self._require(self.kl_horizon > 0, "kl_horizon", "above 0")
+        self._require(self.value_coef >= 0, "value_coef", "at least 0")
+        self._require(0 <= self.overlong_share <= 1, "overlong_share", "a share, from 0 to 1")
+        self._require(self.dynamic_sampling >= 0, "dynamic_sampling", "at least 0")
+        self._require(not self.dynamic_sampling or self.group_size > 1, "group_size",
+                      "at least 2 to compare returns within groups")  # fmt: skip
+        if self.adaptive_kl is not None:
+            self.restore_callback_states_from_checkpoint = True  # β goes on from where it was
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

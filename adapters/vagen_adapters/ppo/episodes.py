@@ -171,6 +171,14 @@ def training_sequences(episode: Episode, window: int | None, *, with_end: bool) 
     ]
 
 
+def keep_differing(episodes: Sequence[Episode], most: int) -> list[Episode]:
+    """The first `most` of the episodes whose groups' returns differ: the others teach GRPO nothing (DAPO)."""
+    returns: dict[int, set[float]] = {}
+    for episode in episodes:
+        returns.setdefault(episode.level.group, set()).add(episode.rewards)
+    return [episode for episode in episodes if len(returns[episode.level.group]) > 1][:most]
+
+
 def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
     """The episodes of the `share` of groups whose returns vary most, in their order (RAGEN's filter)."""
     returns: dict[int, list[float]] = {}

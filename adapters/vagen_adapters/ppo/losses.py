@@ -1,8 +1,10 @@
-"""What PPO minimises, as pure functions over (B, L) tensors; means are taken with `token_weights`."""
+"""What PPO and its kin minimise, as pure functions over (B, L) tensors; means are taken with `token_weights`."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +13,22 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 
 Level = Literal["token", "turn", "sequence"]
 """What counts alike in a mean: tokens, turns, or whole rows."""
+Kind = Literal["clip", "cispo"]
+
+NAMED: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({
+    "ppo": ("Schulman et al. 2017, arXiv:1707.06347, eq. 7", {"policy_loss": "clip"}),
+    "dual-clip": ("Ye et al. 2020, arXiv:1912.09729, eq. 5", {"policy_loss": "clip", "dual_clip": 3.0}),
+    "gspo": ("Zheng et al. 2025, arXiv:2507.18071, eq. 5 to 7",
+             {"ratio_level": "sequence", "loss_level": "sequence", "clip_low": 3e-4, "clip_high": 4e-4}),
+    "gspo-turn": ("the same with a turn's reply for a sequence, as Turn-PPO has it",
+                  {"ratio_level": "turn", "loss_level": "turn", "clip_low": 3e-4, "clip_high": 4e-4}),
+    "cispo": ("MiniMax-M1, arXiv:2506.13585, eq. 4 and 5; no lower bound, and the upper one is ours",
+              {"policy_loss": "cispo", "clip_low": 1.0, "clip_high": 2.0}),
+    "dapo": ("Yu et al. 2025, arXiv:2503.14476, eq. 8 and 13; its overlong buffer is a fifth of a reply",
+             {"clip_low": 0.2, "clip_high": 0.28, "loss_level": "token", "overlong_share": 0.2,
+              "dynamic_sampling": 10}),
+})  # fmt: skip
+"""Losses by name: where each is from, and the settings of `MultiTurnPPOConfig` that make it."""
 
 
 def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
@@ -28,7 +46,7 @@ def token_weights(mask: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
 
 
 def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor, level: Level) -> Tensor:
-    """(B, L) u = π_θ / π_old of each token (VAGEN), or the geometric mean over its turn (Turn-PPO, GSPO).
+    """(B, L) u = π_θ / π_old of each token (VAGEN), or the geometric mean over its turn (Turn-PPO) or its row (GSPO).
 
     Tokens that were not sampled have 1.
     """
@@ -37,12 +55,55 @@ def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor,
     if level == "turn":
         tokens = _sum_over_turns(sampled.to(log_ratios.dtype), turn_ids)
         log_ratios = torch.where(sampled, _sum_over_turns(log_ratios, turn_ids) / tokens.clamp(min=1), 0)
+    elif level == "sequence":
+        log_ratios = torch.where(
+            sampled, log_ratios.sum(1, keepdim=True) / sampled.sum(1, keepdim=True).clamp(min=1), 0
+        )
     return log_ratios.exp()
 
 
-def policy_losses(ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
-    """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). VAGEN, J^PPO."""
-    return -torch.minimum(ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages)
+def policy_losses(
+    ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float, dual_clip: float | None = None
+) -> Tensor:
+    """(B, L) The clipped surrogate, -min(u·A, clip(u, 1 - clip_low, 1 + clip_high)·A). VAGEN, J^PPO.
+
+    With `dual_clip` c > 1 it is at least c·A where A < 0, so that a token that has become much likelier doesn't pull
+    without bound (Ye et al. 2020).
+    """
+    gains = torch.minimum(ratios * advantages, ratios.clamp(1 - clip_low, 1 + clip_high) * advantages)
+    if dual_clip is not None:
+        gains = torch.where(advantages < 0, torch.maximum(gains, dual_clip * advantages), gains)
+    return -gains
+
+
+def cispo_losses(logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low: float, clip_high: float) -> Tensor:
+    """(B, L) -sg(clip(u, 1 - clip_low, 1 + clip_high))·A·log π: every token keeps a gradient, of at most that.
+
+    Source: MiniMax-M1, eq. 4 and 5 (there without a lower bound: `clip_low` 1).
+    """
+    return -ratios.clamp(1 - clip_low, 1 + clip_high).detach() * advantages * logprobs
+
+
+def sampler_weights(
+    logprobs: Tensor, sampled: Tensor, turn_ids: Tensor, level: Literal["token", "sequence"], cap: float
+) -> Tensor:
+    """(B, L) Truncated importance weights min(π_old / q, cap), 1 where nothing was sampled.
+
+    The policy is scored by the trainer (π_old), and was played by a sampler (q): in another arithmetic, with older
+    weights, or with top-p, after which q is larger than π_old for all that it kept. Of each token (Yao et al. 2025,
+    "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training"), or of all tokens of a row together.
+    """
+    told = turn_ids != NOT_SAMPLED
+    log_ratios = torch.where(told, logprobs - sampled, 0)
+    if level == "sequence":
+        log_ratios = torch.where(told, log_ratios.sum(1, keepdim=True), 0)
+    return log_ratios.exp().clamp(max=cap)
+
+
+def overlong_penalty(tokens: int, limit: int, share: float) -> float:
+    """DAPO's soft punishment of long replies, eq. 13: 0 up to the last `share` of `limit`, then linear down to -1."""
+    room = share * limit
+    return 0.0 if tokens <= limit - room else (limit - room - tokens) / room
 
 
 def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: float | None) -> Tensor:

@@ -28,9 +28,18 @@ from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig
-from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, keep_by_variance, training_sequences
+from vagen_adapters.ppo.episodes import (
+    Episode,
+    Level,
+    PlayedTurn,
+    TokenSequence,
+    keep_by_variance,
+    keep_differing,
+    training_sequences,
+)
 from vagen_adapters.ppo.family_checks import check_layout, check_model
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Rollout, Score
@@ -62,6 +71,7 @@ class ScoredRollout:
     reference_logprobs: Tensor | None
     old_values: Tensor
     advantages: Advantages
+    sampler_weights: Tensor | None = None
 
 
 class MultiTurnPPOTrainer(_BaseTrainer):
@@ -125,7 +135,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             train_dataset=[{"step": step} for step in range(args.max_steps * args.world_size)],
             eval_dataset=[{}],  # Trainer asks for one; what is evaluated is played
             processing_class=self.codec.tokenizer,
-            callbacks=callbacks,
+            callbacks=[
+                *(callbacks or []),
+                *([AdaptiveKL(args.adaptive_kl, args.kl_horizon)] if args.adaptive_kl else []),
+            ],
         )
         self._check_processes(make_sampler)
         if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
@@ -143,6 +156,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             threads=args.env_threads,
         )
         self._scored: ScoredRollout | None = None
+        self._far_off: int | None = None  # the rollout whose policy is further from its start than `target_kl`
         self._finite_gradients = True
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
@@ -198,8 +212,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if self._scored is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         model.train()
-        with self._clock("update"):
-            loss = self._backward(model, self._scored, number, update)
+        left_out = self._far_off == number
+        if self.args.target_kl is not None:
+            self._record({"update/left_out": float(left_out)})
+        loss = torch.zeros((), device=self.args.device)
+        if not left_out:
+            with self._clock("update"):
+                loss = self._backward(model, self._scored, number, update)
         if update == self.args.steps_per_rollout - 1:
             self._record(self._clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
         return loss
@@ -207,8 +226,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _collect(self, model: Any, number: int) -> ScoredRollout | None:
         """Play, score and estimate: everything that is constant during the updates of a rollout."""
         self._clock = metrics.Clock()
-        episodes = self._play(self._levels(number), self._seed(number, 0))
-        kept = keep_by_variance([each for each in episodes if each.failure is None], self.args.keep_variance_share)
+        episodes, kept = self._play_enough(number)
         self._record(metrics.of_episodes(episodes, kept))
         self._check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
@@ -217,6 +235,18 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             return None
         with self._clock("score"):
             return self._score(model, kept)
+
+    def _play_enough(self, number: int) -> tuple[list[Episode], list[Episode]]:
+        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
+        episodes: list[Episode] = []
+        for extra in range(self.args.dynamic_sampling + 1):
+            episodes += self._play(self._levels(number, extra), self._seed(number, 0))
+            kept = [each for each in episodes if each.failure is None]
+            if self.args.dynamic_sampling:
+                kept = keep_differing(kept, self.args.episodes_per_rollout)
+            if len(kept) >= self.args.episodes_per_rollout:
+                break
+        return episodes, keep_by_variance(kept, self.args.keep_variance_share)
 
     def _check_failures(self, episodes: Sequence[Episode], number: int) -> None:
         reasons = Counter(each.failure for each in episodes if each.failure is not None)
@@ -243,15 +273,17 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             numbered = gather_object(list(zip(range(rank, len(levels), world), mine, strict=True)))
         return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
-    def _levels(self, number: int) -> list[Level]:
+    def _levels(self, number: int, extra: int = 0) -> list[Level]:
+        """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
+        number += extra * self.args.rollouts
         pool, size = self.args.num_levels, self.args.group_size
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
         seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
         packs = max(1, len(self.args.prompt_pool))
         prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
         return [
-            Level(seed, "train", group, each * size + member, prompt)
+            Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
             for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
             for member in range(size)
         ]
@@ -276,19 +308,29 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         kl_rewards = None
         if reference is not None and args.kl_coef:
             if args.kl_estimator == "exact":
-                kl_rewards = -args.kl_coef * scores["kl"]
+                kl_rewards = -args.kl_coef * self._kl_factor * scores["kl"]
             else:
-                kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, args.kl_estimator)
+                kl_rewards = (
+                    -args.kl_coef * self._kl_factor * losses.kl_estimates(logprobs, reference, args.kl_estimator)
+                )
         batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards)
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
         sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
         self._record(metrics.of_scores(batch, advantages, logprobs, sampled, reference))
+        if reference is not None:
+            self._steer_kl(float(losses.kl_estimates(logprobs, reference, "k1")[batch.mask].mean()), len(episodes))
+        correction = None
+        if args.sampler_correction != "none":
+            correction = losses.sampler_weights(logprobs, sampled, turn_ids, args.sampler_correction, args.sampler_cap)
+            said = correction[batch.mask]
+            self._record({"correction/mean": float(said.mean()),
+                          "correction/capped": mean((said >= args.sampler_cap).float().tolist())})  # fmt: skip
         if args.log_samples and self.accelerator.is_main_process:
             metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
                                   self.state.global_step, args.log_samples)  # fmt: skip
         if args.whiten and args.advantage not in WITHOUT_CRITIC:
             advantages = advantages.whitened()
-        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages)
+        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
 
     def _scores(self, model: Any, sequences: Sequence[TokenSequence], said: Tensor) -> dict[str, Tensor]:
         """What the models say of the tokens `said`, (B, L), and, (B, L + 1), values; each process scores its share."""
@@ -326,7 +368,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
-                rewards[row, turn] = episodes[episode].turns[turn].reward * self.args.reward_scale
+                played = episodes[episode].turns[turn]
+                rewards[row, turn] = (played.reward + self._overlong(played)) * self.args.reward_scale
         ends = torch.tensor([len(each.prompt.ids) for each in sequences], device=device)
         with_end = torch.tensor([each.ends_with_observation for each in sequences], device=device)
         of_rows = [episodes[number] for number in episode_ids.tolist()]
@@ -342,6 +385,24 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             group_ids=torch.tensor([each.level.group for each in of_rows], device=device),
         )
 
+    def _overlong(self, played: PlayedTurn) -> float:
+        if not self.args.overlong_share:
+            return 0.0
+        penalty = losses.overlong_penalty(len(played.reply.ids), self.args.max_tokens, self.args.overlong_share)
+        self._record({"reward/overlong": penalty})
+        return penalty
+
+    @property
+    def _kl_factor(self) -> float:
+        """By which `adaptive_kl` has changed β."""
+        return next((each.factor for each in self.callback_handler.callbacks if isinstance(each, AdaptiveKL)), 1.0)
+
+    def _steer_kl(self, kl: float, episodes: int) -> None:
+        for each in self.callback_handler.callbacks:
+            if isinstance(each, AdaptiveKL):
+                each.update(kl, episodes)
+                self._record({"policy/kl_factor": each.factor})
+
     def _minibatch(self, rows: int, number: int, update: int) -> Tensor:
         """The rows of an update: each pass over a rollout goes through all of them once, newly shuffled."""
         epoch, position = divmod(update, self.args.minibatches)
@@ -351,6 +412,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _backward(self, model: Any, scored: ScoredRollout, number: int, update: int) -> Tensor:
         """Add up the gradients of a mini-batch, a few sequences at a time; means are over the mini-batch."""
         rows = _shortest_first(scored.sequences, self._minibatch(len(scored.sequences), number, update))
+        if not len(rows):  # fewer sequences were kept than there are mini-batches
+            return torch.zeros((), device=self.args.device)
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
         weights = losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level)
         value_weights = losses.value_weights(value_mask, scored.turn_ids[rows], self.args.first_token_value_weight)
@@ -374,7 +437,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         shares = torch.stack(list(sums.values()))
         if world > 1:
             shares = self.accelerator.reduce(shares, "sum")
-        self._record(dict(zip(sums, shares.tolist(), strict=True)))
+        found = dict(zip(sums, shares.tolist(), strict=True))
+        if self.args.target_kl is not None and found.get("policy/kl_estimate", 0.0) > self.args.target_kl:
+            self._far_off = number
+        self._record(found)
         return total * world  # Trainer logs the mean over processes
 
     def _gathering(self, model: Any, last: bool) -> contextlib.AbstractContextManager[Any]:
@@ -409,7 +475,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 args.value_clip,
             )
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
-            loss = loss + terms["critic/loss"]
+            loss = loss + args.value_coef * terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
 
     def _policy_loss(
@@ -421,7 +487,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         old = scored.old_logprobs[rows, :width]
         trained = turn_ids if self._masks_observations else torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
         ratios = losses.probability_ratios(logprobs, old, trained, args.ratio_level)
-        policy = losses.policy_losses(ratios, scored.advantages.advantages[rows, :width], args.clip_low, args.clip_high)
+        advantages = scored.advantages.advantages[rows, :width]
+        if args.policy_loss == "cispo":
+            policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
+        else:
+            policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
+        if scored.sampler_weights is not None:
+            policy = policy * scored.sampler_weights[rows, :width]
         clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
         terms = {
             "policy/loss": (policy * weights).sum(),
@@ -429,13 +501,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             "policy/clip_fraction": (clipped * weights).sum(),
             "policy/kl_to_old": (torch.where(sampled, old - logprobs, 0) * weights).sum(),
         }
+        if args.target_kl is not None:
+            estimate = torch.where(sampled, losses.kl_estimates(old, logprobs, "k3"), 0)
+            terms["policy/kl_estimate"] = (estimate * weights).sum()
         loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
         if args.kl_loss_coef and scored.reference_logprobs is not None:
             kl = found.get("kl")
             if kl is None:
                 kl = losses.kl_estimates(logprobs, scored.reference_logprobs[rows, :width], "k3")
             terms["policy/kl_loss"] = (torch.where(sampled, kl, 0) * weights).sum()
-            loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
+            loss = loss + args.kl_loss_coef * self._kl_factor * terms["policy/kl_loss"]
         return loss, terms
 
     # -- smaller parts -----------------------------------------------------------------------------
