@@ -11,6 +11,7 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.kl_control import AdaptiveKL  # noqa: E402
+from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -72,21 +73,24 @@ def test_the_controller_is_ziegler_and_others():
     assert control.factor == pytest.approx(1.01 * (1 + 0.2 * 10 / 100))
 
 
-def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder, tmp_path):
-    """Rewards that differ in one group of four: three more rollouts make enough, of levels that weren't played yet."""
-    played = []
+def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder, tmp_path, monkeypatch):
+    """All of the first eight are worth the same; of the next eight, every second is worth more."""
+    scored, played = [], []
+    play = Rollout.play
+    monkeypatch.setattr(Rollout, "play", lambda self, levels, seed: played.append(levels) or play(self, levels, seed))
 
-    def score(turn):
-        played.append((turn.seed, turn.index))
-        lucky = turn.seed % 4 == 0 and len(played) % 2
-        return [RewardTerm("luck", float(bool(lucky)))]
+    def score(_):
+        scored.append(len(scored) >= 8 and len(scored) % 2)
+        return [RewardTerm("luck", float(scored[-1]))]
 
-    trainer = trained(tiny_folder, tmp_path, score=score, rollouts=1, advantage="grpo", group_size=2, dynamic_sampling=9,
-                      env_options={"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS})  # fmt: skip
-    seeds = [seed for seed, _ in played]
-    assert len(seeds) > 8
-    assert len(set(seeds)) == len(seeds) // 2
-    assert trainer.state.global_step == 2
+    trainer = trained(
+        tiny_folder, tmp_path, score=score, rollouts=1, advantage="grpo", group_size=2, dynamic_sampling=9,
+        env_options={"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+    )  # fmt: skip
+    first, second = ({level.seed for level in levels} for levels in played)
+    assert not first & second
+    assert len({level.group for levels in played for level in levels}) == 8
+    assert max(history(trainer, "grad_norm")) > 0
 
 
 def test_groups_with_equal_returns_are_left_out():

@@ -11,9 +11,10 @@ from vagen_rewards import ReasoningReward
 ENVS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Navigation-v0", "vagen/SVGReconstruction-v0"]
 
 
-def test_the_seven_recipes_are_there():
+def test_the_ten_recipes_are_there():
     assert recipe_names() == [
-        "dual-discount", "grpo-mask", "turn-ppo", "turn-ppo-mask", "vagen-base", "vagen-full", "vanilla-ppo",
+        "cispo", "dapo", "dual-discount", "grpo-mask", "gspo", "turn-ppo", "turn-ppo-mask", "vagen-base", "vagen-full",
+        "vanilla-ppo",
     ]  # fmt: skip
 
 

@@ -47,11 +47,12 @@ class Conversation:
 
     def __init__(self, tokenizer: Any, template: str, image_token: str) -> None:
         self._tokenizer, self._template, self.image_token = tokenizer, template, image_token
-        self.style = next(self._styles_that_work(), None)  # type: ignore[assignment]
-        if self.style is None:
+        style = next(self._styles_that_work(), None)
+        if style is None:
             raise ValueError(
                 f"it drops a system prompt, an observation, a reply, or a picture's placeholder, {image_token}"
             )
+        self.style = style
 
     def prompt(self, system: str | None, observations: Sequence[str], replies: Sequence[str]) -> str:
         """The text before the reply to the last of `observations`, each of the others with its reply."""
