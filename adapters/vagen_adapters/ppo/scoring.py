@@ -69,7 +69,8 @@ def logits_of(policy: Any, hidden: Tensor) -> Tensor:
     logits: Tensor = policy.get_output_embeddings()(hidden)
     model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
     text = model.config.get_text_config()
-    for name in _scales_of(type(model)):
+    family: Any = type(model)
+    for name in _scales_of(family):
         setting = getattr(model, name, None) or getattr(text, name, None)
         if setting is not None:
             logits = _SCALES[name](logits, setting)
