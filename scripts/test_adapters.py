@@ -67,6 +67,7 @@ ADAPTERS = {
         "torchrl", "vagen_adapters.torchrl_env", "torchrl", ("adapters/test_adapters_torchrl.py",), "torchrl"
     ),
     "sb3": Adapter("sb3", "vagen_envs.wrappers", "stable_baselines3", ("adapters/test_adapters_sb3.py",), "sb3"),
+    "rllib": Adapter("rllib", "vagen_envs.wrappers", "ray", (), "rllib"),
     "skyrl": Adapter("skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl"),
     "verl": Adapter("verl", "vagen_adapters.verl_env", "verl", ("adapters/test_adapters_verl.py",), "verl"),
 }  # fmt: skip
