@@ -92,7 +92,7 @@ class Codec:
         self._special = re.compile("|".join(re.escape(each) for each in sorted(special, key=len, reverse=True) if each))
         self.beginning = self._beginning()
         self._image_settings = processor._merge_kwargs(
-            tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
+            processor.valid_processor_kwargs, tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
