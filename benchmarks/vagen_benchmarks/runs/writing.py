@@ -47,7 +47,8 @@ class Writer:
         """Whom to tell in which loop when something can't be stored."""
 
         def broke(error: BaseException) -> None:
-            loop.call_soon_threadsafe(call, error)
+            with contextlib.suppress(RuntimeError):  # all was played, and the loop ended before this was found
+                loop.call_soon_threadsafe(call, error)
 
         self._loop, self._broke = loop, broke
 
