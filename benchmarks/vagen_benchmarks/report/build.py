@@ -11,7 +11,6 @@ import contextlib
 import gzip
 import io
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -40,20 +39,22 @@ LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
 
-def write_report(run: RunFolder, path: Path | None = None) -> Path:
+def write_report(run: RunFolder, path: Path | None = None, *, part: str = ".part") -> Path:
     """Write the page of a run, by default to its `report.html`, and return its path.
+
+    It is written beside, under a name with `part` at its end: who looks on needs another than who plays.
 
     Takes memory for the summary only, however many episodes there are. The page needs no network.
     """
     path = path or run.report
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # who looks on may write it while the player does
+    beside = path.with_name(path.name + part)
     before, after = (HERE / "page.html").read_text(encoding="utf-8").split("<!-- data -->")
     style, plots, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "plots.js", "page.js"))
-    with storing(run.path), part.open("w", encoding="utf-8") as out:
+    with storing(run.path), beside.open("w", encoding="utf-8") as out:
         out.write(before.replace("/* style */", style).replace("<!-- title -->", _escape(run.path.resolve().name)))
         _write_data(run, out)
         out.write(after.replace("/* script */", f"{plots}\n{script}"))
-    part.replace(path)
+    beside.replace(path)
     return path
 
 

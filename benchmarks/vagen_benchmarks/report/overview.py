@@ -83,7 +83,7 @@ class Overview:
         try:
             run = RunFolder(path)
             rows = summarise(run).rows()
-            report = write_report(run)
+            report = write_report(run, part=".seen.part")
         except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
             notice = f'<p class="notice">{_safe(str(error))}</p>'
             return _Seen(state, shown=f"<section><h2>{_safe(name)}</h2>{notice}</section>")
@@ -111,7 +111,7 @@ class Overview:
         ):
             text = text.replace(f"<!-- {name} -->", value, 1)
         with storing(self.page):
-            part = self.page.with_name(f"{self.page.name}.{os.getpid()}.part")
+            part = self.page.with_name(f"{self.page.name}.part")
             part.write_text(text, encoding="utf-8")
             part.replace(self.page)
 
