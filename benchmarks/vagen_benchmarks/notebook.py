@@ -15,12 +15,12 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.cores import run_on_cores
+from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.jobs import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.runner import Outcome, Policy, run
+from vagen_benchmarks.runs.runner import Outcome, Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 
 
@@ -121,10 +121,7 @@ def bench(
     protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
     path = Path(out) if out is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     with RunWriter(path, protocol) as folder:
-        if workers > 1:
-            outcome = run_on_cores(folder, Job(path, protocol, made, scoring, [], policy or Policy(), how), workers)
-        else:
-            outcome = run(folder, made, policy=policy, scoring=scoring)
+        outcome = run_job(folder, Job(path, protocol, made, scoring, [], policy or Policy(), how), workers)
     return Run(path, outcome)
 
 

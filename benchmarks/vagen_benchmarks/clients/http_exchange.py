@@ -183,9 +183,6 @@ class _Connection(asyncio.Protocol):
             said = cause if isinstance(cause, TooLargeError | zlib.error) else error
             self._fail(said if isinstance(said, TooLargeError) else ConnectionError(f"not an answer in HTTP: {said}"))
 
-    def eof_received(self) -> None:
-        """Whatever has come is all."""
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._among.discard(self)
         self.is_free = False

@@ -13,10 +13,10 @@ from vagen_benchmarks.commands.printing import Bar, err, out, print_bills, print
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.cores import run_on_cores
+from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.jobs import Job
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.runner import Outcome, run
+from vagen_benchmarks.runs.runner import Outcome
 from vagen_benchmarks.sharing.trackers import track as track_run
 
 
@@ -32,20 +32,7 @@ def play_job(job: Job) -> int:
         interrupted = False
         with Bar(total, done) as told:
             try:
-                workers = job.how.get("workers") or 1
-                outcome = (
-                    run_on_cores(folder, job, workers, told, say)
-                    if workers > 1
-                    else run(
-                        folder,
-                        job.agents,
-                        policy=job.policy,
-                        skipped=job.skipped,
-                        scoring=job.scoring,
-                        told=told,
-                        say=say,
-                    )
-                )
+                outcome = run_job(folder, job, job.how.get("workers") or 1, told, say)
             except KeyboardInterrupt:
                 interrupted = True
         report = write_report(folder)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import html
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report.build import HERE, TABLES, write_report
+from vagen_benchmarks.report.markup import filled, link, safe
 from vagen_benchmarks.results.summary import FLAG, summarise
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
 
@@ -83,36 +81,34 @@ class Overview:
         try:
             run = RunFolder(path)
             rows = summarise(run).rows()
-            report = write_report(run, part=".seen.part")
+            if path in self._seen or not _is_new(run.report, state):  # one made while it was played may lack the last
+                write_report(run, part=".seen.part")
         except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
-            notice = f'<p class="notice">{_safe(str(error))}</p>'
-            return _Seen(state, shown=f"<section><h2>{_safe(name)}</h2>{notice}</section>")
+            notice = f'<p class="notice">{safe(str(error))}</p>'
+            return _Seen(state, shown=f"<section><h2>{safe(name)}</h2>{notice}</section>")
         calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
         begun = next((str(each.get("at", "")) for each in reversed(calls) if each["event"] == "start"), "")
         last = calls[-1] if calls else {"event": ""}
-        link = os.path.relpath(report.resolve(), self.page.parent.resolve()).replace(os.sep, "/")
         facts = " · ".join([begun[:16].replace("T", " "), *_facts(run, rows, last)])
-        head = f'<h2><a href="{_safe(quote(link))}">{_safe(name)}</a></h2><p class="facts">{facts}</p>'
+        head = f'<h2><a href="{link(self.page, run.report)}">{safe(name)}</a></h2><p class="facts">{facts}</p>'
         return _Seen(state, begun, f"<section>{head}{_table(rows)}</section>", last["event"] == "start")
 
     def _write(self, live: bool) -> None:
         runs = sorted(self._seen.values(), key=lambda each: each.begun, reverse=True)
         going = sum(each.going for each in runs)
         facts = f"{len(runs)} run{'s' * (len(runs) != 1)}" + (f", {going} being played" if going else "")
-        text = (HERE / "overview.html").read_text(encoding="utf-8")
-        title = f"Runs in {self.folder.resolve().name}"
-        for name, value in (
-            ("style", TABLES.read_text(encoding="utf-8")),
-            ("live", f' data-live="{int(1000 * SHORTEST)}"' if live else ""),
-            ("title", _safe(title)),
-            ("heading", _safe(title)),
-            ("facts", facts),
-            ("runs", "\n".join(each.shown for each in runs)),
-        ):
-            text = text.replace(f"<!-- {name} -->", value, 1)
+        title = safe(f"Runs in {self.folder.resolve().name}")
+        parts = {
+            "style": TABLES.read_text(encoding="utf-8"),
+            "live": f' data-live="{int(1000 * SHORTEST)}"' if live else "",
+            "title": title,
+            "heading": title,
+            "facts": facts,
+            "runs": "\n".join(each.shown for each in runs),
+        }
         with storing(self.page):
             part = self.page.with_name(f"{self.page.name}.part")
-            part.write_text(text, encoding="utf-8")
+            part.write_text(filled(HERE / "overview.html", parts), encoding="utf-8")
             part.replace(self.page)
 
 
@@ -126,6 +122,13 @@ def _state(path: Path) -> tuple[Any, ...]:
     return tuple(found)
 
 
+def _is_new(report: Path, state: tuple[Any, ...]) -> bool:
+    """Whether a report was written after all that stands in its run."""
+    with contextlib.suppress(OSError):
+        return report.stat().st_mtime_ns >= max(int(changed) for *_, changed in state)
+    return False
+
+
 def _facts(run: RunFolder, rows: list[dict[str, Any]], last: Mapping[str, Any]) -> list[str]:
     """How far a run is, what it has cost, and whether it goes on, as HTML."""
     played, failed = (sum(row[each] for row in rows) for each in ("played", "failed"))
@@ -133,12 +136,12 @@ def _facts(run: RunFolder, rows: list[dict[str, Any]], last: Mapping[str, Any]) 
     said = f"{played} episodes" if played == planned else f"{played} of {planned} episodes"
     facts = [said + (f", {failed} failed" if failed else ""), *_cost(rows)]
     if run.protocol.plan:
-        facts.append(_safe(f"protocol {run.protocol.plan['name']}"))
+        facts.append(safe(f"protocol {run.protocol.plan['name']}"))
     if last["event"] == "start":
         bar = f'<progress value="{played + failed}" max="{max(1, planned)}"></progress>'
         facts.append(f'<b class="going">being played</b> {bar}')
     elif last.get("reason"):
-        facts.append(f'<b class="stopped">stopped: {_safe(str(last["reason"]))}</b>')
+        facts.append(f'<b class="stopped">stopped: {safe(str(last["reason"]))}</b>')
     return facts
 
 
@@ -157,9 +160,9 @@ def _table(rows: list[dict[str, Any]]) -> str:
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     agents = list(dict.fromkeys(row["agent"] for row in rows))
     cells = {(row["task"], row["agent"]): row for row in rows}
-    head = "".join(f"<th>{_safe(task.removeprefix('vagen/'))}</th>" for task in tasks)
+    head = "".join(f"<th>{safe(task.removeprefix('vagen/'))}</th>" for task in tasks)
     body = "\n".join(
-        f'<tr><td class="name"><b>{_safe(agent)}</b></td>'
+        f'<tr><td class="name"><b>{safe(agent)}</b></td>'
         + "".join(f"<td>{_cell(cells.get((task, agent)))}</td>" for task in tasks)
         + "</tr>"
         for agent in agents
@@ -177,7 +180,3 @@ def _cell(row: Mapping[str, Any] | None) -> str:
         f'<span title="{title}">{100 * row["success"]:.0f}{flag}</span>'
         f"<small>{100 * row['low']:.0f}–{100 * row['high']:.0f}</small>"
     )
-
-
-def _safe(text: str) -> str:
-    return html.escape(text, quote=True)

@@ -94,6 +94,21 @@ class _Player:
         return None
 
 
+def run_job(
+    folder: RunWriter,
+    job: Job,
+    workers: int,
+    told: Callable[[Episode], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Outcome:
+    """Play a job's episodes, in this process or by so many of their own; `told` and `say` as of `runner.run`."""
+    if workers > 1:
+        return run_on_cores(folder, job, workers, told, say)
+    return run(
+        folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say,
+    )  # fmt: skip
+
+
 def run_on_cores(
     folder: RunWriter,
     job: Job,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.report import TABLES, write_report
+from vagen_benchmarks.report.markup import filled, link, safe
 from vagen_benchmarks.results.compare import read_conditions
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
@@ -154,14 +152,12 @@ def _is_ranked(line: Line) -> bool:
 def _page(together: Together, columns: Sequence[tuple[str, str]], lines: Sequence[Line], page: Path) -> str:
     ranks = _ranks(lines)
     order = sorted(range(len(lines)), key=lambda i: (i not in ranks, -_surely(lines[i].figures[-1])))
-    head = "".join(f"<th>{_safe(group)}{'<br>' if group else ''}{_safe(name)}</th>" for group, name in columns)
+    head = "".join(f"<th>{safe(group)}{'<br>' if group else ''}{safe(name)}</th>" for group, name in columns)
     body = "\n".join(_line(lines[i], ranks.get(i, "–"), page) for i in order)
     facts, notices = _facts(together), _notices(together, lines)
-    text = (HERE / "leaderboard.html").read_text(encoding="utf-8")
     style = TABLES.read_text(encoding="utf-8")
-    for name, value in (("style", style), ("facts", facts), ("notices", notices), ("columns", head), ("rows", body)):
-        text = text.replace(f"<!-- {name} -->", value, 1)
-    return text
+    parts = {"style": style, "facts": facts, "notices": notices, "columns": head, "rows": body}
+    return filled(HERE / "leaderboard.html", parts)
 
 
 def _line(line: Line, rank: str, page: Path) -> str:
@@ -170,16 +166,15 @@ def _line(line: Line, rank: str, page: Path) -> str:
     tokens = f"{asked:,} / {written:,}" if asked or written else "–"
     cost = "–" if line.dollars is None else f"${line.dollars:.2f}"
     start = next((each for each in line.run.journal() if each["event"] == "start"), {"at": ""})
-    replays = os.path.relpath(line.run.report.resolve(), page.parent.resolve()).replace(os.sep, "/")
-    link = f'<a href="{_safe(quote(replays))}">{_safe(line.run.path.resolve().name)}</a>'
+    replays = f'<a href="{link(page, line.run.report)}">{safe(line.run.path.resolve().name)}</a>'
     sampling = line.described.get("sampling") or {}
     how = ", ".join(f"{name} {value}" for name, value in sampling.items() if value not in (None, {}))
     kind = "" if _is_ranked(line) else ' class="reference"'
     return (
         f'<tr{kind}><td class="rank">{rank}</td>'
-        f'<td class="name"><b>{_safe(line.agent)}</b><small>{_safe(how)}</small></td>'
+        f'<td class="name"><b>{safe(line.agent)}</b><small>{safe(how)}</small></td>'
         f"{cells}<td>{line.failed}</td><td>{tokens}</td><td>{cost}</td>"
-        f'<td class="name">{link}<small>{_safe(str(start["at"])[:10])}</small></td></tr>'
+        f'<td class="name">{replays}<small>{safe(str(start["at"])[:10])}</small></td></tr>'
     )
 
 
@@ -203,7 +198,7 @@ def _facts(together: Together) -> str:
         + (f", {protocol.repeats} times" if protocol.repeats > 1 else "")
         for task in protocol.tasks
     )
-    return f"{_safe(named)} ({_safe(first[:12])}) · {_safe(versions)} · {_safe(seeds)}"
+    return f"{safe(named)} ({safe(first[:12])}) · {safe(versions)} · {safe(seeds)}"
 
 
 def _notices(together: Together, lines: Sequence[Line]) -> str:
@@ -218,8 +213,4 @@ def _notices(together: Together, lines: Sequence[Line]) -> str:
     unknown = {line.run.path.name: line.unknown for line in lines if line.unknown}
     notices += [f"{name}: couldn't be confirmed here: {said[0]}" + (f" (and {len(said) - 1} more)" if said[1:] else "")
                 for name, said in unknown.items()]  # fmt: skip
-    return "\n".join(f'<p class="notice">{_safe(each)}</p>' for each in notices)
-
-
-def _safe(text: str) -> str:
-    return html.escape(text, quote=True)
+    return "\n".join(f'<p class="notice">{safe(each)}</p>' for each in notices)
