@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from vagen_envs.errors import did_you_mean
 from vagen_envs.seeding import HashStream
@@ -33,6 +33,10 @@ class Action:
     text: str
     start: int
     end: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary."""
+        return {"name": self.name, "args": self.args, "text": self.text, "start": self.start, "end": self.end}
 
 
 @dataclass(frozen=True, slots=True)

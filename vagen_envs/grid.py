@@ -19,6 +19,9 @@ from vagen_envs.things import Thing
 
 Position = tuple[int, int]
 
+KEPT_PICTURES = 512
+"""Boards whose pictures a tile set remembers, at some 2 kB each."""
+
 SIDES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -115,10 +118,16 @@ class TileSet:
         large = np.kron(tiles, np.ones((1, scale, scale), np.uint8))
         self.side: int = height * scale
         self._rgb_rows = _as_rows(self._palette[large])
-        self._index_rows = _as_rows(large)
+        paired = len(self._palette) <= 16 and self.side % 2 == 0
+        self._index_rows = _as_rows(large[:, :, ::2] << 4 | large[:, :, 1::2] if paired else large)
+        self.picture = functools.lru_cache(KEPT_PICTURES)(self._picture)
 
-    def picture(self, codes: bytes, width: int) -> Picture:
-        """A board of the tiles with these numbers, row by row, `width` cells wide."""
+    def _picture(self, codes: bytes, width: int) -> Picture:
+        """A board of the tiles with these numbers, row by row, `width` cells wide.
+
+        Boards come back, by moves that are blocked or undone and levels that are played again: a picture that is known
+        has its name and its PNG already.
+        """
         shape = (len(codes) // width * self.side, width * self.side, 3)
         return Picture.drawn_by(
             shape,

@@ -101,6 +101,10 @@ class RewardTerm:
     name: str
     value: float
 
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary."""
+        return {"name": self.name, "value": self.value}
+
 
 @dataclass(frozen=True, slots=True)
 class Executed:
@@ -117,6 +121,15 @@ class Executed:
     effective: bool
     rewards: tuple[RewardTerm, ...] = ()
     feedback: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary."""
+        return {
+            "text": self.text,
+            "effective": self.effective,
+            "rewards": [each.to_json() for each in self.rewards],
+            "feedback": self.feedback,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +214,11 @@ class Turn:
             "index": self.index,
             "observed": self.observed.to_json(),
             "reply": self.reply,
-            "parsed": _plain(self.parsed),
-            "executed": [_plain(each) for each in self.executed],
+            "parsed": self.parsed.to_json(),
+            "executed": [each.to_json() for each in self.executed],
             "before": self.before.to_json(),
             "after": self.after.to_json(),
-            "rewards": [_plain(each) for each in self.rewards],
+            "rewards": [each.to_json() for each in self.rewards],
             "metrics": dict(self.metrics),
             "terminated": self.terminated,
             "truncated": self.truncated,
@@ -253,32 +266,13 @@ class Turn:
             raise RecordError(f"damaged turn ({type(error).__name__}: {error}); its line must be left out") from error
 
 
-def _names_of(value: Any) -> tuple[str, ...]:
+def _names_of(value: State) -> tuple[str, ...]:
     return _names(cast(Hashable, type(value)))
 
 
 @functools.cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The fields of a dataclass, nothing of another type."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
-
-
-def _plain(value: Any) -> Any:
-    """As `dataclasses.asdict` for the frozen dataclasses of a turn, without its copies: it took a third of a turn."""
-    if isinstance(value, tuple):
-        return tuple([_plain(each) for each in value])
-    kind: Any = type(value)
-    names = () if kind in _ATOMS else _names(kind)
-    if not names:
-        return value
-    said = {}
-    for name in names:
-        each = getattr(value, name)
-        said[name] = each if type(each) in _ATOMS else _plain(each)
-    return said
-
-
-_ATOMS = frozenset({str, int, float, bool, type(None)})
+    return tuple([field.name for field in dataclasses.fields(kind)])
 
 
 def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:
