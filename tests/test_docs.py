@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 NEEDS = {"adapters/openenv.md": "openenv", "adapters/verifiers.md": "verifiers", "adapters/pettingzoo.md": "pettingzoo",
          "adapters/skyrl.md": "skyrl_gym", "adapters/trl.md": "trl", "adapters/verl.md": "verl",
-         "adapters/inspect.md": "inspect_ai", "adapters/torchrl.md": "torchrl", "adapters/rllib.md": "lz4", "adapters/sb3.md": "stable_baselines3", "adapters/parity.md": "trl"}  # fmt: skip
+         "adapters/inspect.md": "inspect_ai", "adapters/nemo_gym.md": "nemo_gym", "adapters/torchrl.md": "torchrl", "adapters/rllib.md": "lz4", "adapters/sb3.md": "stable_baselines3", "adapters/parity.md": "trl"}  # fmt: skip
 
 
 def blocks_of(page: Path) -> list[str]:

@@ -15,7 +15,7 @@ from vagen_envs.errors import MissingExtraError
     ("adapter", "hidden", "extra"),
     [("verl", "verl", "verl"), ("verifiers", "verifiers", "verifiers"), ("openenv", "openenv", "openenv"),
      ("inspect", "inspect_ai", "inspect"), ("skyrl", "skyrl_gym", "skyrl"), ("trl", "datasets", "ppo"),
-     ("pettingzoo", "pettingzoo", "pettingzoo")],
+     ("pettingzoo", "pettingzoo", "pettingzoo"), ("nemo_gym", "nemo_gym", "nemo-gym")],
 )  # fmt: skip
 def test_the_library_itself_is_missing(adapter, hidden, extra):
     code = f"import sys; sys.modules[{hidden!r}] = None; import vagen_adapters.{adapter}_env"

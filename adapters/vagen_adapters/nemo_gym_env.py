@@ -1,0 +1,342 @@
+"""Environments of this package for NeMo Gym: a server that plays, an agent that shows pictures, levels as rows.
+
+The folders that NeMo Gym's commands look for are in deploy/nemo_gym; their `app.py` start the two classes below.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import gymnasium as gym
+
+import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.episode_metrics import episode_metrics
+from vagen_adapters.errors import not_importable
+from vagen_adapters.rows import make_from_row
+from vagen_envs.chat import observation_parts, system_prompt_of
+from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_envs.errors import ConfigError
+from vagen_envs.permission import permitted_reset
+from vagen_envs.seeding import Split
+
+try:
+    from fastapi import FastAPI, HTTPException, Request
+    from nemo_gym.base_resources_server import BaseResourcesServerConfig
+    from nemo_gym.openai_utils import NeMoGymEasyInputMessage, NeMoGymResponse, accumulate_response_usage
+    from nemo_gym.server_utils import SESSION_ID_KEY, get_response_json, raise_for_status
+    from pydantic import BaseModel, Field, ValidationError
+    from resources_servers.gymnasium import EnvResetResponse, EnvStepResponse, GymnasiumServer, extract_text
+    from responses_api_agents.gymnasium_agent.app import (
+        GymnasiumAgent,
+        GymnasiumAgentConfig,
+        GymnasiumAgentRunRequest,
+        GymnasiumRunResponse,
+    )
+except ImportError as error:
+    raise not_importable("vagen_adapters.nemo_gym_env", "nemo-gym", "nemo_gym", error) from error
+
+AGENT = "vagen_agent"
+"""The agent's name in deploy/nemo_gym, which rows ask for."""
+BROKEN = "vagen:environment_broke"
+"""The `failure_kind` of an episode whose simulator broke; its sample is masked."""
+
+
+class ServerConfig(BaseResourcesServerConfig):
+    """Of `VagenServer`."""
+
+    max_sessions: int = Field(256, ge=1)
+    """Episodes at once; one more is refused with status 503."""
+    session_ttl_s: float = Field(3600.0, gt=0)
+    """An episode that nobody has touched for so long may make room for another one."""
+    reasoning_in_reply: bool = True
+    """NeMo Gym's vLLM model takes `<think>…</think>` out of the text; it is put back before the reply is played."""
+
+
+class Level(BaseModel):
+    """What the server reads of a row, see `levels`."""
+
+    env_id: str
+    seed: int
+    split: Split | None = None
+    options: dict[str, Any] | None = None
+    reasoning: dict[str, Any] | None = None
+
+
+class Session:
+    """An episode, in a thread of its own: some simulators must stay in the thread that made them."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.turns: list[Turn] = []
+        self.touched = time.monotonic()
+        self._env: Any = None
+        self._answered: tuple[str | None, dict[str, Any]] = (None, {})
+
+    async def call(self, function: Any, *args: Any) -> Any:
+        self.touched = time.monotonic()
+        return await asyncio.get_running_loop().run_in_executor(self.pool, function, *args)
+
+    def reset(self, row: Mapping[str, Any]) -> Observation:
+        """Begin the level of a row."""
+        try:
+            level = Level.model_validate(row)
+            seed, split = permitted_reset(level.env_id, level.seed, level.split)
+            self._env = make_from_row(level.env_id, level.options, level.reasoning)
+        except (ValidationError, gym.error.Error) as error:
+            raise ConfigError(f"the row asks for no level: {error}") from error
+        self._env.reset(seed=seed, options={"split": split} if split else None)
+        return cast(VagenEnv, self._env.unwrapped).observed
+
+    def step(self, reply: str, request: str | None) -> dict[str, Any]:
+        """Play a turn. NeMo Gym repeats a request whose answer was lost; it is answered again, not played again."""
+        if request is not None and request == self._answered[0]:
+            return self._answered[1]
+        if self._env is None:
+            raise ConfigError("the episode is over; begin another one with /reset")
+        *_, terminated, truncated, info = self._env.step(reply)
+        turn: Turn = info["turn"]
+        self.turns.append(turn)
+        shown = {} if terminated or truncated else {"content": content_of(turn.result)}
+        answer = {
+            "observation": turn.result.text,
+            "reward": float(turn.reward),
+            "terminated": terminated,
+            "truncated": truncated,
+            "info": {**shown, "turn": turn.to_json(), "metrics": episode_metrics(self.turns)},
+        }
+        self._answered = request, answer
+        if terminated or truncated:
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the environment. What was answered last can still be asked for."""
+        env, self._env = self._env, None
+        if env is not None:
+            env.close()
+
+
+class VagenServer(GymnasiumServer):
+    """NeMo Gym's Gymnasium-style resources server over all ids; a row says which id and level it is.
+
+    An observation is its text, as NeMo Gym's own agent can show it; `info["content"]` has the parts of a user message,
+    its picture among them, which `VagenAgent` shows. `info` has the turn in JSON form and the episode's metrics, too.
+    """
+
+    config: ServerConfig
+
+    def setup_webserver(self) -> FastAPI:
+        """NeMo Gym's application, and `/close`."""
+        app: FastAPI = super().setup_webserver()
+        app.post("/close")(self._close_endpoint)
+        return app
+
+    async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> tuple[str, dict[str, Any]]:
+        """Begin the level of a row."""
+        await self._forget(session_id)
+        await self._make_room()
+        session = Session()
+        self.session_state[session_id] = session
+        try:
+            now: Observation = await session.call(session.reset, metadata)
+        except BaseException as error:
+            await self._forget(session_id)
+            if isinstance(error, ConfigError):
+                raise HTTPException(422, str(error)) from error
+            raise
+        info = {"content": content_of(now), "supports_explicit_close": True, "supports_step_idempotency": True}
+        return now.text, info
+
+    async def step(
+        self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play the reply."""
+        session: Session | None = self.session_state.get(session_id)
+        if session is None:
+            raise HTTPException(409, "this session has no episode; begin one with /reset")
+        reply = reply_of(action, self.config.reasoning_in_reply)
+        try:
+            answer = await session.call(session.step, reply, metadata.get("_ng_step_request_id"))
+        except ConfigError as error:
+            raise HTTPException(409, str(error)) from error
+        except Exception as error:
+            await self._forget(session_id)
+            raise HTTPException(500, f"{type(error).__name__}: {error}") from error
+        return answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"]
+
+    async def close_session(self, session_id: str | None) -> None:
+        """Called by NeMo Gym at an episode's end, when its last answer may yet be lost: `/close` forgets it."""
+
+    async def _close_endpoint(self, request: Request) -> dict[str, bool]:
+        return {"closed": await self._forget(request.session.get(SESSION_ID_KEY))}
+
+    async def _forget(self, session_id: str | None) -> bool:
+        session: Session | None = self.session_state.pop(session_id, None)
+        if session is not None:
+            await session.call(session.close)
+            session.pool.shutdown(wait=False)
+        return session is not None
+
+    async def _make_room(self) -> None:
+        now = time.monotonic()
+        for name, session in list(self.session_state.items()):
+            if now - session.touched > self.config.session_ttl_s:
+                await self._forget(name)
+        if len(self.session_state) >= self.config.max_sessions:
+            raise HTTPException(503, f"{self.config.max_sessions} episodes are under way; max_sessions allows no more")
+
+
+class AgentConfig(GymnasiumAgentConfig):
+    """Of `VagenAgent`."""
+
+    max_steps: int = Field(100, ge=1)
+    """Replies an episode may have; the environment's own `max_turns` is usually less."""
+
+
+class VagenAgent(GymnasiumAgent):
+    """NeMo Gym's agent for such servers, whose observations are user messages with their pictures.
+
+    What it gives for an episode has, beside NeMo Gym's own fields, `success`, `turns` and the other metrics, which
+    NeMo Gym averages, `reward_components` (each reward term, summed over the episode) and `turns_played`, to be read
+    with `vagen_envs.Turn.from_json`; pictures stand in them by hash.
+    """
+
+    config: AgentConfig
+
+    async def _run_open_episode(
+        self, body: GymnasiumAgentRunRequest, model_url_path: str, reset_data: EnvResetResponse, env_cookies: Any
+    ) -> GymnasiumRunResponse:
+        params = body.responses_create_params.model_copy(deep=True)
+        first = [NeMoGymEasyInputMessage(role="user", content=params.input)] if isinstance(params.input, str) else []
+        params.input = [*(first or params.input), observed(reset_data)]
+        said: list[Any] = []
+        turns: list[Turn] = []
+        usage, cookies = None, None
+        step = EnvStepResponse()
+        broke = ""
+        for number in range(self.config.max_steps):
+            asked = params.model_copy(update={"input": [*params.input, *said]})
+            got = await self.server_client.post(
+                server_name=self.config.model_server.name, url_path=model_url_path, json=asked, cookies=cookies
+            )
+            await raise_for_status(got)
+            cookies = got.cookies
+            response = NeMoGymResponse.model_validate(await get_response_json(got))
+            usage = accumulate_response_usage(usage, response.usage)
+            said.extend(response.output)
+            turn = body.model_dump() | {"response": response.model_dump(), "_ng_step_request_id": str(number)}
+            played = await self.server_client.post(
+                server_name=self.config.resources_server.name, url_path="/step", json=turn, cookies=env_cookies
+            )
+            if played.status == 500:  # the simulator broke, which is nobody's zero
+                broke = str(await get_response_json(played))
+                break
+            await raise_for_status(played)
+            step = EnvStepResponse.model_validate(await get_response_json(played))
+            turns.append(Turn.from_json(step.info["turn"]))
+            if step.terminated or step.truncated:
+                break
+            said.append(observed(step))
+        response = response.model_copy(update={"output": said, "usage": usage})
+        return self._played(params, response, turns, step, broke)
+
+    @staticmethod
+    def _played(
+        params: Any, response: NeMoGymResponse, turns: Sequence[Turn], step: EnvStepResponse, broke: str
+    ) -> GymnasiumRunResponse:
+        terms: dict[str, float] = {}
+        for term in (term for turn in turns for term in turn.rewards):
+            terms[term.name] = terms.get(term.name, 0.0) + term.value
+        return GymnasiumRunResponse(
+            responses_create_params=params,
+            response=response,
+            reward=sum(turn.reward for turn in turns),
+            terminated=step.terminated,
+            truncated=not step.terminated,
+            mask_sample=bool(broke),
+            failure_kind=BROKEN if broke else None,
+            failure_reason=broke or None,
+            reward_components=terms,
+            turns_played=[turn.to_json() for turn in turns],
+            **episode_metrics(turns),
+        )
+
+
+def content_of(observation: Observation) -> list[dict[str, Any]]:
+    """An observation as the parts of a user message of OpenAI's Responses API."""
+    return [
+        {"type": "input_text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "input_image", "image_url": part["image_url"]["url"], "detail": "auto"}
+        for part in observation_parts(observation)
+    ]
+
+
+def observed(answer: EnvResetResponse | EnvStepResponse) -> NeMoGymEasyInputMessage:
+    """The user message of a server's answer."""
+    return NeMoGymEasyInputMessage(role="user", content=answer.info["content"])
+
+
+def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
+    """The text that is played. With reasoning, what was taken out as `<think>…</think>` stands before it again."""
+    text: str = extract_text(response)
+    if not with_reasoning or "<think>" in text:
+        return text
+    thought = "".join(part.text for item in response.output if item.type == "reasoning" for part in item.summary)
+    return f"<think>{thought}</think>{text}" if thought else text
+
+
+def levels(
+    env_id: str,
+    *,
+    split: Split = "train",
+    first_seed: int = 0,
+    num_levels: int = 100,
+    reasoning: Mapping[str, Any] | None = None,
+    agent: str = AGENT,
+    **options: Any,
+) -> Iterator[dict[str, Any]]:
+    """Rows of a NeMo Gym dataset: row `i` is the level of seed `first_seed + i`, its input the system prompt.
+
+    Args:
+        env_id: such as `"vagen/Sokoban-v0"`.
+        split: splits share no level, whatever the seeds.
+        first_seed: at least 0.
+        num_levels: how many rows.
+        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
+            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
+        agent: the name of the agent server that plays them.
+        options: for `gym.make`.
+    """
+    prompt = {"input": [{"role": "system", "content": system_prompt_of(env_id, **options)}]}
+    for seed in range(first_seed, first_seed + num_levels):
+        level = {"env_id": env_id, "split": split, "seed": seed, "options": options}
+        asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
+        agent_ref = {"type": "responses_api_agents", "name": agent}
+        yield {"responses_create_params": prompt, "agent_ref": agent_ref, **level, **asked}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write rows: `python -m vagen_adapters.nemo_gym_env levels.jsonl --env-id vagen/Sokoban-v0`."""
+    parser = argparse.ArgumentParser(prog="python -m vagen_adapters.nemo_gym_env", description=main.__doc__)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--env-id", default="vagen/Sokoban-v0")
+    parser.add_argument("--options", type=json.loads, default={}, help="a JSON object, as for gym.make")
+    parser.add_argument("--reasoning", type=json.loads, help="a JSON object: options of the reward for reasoning")
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--num-levels", type=int, default=100)
+    args = vars(parser.parse_args(arguments))
+    path, options = args.pop("path"), args.pop("options")
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in levels(args.pop("env_id"), **args, **options)))
+
+
+if __name__ == "__main__":
+    main()
