@@ -1,4 +1,4 @@
-"""The bytes of a snapshot: a line that says of what it is, a line of JSON, and the pixels that are carried.
+"""The bytes of a snapshot: a line that says of what it is, a line of JSON, and the text and pixels that are carried.
 
 No pickle: bytes from outside are read as data and refused with one clear error.
 """
@@ -16,7 +16,7 @@ VERSION = 1
 
 _MAGIC = "vagen-snapshot"
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_decode = json.JSONDecoder().decode
+_scan = json.JSONDecoder().scan_once  # `decode` looks for white space around, which takes longer than the reading
 
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 """What reading data of another shape than expected raises."""
@@ -27,17 +27,17 @@ def heading(env_id: str, fingerprint: str) -> bytes:
     return f"{_MAGIC} {VERSION} {env_id} {fingerprint} ".encode()
 
 
-def pack(head: bytes, body: dict[str, Any], pixels: bytes) -> bytes:
-    """A snapshot. Raises SnapshotError if the body isn't JSON."""
+def pack(head: bytes, body: list[Any], carried: bytes) -> bytes:
+    """A snapshot; `carried` is text and pixels, which JSON takes long to read. Raises SnapshotError for no JSON."""
     try:
-        rest = b"%b\n%b" % (_encode(body).encode("ascii"), pixels)
+        rest = b"%b\n%b" % (_encode(body).encode("ascii"), carried)
     except (TypeError, ValueError) as error:
         raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
     return b"%b%08x\n%b" % (head, zlib.crc32(rest), rest)
 
 
-def unpack(head: bytes, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
-    """The body and the pixels. Raises SnapshotError if it is of something else, or damaged."""
+def unpack(head: bytes, snapshot: bytes) -> tuple[list[Any], bytes]:
+    """The body and what is carried. Raises SnapshotError if it is of something else, or damaged."""
     if not isinstance(snapshot, bytes):
         raise SnapshotError(f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave")
     if not snapshot.startswith(head):
@@ -46,14 +46,15 @@ def unpack(head: bytes, snapshot: bytes) -> tuple[dict[str, Any], bytes]:
     rest = snapshot[start:]
     if snapshot[len(head) : start] != b"%08x\n" % zlib.crc32(rest):
         raise SnapshotError("the snapshot is damaged or cut off: its checksum is wrong; take a new one")
-    text, _, pixels = rest.partition(b"\n")
+    line, _, carried = rest.partition(b"\n")
     try:
-        body = _decode(text.decode("ascii"))
-    except (ValueError, RecursionError) as error:
+        text = line.decode("ascii")
+        body, end = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError) as error:
         raise SnapshotError(f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})") from error
-    if not isinstance(body, dict):
-        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__}, not a dictionary)")
-    return body, pixels
+    if type(body) is not list or end != len(text):
+        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__}, or goes on after it)")
+    return body, carried
 
 
 def _why_not(head: bytes, snapshot: bytes) -> str:

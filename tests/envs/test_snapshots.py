@@ -42,9 +42,10 @@ def rest(env):
 
 
 def forged(snapshot, body):
-    """A snapshot of the same environment that says `body`, with a right checksum."""
-    head = snapshot.split(b"\n", 1)[0].rsplit(b" ", 1)[0]
-    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    """A snapshot of the same environment that says `body`, with the same text and a right checksum."""
+    head, _, carried = snapshot.split(b"\n", 2)
+    head = head.rsplit(b" ", 1)[0]
+    text = body if isinstance(body, bytes) else json.dumps(body).encode() + b"\n" + carried
     return b"%b %08x\n%b" % (head, zlib.crc32(text), text)
 
 
@@ -147,19 +148,27 @@ def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
         played(prompt_pack=str(tmp_path / "three")).restore(moment)
 
 
+SEED, GENERATOR, EPISODE = range(3)
+SPLIT, LEVEL_SEED, CONTENT, TURNS, STEPS, RUNNING, LENGTH, WORLD, STATE = range(9)
 WRONG = {
-    "seed": [-1, None, "7", 1.5, True],
-    "generator": [{}, {"bit_generator": "MT19937"}, 7, "PCG64"],
-    "episode": [{}, [], 7, "x"],
+    SEED: [-1, None, "7", 1.5, True],
+    GENERATOR: [{}, {"bit_generator": "MT19937"}, 7, "PCG64"],
+    EPISODE: [{}, [], 7, "x"],
 }
 WRONG_EPISODE = {
-    "level": [None, {}, {"split": "dev", "seed": 1, "content": "x"}, {"split": "val", "seed": -1, "content": "x"}],
-    "turns": [-1, 10**9, 1.5, None, True],
-    "steps": [-1, 10**9, "1"],
-    "running": [None, 1, "yes"],
-    "text": [None, 7, "x" * 20_000],
-    "world": [None, [], 7, [1, 2, 3], [[0] * 5, 0, 0]],
+    SPLIT: [None, "dev", [], 7],
+    LEVEL_SEED: [-1, None, True, "1"],
+    CONTENT: [None, 7, []],
+    TURNS: [-1, 10**9, 1.5, None, True],
+    STEPS: [-1, 10**9, "1"],
+    RUNNING: [None, 1, "yes"],
+    LENGTH: [None, 7, -1, 10**9, 1.5, "x"],
+    WORLD: [None, [], 7, [1, 2, 3], [[0] * 5, 0, 0]],
 }
+
+
+def with_one(items, place, value):
+    return [*items[:place], value, *items[place + 1 :]]
 
 
 @pytest.mark.parametrize("env_id", [SOKOBAN, LAKE, "two players"])
@@ -167,18 +176,22 @@ def test_what_nobody_can_have_said_is_refused(env_id):
     env = TwoPlayerSokobanSeat() if env_id == "two players" else gym.make(env_id).unwrapped
     env.reset(seed=7)
     good = env.snapshot()
-    bodies = [{**body_of(good), name: value} for name, values in WRONG.items() for value in values]
-    episode = body_of(good)["episode"]
-    bodies += [
-        {**body_of(good), "episode": {**episode, name: value}}
-        for name, values in WRONG_EPISODE.items()
-        for value in values
+    whole = body_of(good)
+    bodies = [
+        {},
+        7,
+        [],
+        whole[:2],
+        [*whole, 1],
+        *(with_one(whole, at, value) for at, values in WRONG.items() for value in values),
     ]
-    for i, part in enumerate(episode["world"]):  # a number moved, in each place
-        for value in (-1, 10**30, None, "zz", [], 2**40):
-            world = [*episode["world"][:i], value, *episode["world"][i + 1 :]]
-            if value != part and not (env_id == LAKE and i == 2):  # slips, on ice that isn't slippery
-                bodies.append({**body_of(good), "episode": {**episode, "world": world}})
+    episode = whole[EPISODE]
+    episodes = [with_one(episode, at, value) for at, values in WRONG_EPISODE.items() for value in values]
+    for i, part in enumerate(episode[WORLD]):  # a number moved, in each place
+        if not (env_id == LAKE and i == 2):  # slips, on ice that isn't slippery
+            others = [value for value in (-1, 10**30, None, "zz", [], 2**40) if value != part]
+            episodes += [with_one(episode, WORLD, with_one(episode[WORLD], i, value)) for value in others]
+    bodies += [with_one(whole, EPISODE, each) for each in episodes]
     for body in bodies:
         with pytest.raises(SnapshotError):
             env.restore(forged(good, body))
@@ -199,9 +212,9 @@ def test_whatever_is_said_of_the_world_is_refused_or_playable(env_id, world, pla
     env.reset(seed=7)
     good = env.snapshot()
     body = body_of(good)
-    said = body["episode"]["world"]
-    for forgery in (world, [*said[: place % len(said)], value, *said[place % len(said) + 1 :]]):
-        body["episode"]["world"] = forgery
+    said = body[EPISODE][WORLD]
+    for forgery in (world, with_one(said, place % len(said), value)):
+        body[EPISODE][WORLD] = forgery
         try:
             env.restore(forged(good, body))
         except SnapshotError:

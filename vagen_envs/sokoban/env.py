@@ -174,8 +174,8 @@ class SokobanEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_envs.sokoban", "tiles.png", self.config.scale)
-        height, width = self.config.size
-        return height * self._tiles.side, width * self._tiles.side, 3
+        height, self._columns = self.config.size
+        return height * self._tiles.side, self._columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -212,7 +212,7 @@ class SokobanEnv(VagenEnv):
         return self.simulator.state()
 
     def _picture(self) -> Picture:
-        return self._tiles.picture(self.simulator.tiles(), self.config.size[1])
+        return self._tiles.picture(self.simulator.tiles(), self._columns)
 
     def _view_text(self) -> str:
         return self._state.symbolic()

@@ -25,9 +25,11 @@ class Simulator:
         self.boxes = level.boxes
         self.player = level.player
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
-        self._positions = _positions(level.height, level.width)
-        self._targets = self._where(level.targets)
-        self._bare = f"{level.floor:0{len(self._positions)}b}"[::-1].translate(_FLOOR_DIGITS).encode()
+        self._targets = _places(level.targets, level.width)
+        bare = bytearray(f"{level.floor:0{level.height * level.width}b}"[::-1].translate(_FLOOR_DIGITS).encode())
+        for cell in cells(level.targets):
+            bare[cell] = TARGET
+        self._bare = bytes(bare)
 
     def step(self, action: str) -> int | None:
         """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
@@ -55,24 +57,18 @@ class Simulator:
     def state(self) -> SokobanState:
         """The truth now."""
         level = self.level
-        return SokobanState(
-            level.height, level.width, level.floor, self._positions[self.player], self._where(self.boxes), self._targets
-        )
-
-    def _where(self, mask: int) -> tuple[Position, ...]:
-        return tuple([self._positions[cell] for cell in cells(mask)])
+        player, boxes = divmod(self.player, level.width), _places(self.boxes, level.width)
+        return SokobanState(level.height, level.width, level.floor, player, boxes, self._targets)
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
         tiles, on_target = bytearray(self._bare), self.level.targets
-        for cell in cells(on_target):
-            tiles[cell] = TARGET
         for cell in cells(self.boxes):
             tiles[cell] = BOX_ON_TARGET if on_target >> cell & 1 else BOX
         tiles[self.player] = PLAYER_ON_TARGET if on_target >> self.player & 1 else PLAYER
         return bytes(tiles)
 
 
-@functools.cache
-def _positions(height: int, width: int) -> tuple[Position, ...]:
-    return tuple(divmod(cell, width) for cell in range(height * width))
+@functools.lru_cache(maxsize=4096)  # boxes often stand still, and a fork comes back to where they were
+def _places(mask: int, width: int) -> tuple[Position, ...]:
+    return tuple([divmod(cell, width) for cell in cells(mask)])
