@@ -202,4 +202,4 @@ def test_the_quick_search_for_one_box_finds_what_the_general_one_finds():
             layer = solutions.layers[length] if length < len(solutions.layers) else {}
             wanted = {(boxes.bit_length() - 1, player) for boxes, players in layer.items() for player in cells(players)}
             found = cells(one_box.at_distance(height, width, room, target, length))
-            assert {divmod(at, height * width) for at in found} == wanted
+            assert {one_box.cells_of(height, width, at) for at in found} == wanted

@@ -82,7 +82,7 @@ def split_of_board(width: int, room: Sequence[int], targets: Sequence[int]) -> S
     total = 0
     for target in targets:
         far = numbers[target]
-        seen = sum([far[cell] for cell in room])
+        seen = sum(map(far.__getitem__, room))
         for other in targets:
             seen += 3 * far[other]
         total += seen * seen
@@ -249,10 +249,12 @@ def draw_level(
         # Where no push can end, a target must have its box from the start.
         pushed = floor if on_target else _pushed_onto(floor, width)
         for _ in range(_TARGETS_A_ROOM):
-            chosen = stream.sample(room, num_boxes) if num_boxes > 1 else [stream.choice(room)]
-            if not all(pushed >> cell & 1 for cell in chosen) or split_of_board(width, room, chosen) != split:
+            chosen = stream.sample(room, num_boxes) if num_boxes > 1 else [room[stream.below(len(room))]]
+            targets = 0
+            for cell in chosen:
+                targets |= 1 << cell
+            if targets & ~pushed or split_of_board(width, room, chosen) != split:
                 continue
-            targets = sum([1 << cell for cell in chosen])
             if num_boxes == 1:
                 start = one_box.start(stream, height, width, floor, targets, length)
             else:
