@@ -36,7 +36,7 @@ class Adapter:
         library: its distribution.
         tests: files under tests/.
         page: under docs/adapters/; its blocks of Python are run as they stand.
-        further: what the tests need beside.
+        further: what the tests need beside: extras of ours, or requirements.
         python: the oldest that the library runs on, where ours is older.
     """
 
@@ -75,7 +75,16 @@ ADAPTERS = {
     "sb3": Adapter("sb3", "vagen_envs.wrappers", "stable_baselines3", ("adapters/test_adapters_sb3.py",), "sb3"),
     "rllib": Adapter("rllib", "vagen_envs.wrappers", "ray", (), "rllib"),
     "skyrl": Adapter("skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl"),
-    "verl": Adapter("verl", "vagen_adapters.verl_env", "verl", ("adapters/test_adapters_verl.py",), "verl"),
+    "skyrl_train": Adapter(
+        "skyrl", "vagen_adapters.skyrl_env", "skyrl", ("adapters/test_parity_skyrl.py",), "skyrl",
+        ("skyrl>=0.4", "torch>=2.9", "loguru", "func_timeout", "hydra-core", "accelerate", "ray", "tensordict",
+         "jaxtyping", "orjson", "pybase64", "fastapi", "uvicorn"),  # skyrl[fsdp] without what needs CUDA
+        python=(3, 12),
+    ),
+    "verl": Adapter(
+        "verl", "vagen_adapters.verl_env", "verl",
+        ("adapters/test_adapters_verl.py", "adapters/test_parity_verl.py"), "verl",
+    ),
 }  # fmt: skip
 
 
@@ -86,9 +95,8 @@ def main(names: list[str]) -> int:
         return 2
     failed = []
     for name in names or ADAPTERS:
-        if sys.version_info < ADAPTERS[name].python:
-            wanted = "python{}.{}".format(*ADAPTERS[name].python)
-            print(f"{name}: not tested, for it needs {wanted}: make test-adapters PYTHON={wanted} ADAPTERS={name}")
+        if too_old := wants(name):
+            print(f"{name}: not tested, for it needs {too_old}: make test-adapters PYTHON={too_old} ADAPTERS={name}")
             failed += [name] if names else []
             continue
         began = time.monotonic()
@@ -100,6 +108,12 @@ def main(names: list[str]) -> int:
         )
         failed += [name] if wrong else []
     return int(bool(failed))
+
+
+def wants(name: str) -> str:
+    """The Python that an adapter's library needs, if this one is too old."""
+    needed = ADAPTERS[name].python
+    return "python{}.{}".format(*needed) if sys.version_info < needed else ""
 
 
 def pinned(name: str) -> Path:
@@ -153,7 +167,7 @@ def test(name: str, python: Path) -> str:
     done = run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files, page], alone)
     print(done.stdout, end="")
     said = done.stdout.strip().splitlines()
-    skipped = [line for line in said if re.match(rf"SKIPPED.*(test_adapters_|{adapter.library})", line)]
+    skipped = [line for line in said if re.match(rf"SKIPPED.*(test_adapters_|test_parity_|{adapter.library})", line)]
     if done.returncode or skipped:
         return (skipped or said or ["no output"])[-1]
     return ""

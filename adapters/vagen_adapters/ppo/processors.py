@@ -96,9 +96,9 @@ class _Absent(dict[str, Any]):
 
 def _part(path: str, name: str, model_type: str) -> Any:
     """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no pictures."""
-    from transformers import AutoImageProcessor, AutoTokenizer
+    from transformers import AutoTokenizer
     from transformers.models.auto.configuration_auto import model_type_to_module_name
-    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+    from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES, AutoImageProcessor
 
     if name == "tokenizer":
         return AutoTokenizer.from_pretrained(path)
