@@ -12,6 +12,7 @@ import functools
 import re
 from typing import NamedTuple
 
+from vagen_rewards.rules.heads import Phrases
 from vagen_rewards.rules.lexicon import known_words, language, spelt
 from vagen_rewards.rules.modality import plain
 from vagen_rewards.rules.notation import without_arrows, without_keys
@@ -66,12 +67,14 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
 @functools.lru_cache(maxsize=16384)
 def _of_now(kind: str, raw: str, predicts: bool) -> tuple[str, bool, bool]:
     """What of a sentence speaks of now, whether something of it doesn't, and whether that is more than a plan."""
-    spoken, said = _said(kind, raw)
+    spoken, said, words = _said(kind, raw)
     if spoken != "en":
         english = in_english(spoken, kind, raw) if spoken else None
         if english is None:
             return "", True, True
-        said = spelt(kind, plain(english))
+        said = plain(english)
+        said = spelt(kind, said, _words_of(said))
+    whole = said
     if kind in BOARDS:
         said = without_keys(without_arrows(kind, said))
         if "be " in said:
@@ -82,7 +85,8 @@ def _of_now(kind: str, raw: str, predicts: bool) -> tuple[str, bool, bool]:
         said = said.replace("->", "→").replace("→", ": ")
     if not said.isascii():
         said = _signs().sub(_in_words, said)
-    words = frozenset(_LETTERS.findall(said))
+    if said is not whole or spoken != "en":
+        words = _words_of(said)
     plans = " is to" in said or not _PLANNING.isdisjoint(words)
     now = _now(_INTENT.sub("", said) if plans and not predicts else said, words)
     if now.isspace():
@@ -91,10 +95,22 @@ def _of_now(kind: str, raw: str, predicts: bool) -> tuple[str, bool, bool]:
 
 
 @functools.lru_cache(maxsize=16384)
-def _said(kind: str, raw: str) -> tuple[str, str]:
-    """In which language a sentence is, and if that is English, its words in lower case and rightly spelt."""
-    spoken = language_of(raw)
-    return spoken, spelt(kind, plain(raw)) if spoken == "en" else ""
+def _said(kind: str, raw: str) -> tuple[str, str, frozenset[str]]:
+    """In which language a sentence is, and if that is English, it in lower case and rightly spelt, and its words."""
+    lower = raw.lower()
+    words = _words_of(lower)
+    spoken = language_of(lower, words)
+    if spoken != "en":
+        return spoken, "", words
+    said = plain(lower)
+    if said is not lower:
+        words = _words_of(said)
+    mended = spelt(kind, said, words)
+    return spoken, mended, words if mended is said else _words_of(mended)
+
+
+def _words_of(said: str) -> frozenset[str]:
+    return frozenset(_LETTERS.findall(said))
 
 
 _LETTERS = re.compile(r"[a-z]+")
@@ -105,16 +121,26 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
     """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
     known, found = known_words(kind), []
     for span in sentences(text):
-        said = _said(kind, text[span[0] : span[1]])[1]
-        if not known.issuperset(_WORD.findall(said)) or _LOOSE.search(said) or ("{" not in said and len(said) > _LONG):
+        _, said, words = _said(kind, text[span[0] : span[1]])
+        if (
+            not known.issuperset(_WORD.findall(said))
+            or _LOOSE.are_in(said, words)
+            or _SQUARE.search(said)
+            or ("," in said and _APPOSED.search(said))
+            or ("{" not in said and len(said) > _LONG)
+        ):
             found.append(span)
     return tuple(found)
 
 
-_LOOSE = re.compile(
-    r"\b[a-h][1-9]\b|\b(?:(?:of|above|below) it|between|corners?|opposite|respectively|surround\w*|each other|vice versa|former|latter|other side|its own"
-    r"|(?:its|their) (?:target|goal|box|crate)|(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)"
-    r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second))\b"
+_LOOSE = Phrases(
+    r"(?<=of )it|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
+    r"|vice versa|former|latter|other side|its own|(?:its|their) (?:target|goal|box|crate)"
+    r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
+)
+_SQUARE = re.compile(r"\b[a-h][1-9]\b")
+_APPOSED = re.compile(
+    r"\b(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)\b"
 )
 """Constructions that are read by half: what they bind together is understood word by word only."""
 
@@ -189,63 +215,44 @@ _PLANNING = frozenset(
 )
 """No plan without one of these, or "is to": to look for a word is ten times as quick as to look for the pattern."""
 
-_DOUBT = re.compile(
-    r"\b(?:might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
-    r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)|i (?:would )?(?:guess|suppose|suspect|wonder)|my guess"
-    r"|until(?! now| recently)|(?:is|are|be) elsewhere|hopefully"
-    r"|(?:has|have|needs?) to (?:end up|be (?:at|on|in|to|above|below|left|right|north|south|east|west))|i hope|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|in theory)\b"
+_DOUBT = Phrases(
+    r"might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
+    r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)"
+    r"|(?<=\bi )(?:guess|suppose|suspect|wonder)|(?<=\bi would )(?:guess|suppose|suspect|wonder)|(?<=my )guess"
+    r"|until(?! now| recently)|(?<=\bis )elsewhere|(?<=\bare )elsewhere|(?<=\bbe )elsewhere|hopefully"
+    r"|(?:has|have|needs?) to (?:end up|be (?:at|on|in|to|above|below|left|right|north|south|east|west))|(?<=\bi )hope"
+    r"|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|(?<=in )theory"
 )
 """A guess at one thing. Alternatives ("above or below") are read, and are wrong."""
 
-_PAST = re.compile(
-    r"\b(?:last (?:turn|step|time|round|move)|(?:the )?previous (?:turn|step|state|move|frame|image|round)|previously"
+_PAST = Phrases(
+    r"last (?:turn|step|time|round|move)|previous (?:turn|step|state|move|frame|image|round)|previously"
     r"|formerly|earlier|(?:moment|turn|step|move|while)s? ago|used to|had been|until (?:now|recently)|back then"
     r"|before (?:that|my (?:last )?(?:move|push|action|turn|step)|(?:the|this|that) (?:last )?(?:move|push|action|turn|step))"
-    r"|was|were|stood|sat|lay)\b"
+    r"|was|were|stood|sat|lay"
 )
-_BYGONE = frozenset(
-    [
-        "last",
-        "previous",
-        "previously",
-        "formerly",
-        "earlier",
-        "ago",
-        "used",
-        "had",
-        "until",
-        "back",
-        "before",
-        "was",
-        "were",
-        "stood",
-        "sat",
-        "lay",
-    ]
-)
-"""No past without one of these."""
-
 _BUT_NOW = re.compile(
     r"\b(?:was|were|had been|used to be|stood|sat|lay)\b.*?"
     r"(?=,? (?:(?:but|and|yet) )?(?:(?:it|they|he) )?(?:(?:is|are) )?(?:now|currently|at present)\b)"
 )
-_SAID_TO_DENY = re.compile(
-    r"\b(?:claim|statement|assertion|idea|notion|assumption|belief|suggestion|hypothesis|allegation|proposition|thought"
+_SAID_TO_DENY = Phrases(
+    r"(?:claim|statement|assertion|idea|notion|assumption|belief|suggestion|hypothesis|allegation|proposition|thought"
     r"|impression|rumou?r)s?\b.*\b(?:not|no|never|false|wrong|untrue|incorrect|fail\w*"
     r"|mistaken|inaccurate|refuted|rejected|outdated|invalid|contradict\w*|disput\w*|den(?:y|ied|ies)|reject\w*|refut\w*"
-    r"|disagree\w*)\b"
-    r"|\b(?:not|no longer|never) (?:hold|holds|apply|applies|true|so|the case)\b|\bany ?more\b"
-    r"|\b(?:fiction\w*|imaginary|wrongly|falsely|mistakenly|incorrectly|erroneously|outdated|obsolete|refuted|debunked|hoax"
-    r"|kidding|joking|dream\w*|pretend\w*|untrue|misread|misjudg\w*|mislead\w*|nonsense)\b"
+    r"|disagree\w*)"
+    r"|(?:not|no longer|never) (?:hold|holds|apply|applies|true|so|the case)|any ?more"
+    r"|fiction(?:al)?|imaginary|wrongly|falsely|mistakenly|incorrectly|erroneously|outdated|obsolete|refuted|debunked|hoax"
+    r"|kidding|joking|dream(?:s|ed|ing|t)?|pretend(?:s|ed|ing)?|untrue|misread|misjudge(?:s|d|ment)?|mislead(?:s|ing)?"
+    r"|nonsense"
 )
 
 
 def _now(said: str, words: frozenset[str]) -> str:
     """What of a sentence with these words speaks of now; empty if nothing does."""
-    if _DOUBT.search(said) or _SAID_TO_DENY.search(said):
+    if _DOUBT.are_in(said, words) or _SAID_TO_DENY.are_in(said, words):
         return ""
-    if not _BYGONE.isdisjoint(words) and _PAST.search(said):
+    if _PAST.are_in(said, words):
         said = _BUT_NOW.sub("", said)
-        if _PAST.search(said):
+        if _PAST.are_in(said, words):
             return ""
     return said

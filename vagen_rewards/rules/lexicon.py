@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,12 @@ def _misspelt(kind: str) -> dict[str, str]:
     return meant
 
 
-def spelt(kind: str, text: str) -> str:
-    """A lower-case text with its misspelt nouns and directions mended."""
-    meant, known = _misspelt(kind), known_words(kind)
+def spelt(kind: str, text: str, words: Iterable[str]) -> str:
+    """A lower-case text of these words with its misspelt nouns and directions mended."""
+    meant = _misspelt(kind)
+    if meant.keys().isdisjoint(words):
+        return text
+    known = known_words(kind)
     strange = sorted({word.strip(".,:()'\"") for word in set(text.split()) - known} & meant.keys())
     for word in strange:
         text = re.sub(rf"\b{word}\b", meant[word], text)

@@ -28,17 +28,12 @@ class NounPhrases(Notes, Cursor):
     def _reset_clause(self) -> None:
         self.pending: list[Token] = []
         self.front: tuple[list[Token], tuple[Mention, ...]] | None = None
-        self.related = False
-        self.negated = self.hedged = self.moving = self.wants_frame = False
-        self.label = ""
+        self.owner = self.between = NOTHING
+        self.label = self.denial = ""
         self.count = 0
-        self.everyone = self.determiner = self.strange = self.none_of = self.onto = False
-        self.owner: tuple[Mention, ...] = ()
-        self.between: tuple[Mention, ...] = ()
-        self.swallow = self.inverted = False
-        self.denial = ""
-        self.stranger = False
-        self.attribute = False
+        self.negated = self.hedged = self.related = self.moving = self.wants_frame = self.everyone = False
+        self.determiner = self.strange = self.none_of = self.onto = self.swallow = self.inverted = False
+        self.stranger = self.attribute = False
 
     # -- nouns that are no things ------------------------------------------------------------------
 

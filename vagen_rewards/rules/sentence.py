@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from vagen_rewards.rules.nouns import NounPhrases
 from vagen_rewards.rules.relations import Absence, Mention
-from vagen_rewards.rules.words import Token
+from vagen_rewards.rules.words import END, Token
 
 _TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")
 """Denials of which two make none."""
@@ -14,16 +17,23 @@ class Reader(NounPhrases):
     """Reads one sentence. Each `on_…` method handles a kind of token."""
 
     def run(self) -> None:
-        for index, token in enumerate(self.words):
-            self.index = index
-            if token.kind != "word":
+        """Read all tokens."""
+        handlers = self._handlers()
+        for self.index, token in enumerate(self.words):  # noqa: B020
+            kind = token.kind
+            if (self.determiner or self.strange) and kind != "word":
                 self._settle_noun(token)
-            handler = getattr(self, f"on_{token.kind}", None)
-            if handler is not None:
-                handler(token)
+            if kind in handlers:
+                handlers[kind](self, token)
         self.index = len(self.words)
-        self._settle_noun(Token("end"))
+        self._settle_noun(END)
         self._end_clause()
+
+    @classmethod
+    @functools.cache
+    def _handlers(cls) -> dict[str, Callable[[Reader, Token], None]]:
+        """By the kinds of tokens."""
+        return {name.removeprefix("on_"): getattr(cls, name) for name in dir(cls) if name.startswith("on_")}
 
     def on_ordinal(self, token: Token) -> None:
         self.label = str(token.value[0])

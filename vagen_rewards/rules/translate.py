@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Set as AbstractSet
 
 from vagen_rewards.rules.lexicon import language
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _NO_CHINESE = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
-_GERMAN = re.compile(r"\b(?:der|die|das|ist|und|vom|von|des|dem|den|liegt|eine?[nmrs]?|kein|zeigt|sich)\b")
+_GERMAN_WORDS = "der die das ist und vom von des dem den liegt ein eine einen einem einer eines kein zeigt sich".split()
+_GERMAN = re.compile(rf"\b(?:{'|'.join(_GERMAN_WORDS)})\b")
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|and|to|my)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _THERE_IS = re.compile(r"(?P<where>[左右上下]+[方边侧面])(?:也|还|都)*有(?:一个|个|另一个)?(?P<what>洞|冰洞|箱子|目标)")
 """In Chinese the place comes first: "to the right there is a hole"."""
 
 
-def language_of(text: str) -> str:
-    """`en`, `de`, `zh`, or nothing for a script that isn't read. What isn't plainly another is taken for English."""
+def language_of(text: str, words: AbstractSet[str]) -> str:
+    """`en`, `de`, `zh`, or nothing for a script that isn't read. What isn't plainly another is taken for English.
+
+    Args:
+        text: in lower case.
+        words: that are in it.
+    """
     if not text.isascii():
         if _NO_CHINESE.search(text):
             return ""
         if _HAN.search(text):
             return "zh"
-    german = len(_GERMAN.findall(text.lower()))
-    return "de" if german >= 2 and german > len(_ENGLISH.findall(text.lower())) else "en"
+    if words.isdisjoint(_GERMAN_WORDS):
+        return "en"
+    german = len(_GERMAN.findall(text))
+    return "de" if german >= 2 and german > len(_ENGLISH.findall(text)) else "en"
 
 
 @functools.cache

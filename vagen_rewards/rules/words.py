@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from vagen_rewards.rules.beginnings import may_be_word, may_begin
+from vagen_rewards.rules.heads import branches_of, heads_of
 from vagen_rewards.rules.lexicon import language, nouns, pattern_of
 from vagen_rewards.rules.modality import DENIALS, DOUBTS
 
@@ -60,6 +60,8 @@ BOARD_NOUNS: dict[str, dict[str, str]] = {
 }
 """Regular expressions of the names that the things of a board go by."""
 
+_THINGS = frozenset([kind for each in BOARD_NOUNS.values() for kind in each])
+
 _UNITS = "rows?|columns?|cells?|tiles?|steps?|squares?|spaces?|units?|moves?|blocks?|positions?"
 _PLURAL = re.compile(
     rf"(?:{'|'.join(sorted({re.escape(each) for board in BOARDS for names in nouns(board).values() for each in names}))})"
@@ -86,7 +88,7 @@ _ATTRIBUTE = (
 """What a thing looks like: "the box with the cross on it"."""
 
 _MARKING = (
-    r"(?:circle|dot|spot|square|tile|mark|marker|cell|place|area|symbol|icon|cross|[a-z]+ one)"
+    r"(?:circle|dot|spot|square|tile|mark|marker|cell|place|area|symbol|icon|cross|(?:red|green|yellow|orange|white|blue|dark|round) one)"
     r" (?:(?:that|which) (?:marks|shows|represents|indicates|denotes|is)|marking|showing|representing|indicating) (?:the|our|a)"
     r"(?= [a-z]+\b)"
 )
@@ -126,7 +128,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("near", r"(?:diagonal(?:ly)?(?: adjacent)? (?:to|from)|on (?:the )?(?:opposite|different) sides of|in line with|aligned with|lined up with|in front of|behind|next to|adjacent to|beside|besides|near(?: to)?|nearby to|close to|touching|touches|around|facing|away from|by)"),
     ("hedge", DOUBTS + r"|any|(?:on |at )?(?:both|all|each|every) (?:of (?:its|the) |four )?sides?|all around"),
     ("or", r"or|and/or"),
-    ("not", rf"(?P<denial>{DENIALS}|no|without)(?: any)?"),
+    ("not", "|".join([rf"(?:{each})(?: any)?" for each in branches_of(f"{DENIALS}|no|without")])),
     ("but", r"but|instead|rather"),
     ("move", r"(?:mov|push|pull|slid|head|shift|walk|stepp|go|travel|return|climb)(?:e|es|s|ed|ing)?|step|steps|goes|going|approach(?:es|ing)?|needs?|wants?|should|must|try|aim"),
     ("is", r"is|are|am|be|was|were|been|being|stands?|standing|lies|lying|sits?|sitting|remains?|becomes?|end(?:s|ed|ing)? up|(?:seem|look)s?(?: like)?(?: it)?|appears?|located|situated|positioned|placed|'re|'m"),
@@ -158,73 +160,103 @@ _WAYS = {word: _SIDES[side] for side, words in language("en")["directions"].item
 
 
 @functools.cache
-def _alternatives(board: str) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """What a token may be, in the order in which it is tried: what ends anywhere, and what ends with a word."""
-    plain = (
-        ("me", r"(?:i|me|myself|you|one(?= (?:finds|sees|can (?:see|find)|notices|spots|observes|encounters)\b))\b"),
-        ("my", r"my\b"),
-        ("owner", r"'s\b"),
-        ("comma", ","),
-        ("colon", ":"),
-    )
-    words = (
+def _alternatives(board: str) -> tuple[tuple[str, str], ...]:
+    """What a token may be, in the order in which it is tried; what has no names for its parts, branch by branch."""
+    every = (
+        ("me", r"i|me|myself|you|one(?= (?:finds|sees|can (?:see|find)|notices|spots|observes|encounters)\b)"),
+        ("my", "my"),
         ("copula", "is|are|was|were"),
         ("particle", "of(?! course)|will"),
         ("also", "and(?!/)"),
         ("article", r"the(?= (?:player|box|target|goal|gift|hole|agent)\b)"),
         ("beside", rf"to the (?P<b>left|right) of(?! (?:the )?{_BOARD}\b)"),
         *((kind, rf"(?:{names})(?:[ _]?#?\d+(?! ?(?:{_UNITS})\b))?") for kind, names in BOARD_NOUNS[board].items()),
-        *((kind, pattern) for kind, pattern in _PATTERNS if kind not in ("owner", "comma", "colon")),
+        *_PATTERNS,
     )
-    return plain, words
-
-
-@functools.lru_cache(maxsize=16384)
-def _pattern(board: str, start: str) -> re.Pattern[str]:
-    """What a token that begins with these two characters may be, the first that fits."""
-    return _compiled(board, "".join([_like(each) for each in start]))
+    return tuple([(kind, each) for kind, way in every for each in ([way] if "(?P<" in way else branches_of(way))])
 
 
 @functools.cache
-def _compiled(board: str, start: str) -> re.Pattern[str]:
-    """The alternatives that can begin so: trying them all took three quarters of the time."""
-    plain, words = _alternatives(board)
-    tokens = [rf"(?P<{kind}>{pattern})" for kind, pattern in plain if may_begin(pattern, start)]
-    tokens += [rf"\b(?P<{kind}>{pattern})(?![^\W_])" for kind, pattern in words if may_be_word(pattern, start)]
-    return re.compile("|".join(tokens) or r"(?!)")
+def _begun_by(board: str) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Of each word with which a token may begin what it may be."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for kind, branch in _alternatives(board):
+        if kind == "word":
+            continue  # whatever else a word is, and most are nothing else
+        for word in heads_of(branch).words:
+            found.setdefault(word, []).append((kind, branch))
+    return {word: tuple(each) for word, each in found.items()}
 
 
-_TELLING = frozenset(" '#&,-/:_")
+class _Entries(dict[str, "Token | re.Pattern[str]"]):
+    """Of each word with which a token of a board may begin that token, or a pattern of what it may be."""
+
+    def __init__(self, board: str) -> None:
+        super().__init__(_SIGNS)
+        self.begun_by = _begun_by(board)
+
+    def __missing__(self, word: str) -> Token | re.Pattern[str]:
+        if word not in self.begun_by:
+            entry = _WORD if word.isalpha() else self[word[:-1]]
+            return entry if word.isalpha() or isinstance(entry, re.Pattern) else _NEVER
+        kind, branch = self.begun_by[word][0]
+        if heads_of(branch).single:
+            match = re.fullmatch(rf"(?P<{kind}>{branch})", word)
+            self[word] = _token(match) if match else _WORD
+        else:
+            self[word] = _first_of(self.begun_by[word])
+        return self[word]
 
 
-def _like(letter: str) -> str:
-    """One character for all that are read alike, so that few patterns are made whatever is said."""
-    if letter.isascii():
-        return "0" if letter.isdigit() else letter if letter.isalpha() or letter in _TELLING else "¬"
-    return "é" if letter.isalpha() else "٣" if letter.isdecimal() else "²" if letter.isalnum() else "¬"
+@functools.cache
+def _first_of(ways: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    """The first of these that fits: trying all that there are took three quarters of the time."""
+    kinds: dict[str, list[str]] = {}
+    for kind, branch in (*ways, ("word", r"[^\W\d_]+")):
+        kinds.setdefault(kind, []).append(branch)
+    return re.compile("|".join([rf"(?P<{kind}>{'|'.join(each)})(?![^\W_])" for kind, each in kinds.items()]))
+
+
+_entries = functools.cache(_Entries)
+_PIECE = re.compile(r"\b(?:[^\W\d_]+\d?|\d)|'s\b|[,:]")
+_WORD, _NEVER = Token("word"), re.compile(r"(?!)")
+_SIGNS = {"'s": Token("owner"), ",": Token("comma"), ":": Token("is", ("colon",))}
 
 
 def tokens(board: str, sentence: str) -> list[Token]:
     """The tokens of a lower-case sentence with single blanks. Linear in its length."""
     found: list[Token] = []
-    letters = sentence if sentence.isascii() else "".join([_like(each) for each in sentence])
-    at, end = 0, len(sentence)
-    while at < end:
-        if sentence[at] == " ":
-            at += 1
-            continue
-        match = _pattern(board, letters[at : at + 2]).match(sentence, at)
-        if match is None:
-            at += 1
-        else:
-            found.append(_token(board, match))
-            at = match.end()
+    entries, end = _entries(board), 0
+    for piece in _PIECE.finditer(sentence):
+        start = piece.start()
+        if start < end:
+            continue  # within a phrase
+        entry = entries[piece[0]]
+        if entry.__class__ is Token:
+            found.append(entry)
+        elif (match := entry.match(sentence, start)) is not None:
+            found.append(_token(match))
+            end = match.end()
     return found
 
 
-def _token(board: str, match: re.Match[str]) -> Token:
-    kind = match.lastgroup or ""  # the outermost group: it closes last
-    if kind in BOARD_NOUNS[board]:
+_PHRASES: dict[tuple[str, str], Token] = {}
+_MOST_PHRASES = 8192
+"""Of a phrase the token is read once; numbers make more phrases than anybody wants to keep."""
+
+
+def _token(match: re.Match[str]) -> Token:
+    key = (match.lastgroup or "", match[0])  # the outermost group: it closes last
+    token = _PHRASES.get(key)
+    if token is None:
+        token = _phrase(key[0], match)
+        if len(_PHRASES) < _MOST_PHRASES:
+            _PHRASES[key] = token
+    return token
+
+
+def _phrase(kind: str, match: re.Match[str]) -> Token:
+    if kind in _THINGS:
         return _thing(kind, match[0])
     read = _READ.get(kind)
     return read(match) if read is not None else _PLAIN[kind]
@@ -284,7 +316,7 @@ _READ: dict[str, Callable[[re.Match[str]], Token]] = {
     "ordinal": lambda match: Token("ordinal", (_ORDINALS[match[0]],)),
     "number": _number,
     "with": lambda match: Token("with", (match[0],)),
-    "not": lambda match: Token("not", (match["denial"],)),
+    "not": lambda match: Token("not", (match[0].removesuffix(" any"),)),
 }
 _PLAIN = {
     **{kind: Token(kind) for kind in ("owner", "comma", *(kind for kind, _ in _PATTERNS))},
@@ -304,6 +336,11 @@ _PLAIN = {
 }
 
 
+END = Token("end")
+_LOOKED_AT = 6
+"""Tokens ahead, or behind, among which something is looked for."""
+
+
 class Cursor:
     """A place in a row of tokens, from which to look around."""
 
@@ -313,18 +350,20 @@ class Cursor:
 
     def _next(self, distance: int = 1) -> Token:
         at = self.index + distance
-        return self.words[at] if at < len(self.words) else Token("end")
+        return self.words[at] if at < len(self.words) else END
 
     def _next_but(self, *kinds: str) -> Token:
-        return next(
-            (token for token in self.words[self.index + 1 :][:6] if token.kind not in (*kinds, "word")), Token("end")
-        )
+        for token in self.words[self.index + 1 : self.index + 1 + _LOOKED_AT]:
+            if token.kind != "word" and token.kind not in kinds:
+                return token
+        return END
 
     def _previous(self) -> Token:
-        return self._previous_but("the", "a", "ordinal", "all", "number", "word")
+        return self._previous_but("the", "a", "ordinal", "all", "number")
 
     def _previous_but(self, *kinds: str) -> Token:
-        for token in reversed(self.words[max(0, self.index - 6) : self.index]):
-            if token.kind not in (*kinds, "word"):
+        for at in range(self.index - 1, max(-1, self.index - 1 - _LOOKED_AT), -1):
+            token = self.words[at]
+            if token.kind != "word" and token.kind not in kinds:
                 return token
-        return Token("end")
+        return END
