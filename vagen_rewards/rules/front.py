@@ -13,11 +13,11 @@ import re
 from typing import NamedTuple
 
 from vagen_rewards.rules.heads import Phrases
-from vagen_rewards.rules.lexicon import known_words, language, spelt
-from vagen_rewards.rules.modality import plain
+from vagen_rewards.rules.lexicon import known_words, language, misspelt, spelt
+from vagen_rewards.rules.modality import TURNING, plain
 from vagen_rewards.rules.notation import without_arrows, without_keys
 from vagen_rewards.rules.spans import sentences
-from vagen_rewards.rules.translate import in_english, language_of
+from vagen_rewards.rules.translate import GERMAN, in_english, language_of
 from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
 
@@ -44,17 +44,11 @@ class Prepared(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8192)
-def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
-    """The sentences of a text about a state of this kind.
-
-    Args:
-        kind: of the state.
-        text: the agent's words.
-        predicts: whether a way to go says where things will be, as in Navigation's predictions.
-    """
+def prepare(kind: str, text: str) -> Prepared:
+    """The sentences of a text about a state of this kind."""
     kept, left_out, matters = [], [], []
     for span in sentences(text):
-        now, cut, denied = _of_now(kind, text[span[0] : span[1]], predicts)
+        now, cut, denied, _ = _of_now(kind, text[span[0] : span[1]])
         if now:
             kept.append(Sentence(now, span))
         if cut:
@@ -65,16 +59,34 @@ def prepare(kind: str, text: str, predicts: bool = False) -> Prepared:
 
 
 @functools.lru_cache(maxsize=16384)
-def _of_now(kind: str, raw: str, predicts: bool) -> tuple[str, bool, bool]:
-    """What of a sentence speaks of now, whether something of it doesn't, and whether that is more than a plan."""
-    spoken, said, words = _said(kind, raw)
-    if spoken != "en":
-        english = in_english(spoken, kind, raw) if spoken else None
-        if english is None:
-            return "", True, True
-        said = plain(english)
-        said = spelt(kind, said, _words_of(said))
-    whole = said
+def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str]:
+    """What of a sentence speaks of now, whether something of it doesn't, and whether that is more than a plan.
+
+    Last the sentence itself in lower case and rightly spelt, if it is in English.
+    """
+    lower = raw.lower()
+    words = _words_of(lower)
+    if lower.isascii() and _telling(kind).isdisjoint(words) and not _TELLING_SIGNS.search(lower):
+        return lower, False, False, lower
+    spoken = language_of(lower, words)
+    english = lower if spoken == "en" else in_english(spoken, kind, lower) if spoken else None
+    if english is None:
+        return "", True, True, ""
+    said = plain(english)
+    said = spelt(kind, said, _words_of(said))
+    now = _in_sentences(kind, said)
+    words = _words_of(now)
+    predicts = kind == "navigation"  # a way to go says where things will be
+    plans = not _PLANNING.isdisjoint(words) or _HAS_TO.search(now) is not None
+    whole, now = now, _now(_INTENT.sub("", now) if plans and not predicts else now, words)
+    if now.isspace():
+        now = ""
+    cut = now != whole
+    return now, cut, not now and not (plans and _INTENT.search(whole)), said if spoken == "en" else ""
+
+
+def _in_sentences(kind: str, said: str) -> str:
+    """With words for arrows and other signs, and without what is to be done with a thing."""
     if kind in BOARDS:
         said = without_keys(without_arrows(kind, said))
         if "be " in said:
@@ -83,30 +95,22 @@ def _of_now(kind: str, raw: str, predicts: bool) -> tuple[str, bool, bool]:
             said = _EXPECT.sub("i will be", said)
     elif "→" in said or "->" in said:
         said = said.replace("->", "→").replace("→", ": ")
-    if not said.isascii():
-        said = _signs().sub(_in_words, said)
-    if said is not whole or spoken != "en":
-        words = _words_of(said)
-    plans = " is to" in said or not _PLANNING.isdisjoint(words)
-    now = _now(_INTENT.sub("", said) if plans and not predicts else said, words)
-    if now.isspace():
-        now = ""
-    return now, now != said, not now and not (plans and _INTENT.search(said))
+    return said if said.isascii() else _signs().sub(_in_words, said)
 
 
-@functools.lru_cache(maxsize=16384)
-def _said(kind: str, raw: str) -> tuple[str, str, frozenset[str]]:
-    """In which language a sentence is, and if that is English, it in lower case and rightly spelt, and its words."""
-    lower = raw.lower()
-    words = _words_of(lower)
-    spoken = language_of(lower, words)
-    if spoken != "en":
-        return spoken, "", words
-    said = plain(lower)
-    if said is not lower:
-        words = _words_of(said)
-    mended = spelt(kind, said, words)
-    return spoken, mended, words if mended is said else _words_of(mended)
+@functools.cache
+def _telling(kind: str) -> frozenset[str]:
+    """Words of which one stands in whatever isn't to be read just as it is said."""
+    plans = set() if kind == "navigation" else _PLANNING
+    own = {"expect", "anticipate"} if kind in BOARDS else set()
+    elsewhere = (_DOUBT.heads - {"has", "have"}) | _SAID_TO_DENY.heads | _PAST.heads
+    return frozenset(own | plans | GERMAN | TURNING | misspelt(kind).keys() | elsewhere)
+
+
+_HAS_TO = re.compile(r" (?:is to(?! the\b)|ha(?:s|ve) to\b)")
+_TELLING_SIGNS = re.compile(
+    rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)"
+)
 
 
 def _words_of(said: str) -> frozenset[str]:
@@ -121,10 +125,10 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
     """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
     known, found = known_words(kind), []
     for span in sentences(text):
-        _, said, words = _said(kind, text[span[0] : span[1]])
+        said = _of_now(kind, text[span[0] : span[1]])[3]
         if (
             not known.issuperset(_WORD.findall(said))
-            or _LOOSE.are_in(said, words)
+            or _LOOSE.are_in(said, _words_of(said))
             or _SQUARE.search(said)
             or ("," in said and _APPOSED.search(said))
             or ("{" not in said and len(said) > _LONG)
@@ -192,8 +196,6 @@ _PLANNING = frozenset(
         "needs",
         "want",
         "wants",
-        "have",
-        "has",
         "must",
         "ought",
         "should",

@@ -38,11 +38,11 @@ class Phrases:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = re.compile(rf"\b(?:{pattern})\b")
-        self._heads = heads_of(pattern).words
+        self.heads = heads_of(pattern).words
 
     def are_in(self, said: str, words: AbstractSet[str]) -> bool:
         """Whether one is in a lower-case sentence of these words."""
-        return not self._heads.isdisjoint(words) and self._pattern.search(said) is not None
+        return not self.heads.isdisjoint(words) and self._pattern.search(said) is not None
 
 
 def branches_of(pattern: str) -> list[str]:

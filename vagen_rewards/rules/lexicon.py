@@ -50,7 +50,7 @@ def known_words(kind: str) -> frozenset[str]:
 
 
 @functools.cache
-def _misspelt(kind: str) -> dict[str, str]:
+def misspelt(kind: str) -> dict[str, str]:
     """Words with one letter left out, doubled or two changed over, and what is meant."""
     data, known, meant = language("en"), known_words(kind), dict[str, str]()
     names = {word for each in data["nouns"][kind].values() for phrase in each for word in phrase.lower().split()}
@@ -76,7 +76,7 @@ def _misspelt(kind: str) -> dict[str, str]:
 
 def spelt(kind: str, text: str, words: Iterable[str]) -> str:
     """A lower-case text of these words with its misspelt nouns and directions mended."""
-    meant = _misspelt(kind)
+    meant = misspelt(kind)
     if meant.keys().isdisjoint(words):
         return text
     known = known_words(kind)

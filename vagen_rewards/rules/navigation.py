@@ -164,7 +164,7 @@ def claims_of(text: str, part: Part) -> Reading:
         return _structured(text, fact)
     if "\n" in text:
         text = _DIRECTION_LINE.sub(lambda match: ",".ljust(len(match[0])), text)
-    prepared = prepare("navigation", text, True)
+    prepared = prepare("navigation", text)
     claims: list[Claim] = []
     unread, matters = set(prepared.left_out), list(prepared.matters)
     for span, candidates, said, denied in _read(prepared.sentences, part):

@@ -10,8 +10,10 @@ from vagen_rewards.rules.lexicon import language
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _NO_CHINESE = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
-_GERMAN_WORDS = "der die das ist und vom von des dem den liegt ein eine einen einem einer eines kein zeigt sich".split()
-_GERMAN = re.compile(rf"\b(?:{'|'.join(_GERMAN_WORDS)})\b")
+GERMAN = frozenset(
+    "der die das ist und vom von des dem den liegt ein eine einen einem einer eines kein zeigt sich".split()
+)
+_GERMAN = re.compile(rf"\b(?:{'|'.join(GERMAN)})\b")
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|and|to|my)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _THERE_IS = re.compile(r"(?P<where>[左右上下]+[方边侧面])(?:也|还|都)*有(?:一个|个|另一个)?(?P<what>洞|冰洞|箱子|目标)")
@@ -30,7 +32,7 @@ def language_of(text: str, words: AbstractSet[str]) -> str:
             return ""
         if _HAN.search(text):
             return "zh"
-    if words.isdisjoint(_GERMAN_WORDS):
+    if GERMAN.isdisjoint(words):
         return "en"
     german = len(_GERMAN.findall(text))
     return "de" if german >= 2 and german > len(_ENGLISH.findall(text)) else "en"

@@ -34,7 +34,7 @@ CACHES = (
     reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
     boards._around_player, boards._ranked, counting.facts, readings.read, navigation._clauses,
     poses.read, primitive_skill._claims, front.prepare, front.doubtful,
-    front._of_now, front._said, svg._read, svg._sentence, svg._clause, svg._match,
+    front._of_now, svg._read, svg._sentence, svg._clause, svg._match,
 )  # fmt: skip
 """All that a judge remembers of what was said."""
 
