@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from vagen_rewards.rules.relations import Mention, Notes
-from vagen_rewards.rules.words import Cursor, Token
+from vagen_rewards.rules.words import Token
 
 NOTHING: tuple[Mention, ...] = ()
 
 
-class NounPhrases(Notes, Cursor):
+class NounPhrases(Notes):
     """What is kept of a sentence while it is read, and the handlers of the parts of noun phrases."""
 
+    __slots__ = (  # an object with so many attributes takes twice as long to make without
+        "adverbial", "attribute", "between", "count", "denial", "determiner", "everyone", "frame", "front", "inverted",
+        "label", "looked_back", "moving", "none_of", "objects", "onto", "owner", "past_objects", "past_subjects",
+        "pending", "recent", "related", "scenery", "strange", "stranger", "subjects", "swallow", "unknown",
+        "wants_frame",
+    )  # fmt: skip
+
     def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
-        Notes.__init__(self)
-        Cursor.__init__(self, words)
+        super().__init__(words)
         self.past_subjects, self.past_objects = subjects, objects
         self.looked_back = False  # whether the past was asked for
         self.subjects: tuple[Mention, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vagen_envs.grid import Position
-from vagen_rewards.rules.words import Token
+from vagen_rewards.rules.words import Cursor, Token
 from vagen_rewards.scores import Span
 
 MAX_CLAIMS = 128
@@ -89,10 +89,13 @@ class Relations(NamedTuple):
     placed: tuple[Placed, ...] = ()
 
 
-class Notes:
+class Notes(Cursor):
     """What has been claimed in a sentence so far."""
 
-    def __init__(self) -> None:
+    __slots__ = ("absences", "claims", "hedged", "negated", "new_count", "straight")
+
+    def __init__(self, words: list[Token]) -> None:
+        super().__init__(words)
         self.claims: list[Relation] = []
         self.straight: list[int] = []  # numbers of the claims that are said to be just so
         self.absences: list[Absence] = []

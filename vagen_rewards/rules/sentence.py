@@ -16,6 +16,15 @@ _TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")
 class Reader(NounPhrases):
     """Reads one sentence. Each `on_…` method handles a kind of token."""
 
+    __slots__ = ("absent", "has_owner", "last_pending", "left_open")
+
+    def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
+        super().__init__(words, subjects, objects)
+        self.absent = ""
+        self.left_open = False  # whether a thing is at some place on the board
+        self.has_owner: tuple[Mention, ...] = ()
+        self.last_pending: list[Token] = []
+
     def run(self) -> None:
         """Read all tokens."""
         handlers = self._handlers()
@@ -27,7 +36,7 @@ class Reader(NounPhrases):
                 handlers[kind](self, token)
         self.index = len(self.words)
         self._settle_noun(END)
-        self._end_clause()
+        self._claim_the_rest()
 
     @classmethod
     @functools.cache
@@ -256,11 +265,6 @@ class Reader(NounPhrases):
 
     # -- the little words --------------------------------------------------------------------------
 
-    absent = ""
-    left_open = False  # whether a thing is at some place on the board
-    has_owner: tuple[Mention, ...] = ()
-    last_pending: list[Token] = []  # noqa: RUF012  # never written to
-
     def on_is(self, token: Token) -> None:
         if token.value:  # a colon
             self.stranger = self.negated = False
@@ -313,7 +317,10 @@ class Reader(NounPhrases):
             return  # "it is not so that …", "not as if …"
         attribute = token.value == ("with",)
         denied = self.negated and attribute and not self.related  # "I don't think the box with the cross is …"
-        self._end_clause(keep=True)
+        self._claim_the_rest()
+        hedged = self.hedged  # a doubt holds for the rest of the sentence
+        self._reset_clause()
+        self.hedged = hedged
         self.attribute, self.negated = attribute, denied
 
     def on_comma(self, token: Token) -> None:
@@ -334,13 +341,9 @@ class Reader(NounPhrases):
         if self._next().kind not in ("and", "direction", "comma", "not", "onto"):
             self.moving = False
 
-    def _end_clause(self, keep: bool = False) -> None:
+    def _claim_the_rest(self) -> None:
+        """What a clause leaves to be said at its end."""
         alone = self.subjects[:1] == (Mention(self.absent, "none"),) and not self.pending and not self.related
         if self.absent and alone and not self.absences:
             self.absences.append(Absence(self.absent, None, None))
         self._elide()
-        subjects, hedged = self.subjects, self.hedged
-        self._reset_clause()
-        self.hedged = hedged  # a doubt holds for the rest of the sentence
-        if keep:
-            self.subjects = subjects

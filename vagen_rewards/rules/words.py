@@ -344,6 +344,8 @@ _LOOKED_AT = 6
 class Cursor:
     """A place in a row of tokens, from which to look around."""
 
+    __slots__ = ("index", "words")
+
     def __init__(self, words: list[Token]) -> None:
         self.words = words
         self.index = 0
