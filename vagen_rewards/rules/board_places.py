@@ -36,9 +36,12 @@ _FROM_ZERO = re.compile(
     r"\b(?:0|zero)[- ]?(?:indexed|based)|(?:from|at) (?:0|zero)\b|index(?:ed|ing)? (?:from|at) (?:0|zero)"
 )
 _FROM_ONE = re.compile(r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|counting from 1")
+_COUNTED = ("index", "based", "from 0", "from 1", "from zero", "from one", "at 0", "at zero", "at one")
+"""One of these is in both."""
 _ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|between|of)\b")
 
 
+_PLACED = re.compile(r"[(\[\d]|row|col")
 _SIGNS = ("(", "[", "row", "col", "x=", "x =", "x:")
 _LETTERED = re.compile(rf"{_LETTERS}|{_CHESS}")
 _HOW_COUNTED = re.compile(r"\b(?:using|with|in|as) [^:;.(]{0,30}\(?row,? ?(?:and )?col(?:umn)?s?\)?[^:;.,(]{0,60}[:,]")
@@ -54,6 +57,8 @@ def _pattern(board: str) -> re.Pattern[str]:
 
 def base_of(text: str) -> int | None:
     """From what a lower-case text says that rows and columns are counted; `None` where it doesn't say."""
+    if not mentions(text, _COUNTED):
+        return None
     return 0 if _FROM_ZERO.search(text) else 1 if _FROM_ONE.search(text) else None
 
 
@@ -62,7 +67,7 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
 
     Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)"). `base` is what the text counts from.
     """
-    if not mentions(sentence, _SIGNS) and not _LETTERED.search(sentence):
+    if not _PLACED.search(sentence) or not (mentions(sentence, _SIGNS) or _LETTERED.search(sentence)):
         return [], sentence
     if "row" in sentence and "col" in sentence:
         sentence = _HOW_COUNTED.sub("", sentence)

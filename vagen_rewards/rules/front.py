@@ -36,26 +36,29 @@ class Prepared(NamedTuple):
         sentences: that speak of what is.
         left_out: the others.
         matters: those of them that deny or doubt something, rather than tell a plan.
+        every: all sentences in full; empty words for one in another language.
     """
 
     sentences: tuple[Sentence, ...]
     left_out: tuple[Span, ...]
     matters: tuple[Span, ...]
+    every: tuple[Sentence, ...]
 
 
 @functools.lru_cache(maxsize=8192)
 def prepare(kind: str, text: str) -> Prepared:
     """The sentences of a text about a state of this kind."""
-    kept, left_out, matters = [], [], []
+    kept, left_out, matters, every = [], [], [], []
     for span in sentences(text):
-        now, cut, denied, _ = _of_now(kind, text[span[0] : span[1]])
+        now, cut, denied, said = _of_now(kind, text[span[0] : span[1]])
+        every.append(Sentence(said, span))
         if now:
             kept.append(Sentence(now, span))
         if cut:
             left_out.append(span)
         if denied:
             matters.append(span)
-    return Prepared(tuple(kept), tuple(left_out), tuple(matters))
+    return Prepared(tuple(kept), tuple(left_out), tuple(matters), tuple(every))
 
 
 @functools.lru_cache(maxsize=16384)
@@ -72,10 +75,13 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str]:
     english = lower if spoken == "en" else in_english(spoken, kind, lower) if spoken else None
     if english is None:
         return "", True, True, ""
-    said = plain(english)
-    said = spelt(kind, said, _words_of(said))
+    plainly = plain(english)
+    if plainly is not lower:
+        words = _words_of(plainly)
+    said = spelt(kind, plainly, words)
     now = _in_sentences(kind, said)
-    words = _words_of(now)
+    if now is not plainly:
+        words = _words_of(now)
     predicts = kind == "navigation"  # a way to go says where things will be
     plans = not _PLANNING.isdisjoint(words) or _HAS_TO.search(now) is not None
     whole, now = now, _now(_INTENT.sub("", now) if plans and not predicts else now, words)
@@ -124,8 +130,7 @@ _LETTERS = re.compile(r"[a-z]+")
 def doubtful(kind: str, text: str) -> tuple[Span, ...]:
     """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
     known, found = known_words(kind), []
-    for span in sentences(text):
-        said = _of_now(kind, text[span[0] : span[1]])[3]
+    for said, span in prepare(kind, text).every:
         if (
             not known.issuperset(_WORD.findall(said))
             or _LOOSE.are_in(said, _words_of(said))
@@ -142,7 +147,7 @@ _LOOSE = Phrases(
     r"|vice versa|former|latter|other side|its own|(?:its|their) (?:target|goal|box|crate)"
     r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
 )
-_SQUARE = re.compile(r"\b[a-h][1-9]\b")
+_SQUARE = re.compile(r"[1-9](?<=\b[a-h].)\b")
 _APPOSED = re.compile(
     r"\b(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)\b"
 )

@@ -69,7 +69,7 @@ _DIRECTION = (
     r"|right(?:ward|wards)?(?! (?:ahead|in front|behind|here|there|next|now)\b))"
     rf"|(?P<back>behind|rear|back(?:ward|wards)?))\b(?P<of>(?:[ -]?hand)?(?: side)? of (?!{_VIEW}\b))?"
 )
-_DIRECTIONS = re.compile(rf"(?P<not>(?!))?{_DIRECTION}")
+_DIRECTIONS = re.compile(rf"\b(?=[abcdflmrs])(?P<not>(?!))?{_DIRECTION}")
 _DENIED_TOO = re.compile(rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?)?{_DIRECTION}")
 _LISTED = re.compile(
     r"\s*(?:[-*] ?)?(?P<where>(?:to |on |in )?(?:the |my )?(?:straight |directly )?(?:ahead|forward|front|in front|left|right|behind"

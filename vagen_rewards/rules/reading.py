@@ -30,7 +30,7 @@ _FRONTED = re.compile(
 """Before a clause of its own: "…, and above it there is a box"."""
 
 _POSSESSED = re.compile(r"\b(?:its|his|her|their) (?=(?:target|goal|box|crate|hole|destination)s?\b)")
-_COMPASS = re.compile(r"\b(?:(?P<two>[ns][ew])|(?P<one>[nsew])(?= (?:of|from)\b))(?![a-z'])")
+_COMPASS = re.compile(r"[nsew](?<!\w.)(?:(?<=[ns])[ew]|(?= (?:of|from)\b))(?![a-z'])")
 _POINTS = {"n": "north", "s": "south", "e": "east", "w": "west"}
 
 
@@ -68,7 +68,7 @@ def _read(board: str, text: str) -> Relations:
     placed: list[Placed] = []
     placed_at: list[Span] = []
     past = _NO_PAST
-    base = base_of(text.lower()) if "1" in text or "0" in text or "ero" in text or "ne" in text else None
+    base = base_of(text.lower())
     pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
     for number, (words, span) in enumerate(pieces):
         at, said = places_of(board, words, base)

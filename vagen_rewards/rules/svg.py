@@ -103,7 +103,7 @@ _FRONTED = re.compile(
 
 _PLACES = ("left", "right", "top", "bottom", "middle", "cent", "corner", "part", "side", "half")
 """One of these is in each of them."""
-_TOPIC = re.compile(r"((?<!\ba )(?<!\ban )drawing|my picture|my svg|rendering)\b|target\b")
+_TOPIC = re.compile(r"(drawing(?<!\ba drawing)(?<!\ban drawing)|my picture|my svg|rendering)\b|target\b")
 _WORD = re.compile(r"[a-z]+")
 _DIGIT = re.compile(r"\d")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
