@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError
-from vagen_rewards.rules.lexicon import language
+from vagen_rewards.rules.lexicon import by_first_letter, language
 
 PLAIN = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink", "brown", "gray", "white", "black")
 NEIGHBOUR = 5.0
@@ -41,7 +41,7 @@ def pattern() -> str:
         match = re.fullmatch(rf"(.+?)({'|'.join(PLAIN)})", name)
         spaced = f"{match[1]}[ -]?{match[2]}" if match and not match[1].startswith(("light", "dark", "pale")) else name
         spelt.append(spaced.replace("gray", "gr[ae]y"))
-    return "|".join(spelt)
+    return by_first_letter(spelt)
 
 
 def canonical(said: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_rewards.rules import colours
 from vagen_rewards.rules.front import prepare
-from vagen_rewards.rules.lexicon import nouns
+from vagen_rewards.rules.lexicon import by_first_letter, nouns
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions
@@ -30,7 +30,7 @@ _SHAPES = {phrase: shape for shape, each in _NOUNS.items() for phrase in each if
 _DRAWN = ("circle", "ellipse", "rectangle", "triangle", "line", "text")
 """Shapes that an element's own name says; any other is "shape"."""
 
-_NAMES = "|".join(re.escape(name) for name in sorted(_SHAPES, key=len, reverse=True))
+_NAMES = by_first_letter(re.escape(name) for name in sorted(_SHAPES, key=len, reverse=True))
 _ROUND = ("circle", "ellipse")
 _COLOUR = f"(?:{colours.pattern()})"
 _ISH = r"(?:(?:reddish|orangish|yellowish|greenish|bluish|purplish|pinkish|brownish|grayish|greyish)[ -])?"
