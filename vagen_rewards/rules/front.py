@@ -114,9 +114,7 @@ def _telling(kind: str) -> frozenset[str]:
 
 
 _HAS_TO = re.compile(r" (?:is to(?! the\b)|ha(?:s|ve) to\b)")
-_TELLING_SIGNS = re.compile(
-    rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)"
-)
+_TELLING_SIGNS = re.compile(rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
 
 
 def _words_of(said: str) -> frozenset[str]:

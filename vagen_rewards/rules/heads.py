@@ -90,7 +90,8 @@ def _over(code: Any, argument: Any, begun: set[str]) -> tuple[set[str], set[str]
     if code is op.SUBPATTERN:
         return _after(argument[3], begun)
     if code in (op.MAX_REPEAT, op.MIN_REPEAT):
-        return _repeated(*argument, begun)
+        least, most, inner = argument
+        return _repeated(least, most, inner, begun)
     raise ValueError(f"a match may begin with any word: {code} isn't a matter of single letters")
 
 

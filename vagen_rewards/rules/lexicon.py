@@ -30,7 +30,7 @@ def pattern_of(phrases: list[str]) -> str:
 
 
 def by_first_letter(patterns: Iterable[str]) -> str:
-    """A regular expression of one of these that begin with a letter, in their order; of many the quickest to give up."""
+    """A regular expression of one of these that begin with a letter, in their order; it soon gives up."""
     groups: dict[str, list[str]] = {}
     for pattern in patterns:
         groups.setdefault(pattern[0], []).append(pattern[1:])

@@ -97,9 +97,12 @@ _DENIED_AFTERWARDS = re.compile(
 """What is said first and then denied: "that the box is above the player is not true"."""
 
 _DENYING_AFTERWARDS = frozenset(
-    "not never true correct case accurate false wrong untrue incorrect nonsense mistake mistaken missing absent gone lie"
-    " myth nowhere ruled excluded question impossible opposite".split()
-)
+    {
+        "not", "never", "true", "correct", "case", "accurate", "false", "wrong", "untrue", "incorrect", "nonsense",
+        "mistake", "mistaken", "missing", "absent", "gone", "lie", "myth", "nowhere", "ruled", "excluded", "question",
+        "impossible", "opposite",
+    }
+)  # fmt: skip
 TURNING = _DENYING_AFTERWARDS | {"or", "doubt", "doubts", "denied", "hard", "anything"}
 """Words of which one stands in each sentence that `plain` rewrites, but for contractions and questions."""
 _CERTAIN = re.compile(

@@ -11,8 +11,11 @@ from vagen_rewards.rules.lexicon import language
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _NO_CHINESE = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 GERMAN = frozenset(
-    "der die das ist und vom von des dem den liegt ein eine einen einem einer eines kein zeigt sich".split()
-)
+    {
+        "der", "die", "das", "ist", "und", "vom", "von", "des", "dem", "den", "liegt", "ein", "eine", "einen", "einem",
+        "einer", "eines", "kein", "zeigt", "sich",
+    }
+)  # fmt: skip
 _GERMAN = re.compile(rf"\b(?:{'|'.join(GERMAN)})\b")
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|and|to|my)\b")
 _WORD = re.compile(r"[^\W\d_]+")

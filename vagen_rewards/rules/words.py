@@ -232,7 +232,7 @@ def tokens(board: str, sentence: str) -> list[Token]:
         if start < end:
             continue  # within a phrase
         entry = entries[piece[0]]
-        if entry.__class__ is Token:
+        if isinstance(entry, Token):
             found.append(entry)
         elif (match := entry.match(sentence, start)) is not None:
             found.append(_token(match))
