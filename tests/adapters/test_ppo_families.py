@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import family_checks, generation
+from vagen_adapters.ppo import family_checks, generation, keeping
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
@@ -83,6 +83,20 @@ def test_a_template_without_pictures_is_refused(tmp_path):
     assert "chat template: it drops" in found
 
 
+# The others have layers that attend to a window, or carry a state on.
+KEEPING = {"qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl3", "smolvlm2", "llava_onevision", "glm4v", "llava"}
+
+
+@pytest.mark.parametrize("name", families.FAMILIES)
+def test_conversations_are_gone_on_with_where_that_says_the_same(name, folder_of, monkeypatch):
+    model, codec = ActorCritic.from_pretrained(folder_of(name), critic="none"), Codec.from_pretrained(folder_of(name))
+    assert family_checks.check_model(model, codec) is (name in KEEPING)
+    monkeypatch.setattr(keeping, "can_keep", lambda _: True)
+    places = keeping.KeepingSampler._places
+    monkeypatch.setattr(keeping.KeepingSampler, "_places", lambda self, prompts: places(self, prompts) // 2)
+    assert family_checks.check_model(model, codec) is False  # a model that is told wrong places is found out
+
+
 def test_a_model_that_is_blind_is_refused(folder_of, monkeypatch):
     folder = folder_of("gemma3")
     model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
@@ -97,7 +111,7 @@ def test_a_sampler_that_says_other_log_probabilities_is_refused(folder_of, monke
     folder = folder_of("llava")
     model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
     # The head is one of its modules, which both read; a scale is applied by generate alone.
-    draw = generation._Draw.__call__
-    monkeypatch.setattr(generation._Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
+    draw = generation.Draw.__call__
+    monkeypatch.setattr(generation.Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
     with pytest.raises(TrainingConfigError, match="sampler against trainer"):
         family_checks.check_model(model, codec)

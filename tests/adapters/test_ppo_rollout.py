@@ -13,8 +13,9 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.episodes import Level, keep_by_variance, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.episodes import Level, PlayedTurn, keep_by_variance, lay_out, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
 
@@ -135,6 +136,50 @@ def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperat
         for lanes, batch in ((1, 1), (3, 2))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
+
+
+@pytest.mark.parametrize("window", [None, 0, 1])
+@pytest.mark.parametrize(("lanes", "batch"), [(1, 1), (2, 64), (3, 2)])
+def test_kept_conversations_are_played_as_those_read_from_the_beginning(window, lanes, batch, loaded):
+    model, codec = loaded
+    plain, keeping = TransformersSampler(model, codec), KeepingSampler(model, codec, batch)
+    plays = [
+        Rollout(environments(lanes, max_turns=4), codec, sampler, SAMPLING, window=window).play(LEVELS, 0)
+        for sampler in (plain, keeping)
+    ]
+    assert ids_of(plays[0]) == ids_of(plays[1])
+    for one, other in zip(plays[0], plays[1], strict=True):
+        for turn, again in zip(one.turns, other.turns, strict=True):
+            assert turn.reply.logprobs == pytest.approx(again.reply.logprobs, abs=1e-5)
+    turns = sum(len(episode.turns) for episode in plays[0])
+    reads = keeping.finish()
+    if window is None:  # each token once, each picture once
+        whole = [lay_out(each.turns, (), None).prompt for each in plays[0]]
+        assert reads == Reads(sum(len(each.ids) - 1 for each in whole), turns)
+        assert plain.finish().pictures > turns
+    else:  # a window that moves leaves nothing to go on with
+        assert (reads == plain.finish()) is (window == 0)
+    assert keeping.reads == Reads()
+
+
+def test_a_conversation_goes_on_only_with_what_was_said_and_the_weights_that_read_it(loaded):
+    model, codec = loaded
+    env = environments(1)[0]
+    shown = [codec.show(env.unwrapped.system_prompt, env.reset(seed=seed)[0]) for seed in SEEDS[:2]]
+    first = lay_out((), (), shown[0]).prompt
+    sampler = KeepingSampler(model, codec)
+    (reply,) = sampler.sample([first], SAMPLING, [0])
+    rewritten = dataclasses.replace(reply, ids=(reply.ids[0] + 1, *reply.ids[1:]))
+    for said, changes in ((reply, False), (rewritten, False), (reply, True)):
+        prompt = lay_out([PlayedTurn(shown[0], said, None, ())], (), shown[1]).prompt
+        sampler.sample([first], SAMPLING, [0])
+        if changes:
+            sampler.sync()
+        before = dataclasses.replace(sampler.reads)
+        replies = sampler.sample([prompt], SAMPLING, [1])
+        goes_on = said is reply and not changes
+        assert sampler.reads.pictures - before.pictures == (1 if goes_on else 2)
+        assert replies[0].ids == TransformersSampler(model, codec).sample([prompt], SAMPLING, [1])[0].ids
 
 
 def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):

@@ -7,6 +7,7 @@ other is refused with the check that failed. `check_layout` needs no weights, `c
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from vagen_adapters.ppo.codec import TOKEN_TYPES, Codec, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.keeping import KeepingSampler, can_keep
 from vagen_adapters.ppo.processors import refusal
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -51,8 +53,11 @@ def check_layout(codec: Codec) -> None:
 
 
 @torch.no_grad()
-def check_model(model: ActorCritic, codec: Codec) -> None:
+def check_model(model: ActorCritic, codec: Codec) -> bool:
     """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
+
+    Returns:
+        Whether it says the same, too, when a conversation goes on with the keys and values of the turn before.
 
     Raises:
         TrainingConfigError: they differ, or the model refuses its inputs.
@@ -66,7 +71,13 @@ def check_model(model: ActorCritic, codec: Codec) -> None:
         noise = max(GAP[torch.float32], NOISE * _noise(codec, model, prompts[0]))
         allowed = max(GAP.get(policy.dtype, GAP[torch.float32]), noise)
         _check_padding(codec, model, prompts, allowed)
-        _check_sampler(codec, model, prompts, allowed)
+        replies = TransformersSampler(policy, codec).sample(prompts, _FEW, range(len(prompts)))
+        gap = _gap(codec, model, prompts, replies)
+        if not gap <= allowed:
+            raise _failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
+                          f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
+                          "forward pass agree")  # fmt: skip
+        return _keeps(codec, model, allowed)
     except TrainingConfigError:
         raise
     except Exception as error:  # a model raises whatever it likes
@@ -74,6 +85,12 @@ def check_model(model: ActorCritic, codec: Codec) -> None:
                       "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
     finally:
         model.train(was_training)
+
+
+def sampler_of(policy: Any, codec: Codec, batch_size: int = 64) -> TransformersSampler:
+    """One that keeps conversations where the model can. Raises TrainingConfigError as `check_model`."""
+    keeps = check_model(ActorCritic(policy, None, values=False), codec)
+    return (KeepingSampler if keeps else TransformersSampler)(policy, codec, batch_size)
 
 
 def _check_picture(codec: Codec, text: str, shown: Shown) -> None:
@@ -196,19 +213,41 @@ def _check_padding(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], 
                           "places among the tokens")  # fmt: skip
 
 
-def _check_sampler(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], allowed: float) -> None:
-    """What is sampled, with a cache and padding on the left, against what is trained on."""
-    sampling = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)
-    replies = TransformersSampler(model.policy, codec).sample(prompts, sampling, range(len(prompts)))
+_FEW = Sampling(temperature=1.0, top_p=1.0, max_tokens=3)
+
+
+def _gap(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], replies: Sequence[Reply]) -> float:
+    """Between what was sampled, with a cache and padding on the left, and what is trained on."""
     whole = [Prompt((*prompt.ids, *reply.ids), prompt.shown) for prompt, reply in zip(prompts, replies, strict=True)]
-    scored = _logprobs(codec, model, whole)
-    for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
-        ours = scored[row, len(prompt.ids) : len(prompt.ids) + len(reply.ids)].tolist()
-        gap = max(abs(one - other) for one, other in zip(ours, reply.logprobs, strict=True))
-        if not gap <= allowed:
-            raise _failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
-                          f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
-                          "forward pass agree")  # fmt: skip
+    gaps = [
+        abs(one - other)
+        for scored, prompt, reply in zip(_logprobs(codec, model, whole).tolist(), prompts, replies, strict=True)
+        for one, other in zip(scored[len(prompt.ids) :], reply.logprobs, strict=False)
+    ]
+    return max(gaps) if all(map(math.isfinite, gaps)) else math.inf
+
+
+def _keeps(codec: Codec, model: ActorCritic, allowed: float) -> bool:
+    """Whether conversations of different lengths can be gone on with, and another begun beside them."""
+    if not can_keep(model.policy.config):
+        return False
+    sampler = KeepingSampler(model.policy, codec)
+    turns: list[list[PlayedTurn]] = [[], []]
+    try:
+        for step in range(3):
+            shown = [codec.show(_SYSTEM, _observation(3 * row + step, _SIZES[(row + step) % 2]))
+                     for row in range(len(turns))]  # fmt: skip
+            prompts = [lay_out(before, (), now).prompt for before, now in zip(turns, shown, strict=True)]
+            replies = sampler.sample(prompts, _FEW, range(len(prompts)))
+            if not _gap(codec, model, prompts, replies) <= allowed:
+                return False
+            for before, now, reply in zip(turns, shown, replies, strict=True):
+                before.append(PlayedTurn(now, reply, None, ()))  # type: ignore[arg-type]
+            if step == 0:
+                turns.append([])
+    except Exception:  # a model raises whatever it likes; it is read from the beginning then
+        return False
+    return True
 
 
 def _logprobs(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt]) -> Tensor:

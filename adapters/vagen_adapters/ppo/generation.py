@@ -62,6 +62,14 @@ class Sampler(Protocol):
         """Take over the policy's weights as they are now. Every process calls it at the same time."""
 
 
+@dataclass
+class Reads:
+    """What a model was given to read in order to reply: tokens, padding aside, and pictures for its vision tower."""
+
+    tokens: int = 0
+    pictures: int = 0
+
+
 def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Tensor:
     """(rows, longest) int64 with `value` where a row has ended, or not begun."""
     width = max(map(len, rows))
@@ -110,9 +118,15 @@ class TransformersSampler:
         self.model = model
         self.codec = codec
         self.batch_size = batch_size
+        self.reads = Reads()
 
     def sync(self) -> None:
         """Nothing to do: it samples from the policy itself."""
+
+    def finish(self) -> Reads:
+        """The conversations of so far don't go on. Returns what was read for them."""
+        reads, self.reads = self.reads, Reads()
+        return reads
 
     @torch.no_grad()
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
@@ -130,18 +144,23 @@ class TransformersSampler:
         from transformers import GenerationConfig, LogitsProcessorList
 
         inputs = model_inputs(prompts, self.codec, self.model.device, left=True)
-        end = self.codec.end_id
-        draw = _Draw(sampling, seeds, self.codec.forbidden_ids)
+        draw = Draw(sampling, seeds, self.codec.forbidden_ids)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
         settings = GenerationConfig(
             do_sample=False, temperature=1.0, top_p=1.0, top_k=50, repetition_penalty=1.0, num_beams=1,
-            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=end,
+            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=self.codec.end_id,
             pad_token_id=self.codec.pad_id,
         )  # fmt: skip
         output = self.model.generate(**inputs, generation_config=settings, logits_processor=LogitsProcessorList([draw]))
-        sampled = output[:, inputs["input_ids"].shape[1] :]
+        replies = self._replies(output[:, inputs["input_ids"].shape[1] :], draw)
+        self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
+        self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
+        return replies
+
+    def _replies(self, sampled: Tensor, draw: Draw) -> list[Reply]:
+        """(B, T) tokens, of which those after the first end token don't count."""
         logprobs = torch.stack(draw.logprobs, dim=1)
-        ended = (sampled == end).long()
+        ended = (sampled == self.codec.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
             Reply(tuple(ids[:length]), tuple(scores[:length]))
@@ -149,10 +168,14 @@ class TransformersSampler:
         ]
 
 
-class _Draw:
-    """Draws each row's next token with that row's own random numbers, as a logits processor of `generate`.
+class Draw:
+    """Draws each row's next token with that row's own random numbers.
 
-    `generate` draws from one generator for all rows, so that a reply would depend on those beside it.
+    Also a logits processor of `generate`, which draws from one generator for all rows, so that a reply would depend on
+    those beside it.
+
+    Attributes:
+        logprobs: (B,) of each step's tokens.
     """
 
     def __init__(self, sampling: Sampling, seeds: Sequence[int], forbidden_ids: Sequence[int]) -> None:
@@ -165,6 +188,10 @@ class _Draw:
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """(B, V) logits in which only the drawn token is possible."""
+        return torch.full_like(scores, -torch.inf).scatter_(1, self.next(scores), 0.0)
+
+    def next(self, scores: Tensor) -> Tensor:
+        """(B, V) logits → (B, 1) tokens."""
         forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
         logits = scores.float().index_fill(1, forbidden, -torch.inf)
         if self.sampling.temperature > 0:
@@ -179,7 +206,7 @@ class _Draw:
         else:
             tokens = logprobs.argmax(1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))
-        return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
+        return tokens
 
 
 def _keep_top_p(logits: Tensor, top_p: float) -> Tensor:

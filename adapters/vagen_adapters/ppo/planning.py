@@ -24,6 +24,7 @@ from torch import nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.keeping import can_keep
 from vagen_adapters.ppo.scoring import sight_of
 from vagen_adapters.ppo.tensor_bytes import passes_of_language_model, storage_bytes
 
@@ -36,7 +37,7 @@ SPARE = 0.05
 """Of a GPU: CUDA's context, NCCL's buffers and what the allocator can't join."""
 NEVER = 1 << 60
 """Bytes of what can't start with the share of the GPU that it has."""
-_KV_BATCH = 64  # prompts that `TransformersSampler` takes at a time
+_KV_BATCH = 64  # prompts that `TransformersSampler` takes at a time; `KeepingSampler` keeps the others' meanwhile
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ class Planner:
         parts["logits"] = int(LOGITS * 4 * said * text.vocab_size)
         if args.generation == "transformers":
             per_token = passes.kv_per_token * (1 if mixed or args.lora else 2)
-            parts["kv_cache"] = per_token * args.max_length * min(_KV_BATCH, args.num_envs)
+            kept = args.num_envs if can_keep(model.policy.config) else 0
+            parts["kv_cache"] = per_token * args.max_length * (min(_KV_BATCH, args.num_envs) + kept)
         elif args.generation == "vllm":
             parts["vllm"] = int(_share_of_vllm(args) * machines.memory)
             least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
@@ -231,6 +233,8 @@ def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping
         harmless.append({"sequences_per_forward": 1})
     if not args.gradient_checkpointing:
         harmless.append({"gradient_checkpointing": True})
+    if args.generation == "transformers" and args.num_envs > 1:
+        harmless.append({"num_envs": max(1, args.num_envs // 8)})
     if args.generation == "transformers" and machines.world > 1:
         harmless.append({"generation": "vllm"})
     if args.generation != "vllm-server" and machines.world > 1:

@@ -39,6 +39,7 @@ from vagen_adapters.ppo.episodes import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
+from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
@@ -141,12 +142,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             ],
         )
         self._check_processes(make_sampler)
+        keeps = False
         if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
-            check_model(actor_critic, self.codec)
+            keeps = check_model(actor_critic, self.codec)
         self.rollout = Rollout(
             [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
             self.codec,
-            make_sampler(actor_critic.policy, self.codec) if make_sampler else self._make_sampler(model),
+            make_sampler(actor_critic.policy, self.codec) if make_sampler else self._make_sampler(model, keeps),
             Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
             window=args.window,
             max_length=args.max_length,
@@ -189,10 +191,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found["kwargs_handlers"].append(AutocastKwargs(cache_enabled=False))
         return found
 
-    def _make_sampler(self, path: str) -> Sampler:
+    def _make_sampler(self, path: str, keeps: bool) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
-            return TransformersSampler(policy, self.codec)
+            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec)
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         if args.generation == "vllm-server":
@@ -265,6 +267,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             self.rollout.sampler.sync()
         with self.accelerator.autocast():
             mine = self.rollout.play(levels[rank::world], seed)
+        if isinstance(self.rollout.sampler, TransformersSampler):
+            reads = self.rollout.sampler.finish()
+            self._record({"generation/tokens_read": reads.tokens, "generation/pictures_read": reads.pictures})
         for name, seconds in self.rollout.times.items():
             self._clock.add(name, seconds)
         if world == 1:

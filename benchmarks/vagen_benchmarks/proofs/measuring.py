@@ -35,12 +35,13 @@ def measure(
     """
     from vagen_adapters.ppo import tiny
     from vagen_adapters.ppo.episodes import Level
-    from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+    from vagen_adapters.ppo.family_checks import sampler_of
+    from vagen_adapters.ppo.generation import Sampling
     from vagen_adapters.ppo.imitation import demonstrate
     from vagen_adapters.ppo.rollout import Rollout
 
     own, codec = tiny.load(folder)
-    sampler = TransformersSampler(model if model is not None else own, codec, batch_size=128)
+    sampler = sampler_of(model if model is not None else own, codec, batch_size=128)
     levels = [Level(seed, split) for seed in range(episodes)]
     found = {}
     ways = [("sampled", 1.0), ("greedy", 0.0)]
@@ -52,6 +53,7 @@ def measure(
         players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
         rollout = Rollout(players, codec, sampler, sampling, threads=env_threads)
         found[name] = _summary(rollout.play(levels, seed=0))
+        sampler.finish()
     found["chance"] = _summary([demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels])
     for env in envs:
         env.close()

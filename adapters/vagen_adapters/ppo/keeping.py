@@ -1,0 +1,172 @@
+"""Sampling that keeps each conversation's keys and values from turn to turn, so that nothing is read twice."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, end_to_end, pad
+from vagen_adapters.ppo.scoring import backbone_of
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """What a model has read of a conversation.
+
+    Attributes:
+        ids: the tokens.
+        shown: the observations among them.
+        layers: of each layer the keys and the values, (heads, tokens, features).
+    """
+
+    ids: tuple[int, ...]
+    shown: tuple[Shown, ...]
+    layers: Sequence[tuple[Tensor, Tensor]]
+
+    def begins(self, prompt: Prompt) -> bool:
+        read = len(self.ids)
+        return (
+            len(prompt.ids) > read
+            and prompt.ids[:read] == self.ids
+            and all(own is other for own, other in zip(self.shown, prompt.shown, strict=False))
+        )
+
+
+_NOTHING = _Kept((), (), ())
+
+
+class KeepingSampler(TransformersSampler):
+    """As `TransformersSampler`, but a prompt that goes on with a conversation of the last call is read from there.
+
+    Conversations are known by their first observation. For models whose layers all attend to everything before, see
+    `can_keep`; that such a model says the same either way is found out by `family_checks`.
+    """
+
+    def __init__(self, model: Any, codec: Any, batch_size: int = 64) -> None:
+        super().__init__(model, codec, batch_size)
+        self._kept: dict[int, _Kept] = {}
+        self._next: dict[int, _Kept] = {}
+
+    def sync(self) -> None:
+        """What was read with other weights isn't gone on with."""
+        self._kept = {}
+
+    def finish(self) -> Reads:
+        """The same, and keys and values are let go."""
+        self._kept = {}
+        return super().finish()
+
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        """See `Sampler.sample`."""
+        try:
+            return super().sample(prompts, sampling, seeds)
+        finally:
+            self._kept, self._next = self._next, {}
+
+    def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        known = [self._known(prompt) for prompt in prompts]
+        read, positions = self._read(prompts, known)
+        cache, mask, end = _joined(self.model.config, known), read.pop("attention_mask"), self.codec.end_id
+        known.clear()  # what was kept of a row lives in the cache now
+        draw = Draw(sampling, seeds, self.codec.forbidden_ids)
+        is_over = torch.zeros(len(prompts), dtype=torch.bool, device=mask.device)
+        drawn: list[Tensor] = []
+        while True:
+            output = self.model(
+                **read, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True,
+                logits_to_keep=1,
+            )  # fmt: skip
+            tokens = draw.next(output.logits[:, -1])
+            drawn.append(tokens)
+            is_over |= tokens.squeeze(1) == end
+            if is_over.all() or len(drawn) == sampling.max_tokens:
+                break
+            # Nothing looks at what is read past a reply's end.
+            mask = torch.cat([mask, (~is_over[:, None]).long()], 1)
+            positions = positions[..., -1:] + 1
+            read = {"input_ids": tokens, **self.codec.token_types(tokens)}
+            self.reads.tokens += int((~is_over).sum())
+        replies = self._replies(torch.cat(drawn, 1), draw)
+        for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
+            if prompt.shown:
+                ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
+                self._next[id(prompt.shown[0])] = _Kept(ids, prompt.shown, _of_row(cache, row, mask[row].bool()))
+        return replies
+
+    def _known(self, prompt: Prompt) -> _Kept:
+        kept = self._kept.pop(id(prompt.shown[0]), _NOTHING) if prompt.shown else _NOTHING
+        return kept if kept.begins(prompt) else _NOTHING
+
+    def _read(self, prompts: Sequence[Prompt], known: Sequence[_Kept]) -> tuple[dict[str, Tensor], Tensor]:
+        """What is new in the prompts, (B, N) padded on the left, with the mask over all, and its places."""
+        for number, prompt in enumerate(prompts):
+            self.codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+        news = [prompt.ids[len(kept.ids) :] for prompt, kept in zip(prompts, known, strict=True)]
+        ids = pad(news, self.codec.pad_id, left=True)
+        mask = pad([[1] * len(each) for each in news], 0, left=True)
+        before = pad([[1] * len(kept.ids) for kept in known], 0, left=True).reshape(len(prompts), -1).long()
+        new = [shown for prompt, kept in zip(prompts, known, strict=True) for shown in prompt.shown[len(kept.shown) :]]
+        inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
+        inputs |= _features(new)
+        self.reads.tokens += int(mask.sum())
+        self.reads.pictures += sum(bool(each.features) for each in new)
+        places = self._places(prompts)[..., -ids.shape[1] :]
+        return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}, places.to(self.model.device)
+
+    def _places(self, prompts: Sequence[Prompt]) -> Tensor:
+        """(B, L) or (3, B, L) The position ids of whole prompts, padded on the left."""
+        own = getattr(backbone_of(self.model), "get_rope_index", None)
+        mask = pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=True)
+        if own is None:
+            return (mask.cumsum(1) - 1).clamp(min=0)
+        ids = pad([prompt.ids for prompt in prompts], self.codec.pad_id, left=True)
+        inputs = {"input_ids": ids, "attention_mask": mask, **self.codec.token_types(ids)}
+        taken = inspect.signature(own).parameters
+        inputs |= _features([shown for prompt in prompts for shown in prompt.shown], taken)
+        found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
+        return found
+
+
+def can_keep(config: Any) -> bool:
+    """Whether each layer attends to all that was read.
+
+    Rows of different lengths have gaps in the cache, which a window would count, and a running state would read.
+    """
+    text = config.get_text_config(decoder=True)
+    kinds = getattr(text, "layer_types", None) or ["full_attention"]
+    return set(kinds) == {"full_attention"} and getattr(text, "sliding_window", None) in (None, 0)
+
+
+def _features(shown: Sequence[Shown], taken: Mapping[str, Any] | None = None) -> dict[str, Tensor]:
+    features = [each.features for each in shown if each.features]
+    names = [name for name in (features[0] if features else ()) if taken is None or name in taken]
+    return {name: end_to_end([each[name] for each in features]) for name in names}
+
+
+def _joined(config: Any, known: Sequence[_Kept]) -> Any:
+    """A cache of the rows, padded on the left."""
+    from transformers import DynamicCache
+
+    longest = max(len(kept.ids) for kept in known)
+    if not longest:
+        return DynamicCache(config=config)
+    some = next(kept for kept in known if kept.ids)
+    layers = []
+    for number, pair in enumerate(some.layers):
+        joined = [like.new_zeros(len(known), like.shape[0], longest, like.shape[2]) for like in pair]
+        for row, kept in enumerate(known):
+            if kept.ids:
+                for whole, own in zip(joined, kept.layers[number], strict=True):
+                    whole[row, :, longest - own.shape[1] :] = own
+        layers.append(tuple(joined))
+    return DynamicCache(layers)
+
+
+def _of_row(cache: Any, row: int, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
+    return [(layer.keys[row][:, mask], layer.values[row][:, mask]) for layer in cache.layers]
