@@ -131,7 +131,7 @@ class TileSet:
         self.side: int = height * scale
         self._rgb_rows = _as_rows(self._palette[large])
         paired = len(self._palette) <= 16 and self.side % 2 == 0
-        self._index_rows = _as_rows(large[:, :, ::2] << 4 | large[:, :, 1::2] if paired else large)
+        self._index_rows = _as_rows(16 * large[:, :, ::2] + large[:, :, 1::2] if paired else large)
         self.picture = functools.lru_cache(KEPT_PICTURES)(self._picture)
 
     def _picture(self, codes: bytes, width: int) -> Picture:

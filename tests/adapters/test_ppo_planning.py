@@ -234,11 +234,16 @@ def test_the_command_plans_from_a_folder_with_a_configuration_alone(sized, tmp_p
     assert "optimiser" in done.output
     assert ": fits" in done.output
     assert not Path("x").exists()
-    small = plan_of("--model", str(tmp_path), "--plan", "--gpus", "1GiB", "--launch", "ddp", "-s", "max_length=8192",
-                    "-s", "gradient_checkpointing=false")  # fmt: skip
-    assert isinstance(small.exception, TrainingConfigError)
-    # In how few environments it is played changes nothing else, and conversations whose keys are kept are fewer.
-    assert "the cheapest change that fits: -s 'sequences_per_forward=1' -s 'num_envs=4'" in str(small.exception)
+    small = ["--model", str(tmp_path), "--plan", "--gpus", "1GiB", "--launch", "ddp", "-s", "max_length=8192",
+             "-s", "gradient_checkpointing=false"]  # fmt: skip
+    few = plan_of(*small, "-s", "num_envs=4").exception
+    assert isinstance(few, TrainingConfigError)
+    assert "the cheapest change that fits: -s 'sequences_per_forward=1'" in str(few)
+    many = plan_of(*small, "-s", "num_envs=96").exception  # whose conversations' keys and values are kept
+    assert (
+        "the cheapest change that fits: -s 'sequences_per_forward=1' -s 'gradient_checkpointing=true' -s 'num_envs=12'"
+        in str(many)
+    )
 
 
 @pytest.mark.parametrize(
