@@ -2,20 +2,21 @@
 
     python3 scripts/check_upstream.py [NAME …] [--pin]
 
-The environments are new each time, in .venv-adapters/newest-NAME. Upper bounds in pyproject.toml are left out, for
-what lies above them is the question. `--pin` writes the versions of an adapter that passed into
-tests/adapters/pins/NAME.txt.
+The environments are new each time, in .venv-adapters/newest-NAME; adapters that share pins share one. Upper bounds in
+pyproject.toml are left out, for what lies above them is the question. `--pin` writes the versions of an adapter that
+passed into its file in tests/adapters/pins/.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-from test_adapters import ADAPTERS, PINS, ROOT, RUN_TESTS, VENVS, install, make_venv, test, wants
+from test_adapters import ADAPTERS, ROOT, RUN_TESTS, VENVS, install, make_venv, pins_of, test, wants
 
 
 def main(words: list[str]) -> int:
@@ -30,31 +31,32 @@ def main(words: list[str]) -> int:
         if too_old := wants(name):
             print(f"{name}: not tested, for it needs {too_old}")
             continue
-        python = newest(name)
+        python = newest(pins_of(name))
         wrong = test(name, python)
         said = f"{ADAPTERS[name].library} {version(python, ADAPTERS[name].library)} (pinned: {pinned_version(name)})"
         print(f"{name}: {said}: {wrong or 'passes'}", flush=True)
         if wrong:
             broken.append(f"{name}: {said}: {where(name, python) or wrong}")
         elif pin:
-            (PINS / f"{name}.txt").write_text(frozen(python), encoding="utf-8")
+            pins_of(name).write_text(frozen(python), encoding="utf-8")
     print("\n".join(["", "Broken:", *broken] if broken else ["", "Nothing broke."]))
     return int(bool(broken))
 
 
-def newest(name: str) -> Path:
-    """A new environment with the newest release that pip finds, whatever our upper bounds are."""
-    adapter = ADAPTERS[name]
+@functools.cache
+def newest(pins: Path) -> Path:
+    """A new environment with the newest releases that pip finds, whatever our upper bounds are."""
+    sharing = [adapter for name, adapter in ADAPTERS.items() if pins_of(name) == pins]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [adapter.extra] if adapter.extra else []
+    extras = [adapter.extra for adapter in sharing if adapter.extra]
     by_extra = project["optional-dependencies"]
     wanted = [*project["dependencies"]]
-    for each in adapter.further:
+    for each in [each for adapter in sharing for each in adapter.further]:
         ours = re.search(r"^vagen-envs\[(\w+)\]$", each)
         extras += [ours[1]] if ours else []
         wanted += [] if ours else [each]
     wanted += [line for extra in extras for line in by_extra[extra]]
-    python = make_venv(VENVS / f"newest-{name}")
+    python = make_venv(VENVS / f"newest-{pins.stem}")
     install(python, *[without_upper_bound(line) for line in wanted], *RUN_TESTS)
     install(python, "--no-deps", "-e", str(ROOT))
     return python
@@ -101,7 +103,7 @@ def version(python: Path, library: str) -> str:
 
 def pinned_version(name: str) -> str:
     library = ADAPTERS[name].library.replace("-", "[-_]")
-    found = re.search(rf"^{library}==(\S+)", (PINS / f"{name}.txt").read_text(encoding="utf-8"), re.M | re.I)
+    found = re.search(rf"^{library}==(\S+)", pins_of(name).read_text(encoding="utf-8"), re.M | re.I)
     return found[1] if found else "not"
 
 

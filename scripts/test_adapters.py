@@ -2,9 +2,9 @@
 
     python3 scripts/test_adapters.py [NAME …]
 
-Without names all are tested. tests/adapters/pins/NAME.txt says every version; an environment is made once for each
-state of that file (and of pyproject.toml), in .venv-adapters/, and used again until it changes. TRL is tested by
-`make test`, whose environment constraints.txt pins.
+Without names all are tested. tests/adapters/pins/NAME.txt says every version, or shared.txt does for those that agree.
+An environment is made once for each state of that file (and of pyproject.toml), in .venv-adapters/, and used again
+until it changes. TRL is tested by `make test`, whose environment constraints.txt pins.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Adapter:
         tests: files under tests/.
         page: under docs/adapters/; its blocks of Python are run as they stand.
         further: what the tests need beside: extras of ours, or requirements.
+        pins: the file of versions; the adapter's own by default. Those that share one share the environment.
         python: the oldest that the library runs on, where ours is older.
     """
 
@@ -46,35 +47,45 @@ class Adapter:
     tests: tuple[str, ...]
     page: str
     further: tuple[str, ...] = ()
+    pins: str = ""
     python: tuple[int, int] = (3, 11)
 
 
+SHARED = "shared"
 ADAPTERS = {
-    "gymnasium": Adapter("", "vagen_envs.wrappers", "gymnasium", ("envs/test_wrappers.py",), "gymnasium"),
+    "gymnasium": Adapter("", "vagen_envs.wrappers", "gymnasium", ("envs/test_wrappers.py",), "gymnasium", (), SHARED),
     "pettingzoo": Adapter(
         "pettingzoo", "vagen_adapters.pettingzoo_env", "pettingzoo", ("adapters/test_adapters_pettingzoo.py",),
-        "pettingzoo",
+        "pettingzoo", (), SHARED,
     ),
     "verifiers": Adapter(
-        "verifiers", "vagen_adapters.verifiers_env", "verifiers", ("adapters/test_adapters_verifiers.py",), "verifiers"
+        "verifiers", "vagen_adapters.verifiers_env", "verifiers",
+        ("adapters/test_adapters_verifiers.py", "adapters/test_parity_verifiers.py"), "verifiers",
+        ("torch>=2.9", "accelerate>=1.15"),  # the parity kit's model
     ),
     "openenv": Adapter(
         "openenv", "vagen_adapters.openenv_env", "openenv", ("adapters/test_adapters_openenv.py",), "openenv"
     ),
     "inspect": Adapter(
         "inspect", "vagen_adapters.inspect_env", "inspect-ai", ("adapters/test_adapters_inspect.py",), "inspect",
-        ("vagen-envs[bench]",),
+        ("vagen-envs[bench]",), SHARED,
     ),
     "nemo_gym": Adapter(
         "nemo-gym", "vagen_adapters.nemo_gym_env", "nemo-gym", ("adapters/test_adapters_nemo_gym.py",), "nemo_gym",
         python=(3, 13),
     ),
     "torchrl": Adapter(
-        "torchrl", "vagen_adapters.torchrl_env", "torchrl", ("adapters/test_adapters_torchrl.py",), "torchrl"
+        "torchrl", "vagen_adapters.torchrl_env", "torchrl", ("adapters/test_adapters_torchrl.py",), "torchrl", (),
+        SHARED,
     ),
-    "sb3": Adapter("sb3", "vagen_envs.wrappers", "stable_baselines3", ("adapters/test_adapters_sb3.py",), "sb3"),
+    "sb3": Adapter(
+        "sb3", "vagen_envs.wrappers", "stable_baselines3", ("adapters/test_adapters_sb3.py",), "sb3",
+        (), SHARED,
+    ),
     "rllib": Adapter("rllib", "vagen_envs.wrappers", "ray", (), "rllib"),
-    "skyrl": Adapter("skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl"),
+    "skyrl": Adapter(
+        "skyrl", "vagen_adapters.skyrl_env", "skyrl-gym", ("adapters/test_adapters_skyrl.py",), "skyrl", (), SHARED,
+    ),
     "skyrl_train": Adapter(
         "skyrl", "vagen_adapters.skyrl_env", "skyrl", ("adapters/test_parity_skyrl.py",), "skyrl",
         ("skyrl>=0.4", "torch>=2.9", "loguru", "func_timeout", "hydra-core", "accelerate", "ray", "tensordict",
@@ -116,13 +127,18 @@ def wants(name: str) -> str:
     return "python{}.{}".format(*needed) if sys.version_info < needed else ""
 
 
+def pins_of(name: str) -> Path:
+    """The file that says an adapter's versions."""
+    return PINS / f"{ADAPTERS[name].pins or name}.txt"
+
+
 def pinned(name: str) -> Path:
     """The Python of the adapter's environment, made if there is none for these pins."""
-    pins = PINS / f"{name}.txt"
+    pins = pins_of(name)
     asked = sys.version.encode() + pins.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
-    folder = VENVS / f"{name}-{hashlib.sha256(asked).hexdigest()[:12]}"
+    folder = VENVS / f"{pins.stem}-{hashlib.sha256(asked).hexdigest()[:12]}"
     if not (folder / "made").is_file():
-        for old in VENVS.glob(f"{name}-*"):
+        for old in VENVS.glob(f"{pins.stem}-*"):
             shutil.rmtree(old)
         made = make_venv(folder)
         # they say everything; nemo-gym asks for a later patch release of Python than it needs

@@ -1,0 +1,128 @@
+"""The parity kit on verifiers' path to a trainer, and its environment server as prime-rl asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("verifiers.v1", reason="needs the extra verifiers")
+pytest.importorskip("torch", reason="needs torch beside verifiers")
+pytest.importorskip("accelerate", reason="needs accelerate beside verifiers")
+
+import verifiers.v1 as vf
+from parity_verifiers import Engine, OfVerifiers, tokenizer_for_the_renderer, trained
+from pydantic import BaseModel, SerializeAsAny, model_validator
+from renderers.configs import Qwen3VLRendererConfig
+from verifiers.v1.clients import train
+from verifiers.v1.configs.client import TrainClientConfig
+from verifiers.v1.serve import EnvClient
+from verifiers.v1.serve.server import EnvServer
+from verifiers.v1.trace import Branch
+
+from vagen_adapters.parity import Stage, run
+from vagen_adapters.parity.kit import scene_of
+from vagen_adapters.parity.recordings import RECORDINGS
+from vagen_adapters.parity.stage import ENV_ID
+from vagen_adapters.verifiers_env import TASKSET_ID, LevelsConfig, PlayConfig
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
+
+
+def failed(report):
+    return {each.check for each in report.failed}
+
+
+def said(report, check):
+    return " ".join(each.says for each in report.failed if each.check == check)
+
+
+def test_what_verifiers_hands_a_trainer_is_what_was_sampled(stage):
+    """The episodes in which an image token is sampled and those that find no room are left out, for the engine refuses."""
+    report = run(OfVerifiers(), stage)
+    assert report.failed == ()
+    assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
+    left_out = {each.recording for each in report.findings if each.says == "the episode is left out"}
+    assert left_out == {"image token", "no room", "broken"}
+
+
+def test_prime_rl_2243_put_back_token_types_are_missing(stage, monkeypatch):
+    monkeypatch.setattr(Branch, "mm_token_type_ids", None)
+    assert {"positions", "log-probs"} <= failed(run(OfVerifiers(), stage, ["truncated"]))
+
+
+def test_a_conversation_that_is_rendered_anew_is_several_sequences(stage, monkeypatch):
+    """Without its bridge from turn to turn verifiers tokenises replies again, as TRL #5224 and SkyRL #2075 do; but its
+    trace forks there, so that each reply is trained behind what its sampler had read."""
+    monkeypatch.setattr(train, "_is_valid_incremental_tail", lambda _: False)
+    assert run(OfVerifiers(), stage, ["truncated"]).failed == ()
+
+    joined = OfVerifiers()
+    joined.rows = lambda scene, trace: [replace(trained(scene, trace)[-1], turns=None)]
+    assert {"context", "tokens"} <= failed(run(joined, stage, ["truncated"]))
+
+
+def test_a_source_of_prime_rls_configuration_chooses_our_environment():
+    """As prime-rl narrows the block that docs/adapters/verifiers.md shows."""
+
+    class Source(BaseModel):
+        env: SerializeAsAny[vf.EnvConfig] = vf.SingleAgentEnvConfig()
+
+        @model_validator(mode="before")
+        @classmethod
+        def narrow(cls, data):
+            return vf.resolve_env_field(data, vf.narrowed_env_annotation(cls))
+
+    page = (Path(__file__).parents[2] / "docs/adapters/verifiers.md").read_text()
+    (block,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (source,) = tomllib.loads(block)["orchestrator"]["train"]["source"]
+    env = Source.model_validate({"env": source["env"]}).env
+    assert isinstance(env, PlayConfig)
+    assert (env.taskset.env_id, env.taskset.num_levels) == ("vagen/Sokoban-v0", 1000)
+
+
+def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(stage, tmp_path):
+    """Tasks are loaded on the trainer's side and sent; episodes come back with tokens, masks and log-probabilities."""
+    scene = scene_of(RECORDINGS[0], stage)
+    engine = Engine(scene)
+    tokenizer_for_the_renderer(stage.folder, tmp_path)
+    taskset = LevelsConfig(id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=scene.recording.options)
+    client = TrainClientConfig(
+        base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path)
+    )  # fmt: skip
+
+    async def steps():
+        server = EnvServer(PlayConfig(taskset=taskset), "tcp://127.0.0.1:*")
+        serving = asyncio.create_task(server.run())
+        asking = EnvClient(server.address)
+        await asking.wait_for_server_startup(timeout=60)
+        (task,) = vf.load_taskset(taskset)
+        found = []
+        for _ in range(3):
+            episode = await asking.run(
+                task_data=task.data.model_dump(), client=client, model="tiny", sampling=vf.SamplingConfig()
+            )
+            found.append(episode)
+        await asking.close()
+        serving.cancel()
+        return found
+
+    for episode in asyncio.run(steps()):
+        assert episode.ok
+        (trace,) = episode.traces
+        assert trace.reward > 0
+        assert trace.metrics["success"] == 1.0
+        (row,) = trained(scene, trace)
+        turns = len(scene.recording.moves)
+        sampled = [token for token, on in zip(row.input_ids, row.mask, strict=True) if on]
+        assert sampled == [token for turn in range(turns) for token in scene.recording.reply_ids(turn, stage)]
+        assert len(row.forward["image_grid_thw"]) == turns
+    engine.server.shutdown()
+    engine.server.server_close()
