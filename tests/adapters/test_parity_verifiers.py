@@ -66,7 +66,7 @@ def test_a_conversation_that_is_rendered_anew_is_several_sequences(stage, monkey
 
     joined = OfVerifiers()
     joined.rows = lambda scene, trace: [replace(trained(scene, trace)[-1], turns=None)]
-    assert {"context", "tokens"} <= failed(run(joined, stage, ["truncated"]))
+    assert "tokens" in failed(run(joined, stage, ["truncated"]))
 
 
 def test_a_source_of_prime_rls_configuration_chooses_our_environment():
