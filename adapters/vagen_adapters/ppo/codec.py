@@ -142,6 +142,15 @@ class Codec:
         text: str = self.tokenizer.decode(spoken, skip_special_tokens=True)
         return text
 
+    def begins(self, reply_ids: Sequence[int]) -> list[int]:
+        """Where in `read`'s text each token begins, in code points; the tokens that end a reply at its end."""
+        whole = self.read(reply_ids)
+        lengths = [len(self.read((each,))) for each in reply_ids]
+        if sum(lengths) != len(whole):  # tokens that are parts of a character, or whose spaces depend on others
+            upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
+            return [min(each, len(whole)) for each in upto]
+        return [sum(lengths[:number]) for number in range(len(lengths))]
+
     def token_types(self, ids: Tensor) -> dict[str, Tensor]:
         """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
         types = (ids == self.image_token_id).int()

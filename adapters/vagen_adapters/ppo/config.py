@@ -73,6 +73,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         sampler_cap: the most that such a weight may be.
         dual_clip: the most that a ratio counts where the advantage is negative; None doesn't limit it.
         ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
+        reasoning_credit: whom the reward for reasoning pays: the turn, with all its tokens (VAGEN), or each sentence of
+            observation and prediction by its own truth; see `word_credit`.
+        reasoning_credit_weight: of the words' advantages beside the task's, both of variance 1.
         value_coef: weight of the critic's loss. On a shared backbone it pulls at the policy, too.
         target_kl: the rest of a rollout's updates is left out after one whose policy is further than this, in nats a
             token, from that of the rollout (as in Spinning Up and CleanRL); None for never.
@@ -143,6 +146,8 @@ class MultiTurnPPOConfig(_BaseConfig):
     sampler_cap: float = 2.0
     dual_clip: float | None = None
     ratio_level: Literal["token", "turn", "sequence"] = "token"
+    reasoning_credit: Literal["turn", "claim"] = "turn"
+    reasoning_credit_weight: float = 1.0
     value_coef: float = 1.0
     target_kl: float | None = None
     adaptive_kl: float | None = None
@@ -245,6 +250,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.adaptive_kl is None or bool(self.kl_coef or self.kl_loss_coef), "adaptive_kl",
                       "None without kl_coef or kl_loss_coef, which it steers")  # fmt: skip
         self._require(self.kl_horizon > 0, "kl_horizon", "above 0")
+        self._require(self.reasoning_credit in ("turn", "claim"), "reasoning_credit", "turn or claim")
+        self._require(self.reasoning_credit_weight > 0, "reasoning_credit_weight", "above 0")
         self._require(self.value_coef >= 0, "value_coef", "at least 0")
         self._require(0 <= self.overlong_share <= 1, "overlong_share", "a share, from 0 to 1")
         self._require(self.dynamic_sampling >= 0, "dynamic_sampling", "at least 0")

@@ -15,6 +15,7 @@ from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.generation import Prompt, Reply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
+from vagen_rewards.credit import Words
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class PlayedTurn:
         reply: the sampled tokens.
         turn: the environment's record.
         rewards: the environment's terms and any others.
+        words: which of the reply's words are true, where they are credited by themselves; see `word_credit`.
     """
 
     shown: Shown
     reply: Reply
     turn: Turn
     rewards: tuple[RewardTerm, ...]
+    words: tuple[Words, ...] = ()
 
     @property
     def reward(self) -> float:

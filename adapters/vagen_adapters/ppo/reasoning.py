@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.rollout import Score
+from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
+from vagen_rewards.credit import words_of
+from vagen_rewards.reward import passes
 
 FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
 
 
-def reasoning_score(reward: ReasoningReward) -> Score:
+def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "claim"] = "turn") -> Score:
     """A turn with the terms and metrics of a reward for reasoning.
 
     A judge that failed costs the episode, as a broken environment does: to pay nothing would teach that the words were
@@ -24,14 +28,27 @@ def reasoning_score(reward: ReasoningReward) -> Score:
 
     Args:
         reward: whose `prepare` has been called, unless the first turns may wait for it.
-    """
+        credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `claim`: sentences are
+            credited by their own truth, see `word_credit`; scores are logged, and no turn earns them.
 
-    def score(turn: Turn) -> Turn:
+    Raises:
+        TrainingConfigError: sentences are to be credited by a judge that doesn't read them.
+    """
+    if credit == "claim" and not reward.judge.reads:
+        raise TrainingConfigError(
+            f"reasoning_credit='claim' needs a judge that reads claims; {reward.judge.name} gives verdicts; use rule, "
+            "llm-structured:MODEL, or reasoning_credit='turn'"
+        )
+
+    def score(turn: Turn) -> Turn | Judged:
         paid, scores = reward.paid(turn)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
                 raise TrainingDataError(f"{part} is unscored: {verdict.reason}; mend the judge {reward.judge.name}")
-        return paid
+        if credit == "turn":
+            return paid
+        words = () if reward.gate and not passes(turn) else words_of(turn, reward.judge)
+        return Judged(dataclasses.replace(paid, rewards=turn.rewards), words)
 
     return score
 

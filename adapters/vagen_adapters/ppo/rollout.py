@@ -16,13 +16,15 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
+from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
+from vagen_rewards.credit import Words
 
-Score = Callable[[Turn], Sequence[RewardTerm] | Turn]
+Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
 """Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the turn with them, and
-with metrics that are logged."""
+with metrics that are logged; or that and which of its words are true."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,7 @@ class _Step:
     truncated: bool
     turn: Turn
     rewards: tuple[RewardTerm, ...]
+    words: tuple[Words, ...]
     environment_time: float
     judge_time: float
 
@@ -143,11 +146,12 @@ class Rollout:
             stepped = time.perf_counter()
             turn: Turn = info["turn"]
             said = self.score(turn) if self.score else ()
+            said, words = (said.turn, said.words) if isinstance(said, Judged) else (said, ())
             turn, rewards = (said, said.rewards) if isinstance(said, Turn) else (turn, (*turn.rewards, *said))
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()
-        return _Step(observation, terminated, truncated, turn, rewards, stepped - started, judged - stepped)
+        return _Step(observation, terminated, truncated, turn, rewards, words, stepped - started, judged - stepped)
 
     def _begin_all(self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]]) -> None:
         """Reset environments to their episodes' levels. An episode that can't be played has a `failure` then."""
@@ -198,7 +202,7 @@ class Rollout:
             if not math.isfinite(term.value):
                 episode.failure = f"reward {term.name!r} of turn {step.turn.index} is {term.value}"
                 return True
-        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards))
+        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards, step.words))
         episode.last_shown = last_shown
         episode.terminated = step.terminated
         if step.terminated:

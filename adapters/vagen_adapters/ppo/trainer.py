@@ -45,6 +45,7 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_adapters.ppo.word_credit import credit_words
 from vagen_envs.core import VagenEnv
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
@@ -335,6 +336,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                                   self.state.global_step, args.log_samples)  # fmt: skip
         if args.whiten and args.advantage not in WITHOUT_CRITIC:
             advantages = advantages.whitened()
+        if args.reasoning_credit == "claim":
+            of_rows = [episodes[each] for each in episode_ids.tolist()]
+            advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
+            self._record(truths)
         return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
 
     def _scores(self, model: Any, sequences: Sequence[TokenSequence], said: Tensor) -> dict[str, Tensor]:

@@ -158,7 +158,7 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     score = None
     if reasoning_reward:
         with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
-            score = reasoning_score(make_reward(reasoning_reward, env))
+            score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score)
     except OSError as error:  # a file of the model is missing, or the hub doesn't answer

@@ -277,7 +277,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     options = recipe.reward_options(proof.env) if asked else {}
     if options:
         with contextlib.closing(gym.make(proof.env, **proof.options)) as env:
-            score = reasoning_score(make_reward({**options, **(asked if isinstance(asked, Mapping) else {})}, env))
+            changed = {**options, **(asked if isinstance(asked, Mapping) else {})}
+            score = reasoning_score(make_reward(changed, env), config.reasoning_credit)
     begun = time.perf_counter()
     trainer = MultiTurnPPOTrainer(str(start), config, score=score)
     trainer.train()

@@ -1,0 +1,88 @@
+"""Words that are paid for themselves: a sentence's tokens by its own truth, all others by the task.
+
+With one advantage for all tokens of a turn, what a reply says about the world drifts with what its actions earn: on
+FrozenLake's proof grounding fell from 0.79 to 0.68 in two rollouts, whatever the reward for reasoning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.episodes import Episode, TokenSequence
+from vagen_adapters.ppo.packing import Advantages
+from vagen_envs import Turn
+from vagen_rewards.credit import Words
+from vagen_rewards.scores import PARTS
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a score may say of a turn: the turn with its rewards, and which of its words are true."""
+
+    turn: Turn
+    words: tuple[Words, ...]
+
+
+def credit_words(
+    advantages: Advantages,
+    sequences: Sequence[TokenSequence],
+    episodes: Sequence[Episode],
+    codec: Codec,
+    weight: float = 1.0,
+) -> tuple[Advantages, dict[str, float]]:
+    """The same advantages, but of the words of observations and predictions those of their own truth.
+
+    The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of which nothing was read
+    have none. Turns whose words weren't judged, as those of wrong format, keep the task's advantage throughout.
+
+    Args:
+        advantages: (B, L) of the task.
+        sequences: the B rows.
+        episodes: of each row.
+        codec: of the model that wrote them.
+        weight: of the words' advantages beside the task's.
+
+    Returns:
+        The advantages, and for the log the mean truth of each part.
+    """
+    dense = advantages.advantages
+    told: dict[str, float] = {}
+    for part in PARTS:
+        words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
+        truths = torch.zeros_like(dense)
+        for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
+            _of_row(codec, sequence, episode, part, words[row], truths[row], read[row])
+        if read.any():
+            said = truths[read]
+            told[f"credit/{part}"] = float(said.mean())
+            truths[read] = (said - said.mean()) / said.std(correction=0).clamp(min=1e-4)
+        dense = torch.where(words, weight * truths, dense)
+    return replace(advantages, advantages=dense), told
+
+
+def _of_row(
+    codec: Codec, sequence: TokenSequence, episode: Episode, part: str, words: Tensor, truths: Tensor, read: Tensor
+) -> None:
+    """Write into (L,) which tokens are words of this part, their truth, and where something was read."""
+    columns: dict[int, list[int]] = {}
+    for column, turn in enumerate(sequence.turn_ids):
+        if turn >= 0:
+            columns.setdefault(turn, []).append(column)
+    for turn, places in columns.items():
+        played = episode.turns[turn]
+        for field in played.words:
+            if field.part != part:
+                continue
+            begins = codec.begins(played.reply.ids)
+            for column, begin in zip(places, begins, strict=True):
+                if not field.span[0] <= begin < field.span[1]:
+                    continue
+                words[column] = True
+                for (start, end), truth in field.truths:
+                    if start <= begin < end:
+                        truths[column], read[column] = truth, True

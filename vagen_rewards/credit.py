@@ -1,0 +1,53 @@
+"""Which words of a reply are true, sentence by sentence, for trainers that credit words by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vagen_envs.core import Turn
+from vagen_rewards.rules.readings import Reading
+from vagen_rewards.scores import Judge, Part, Span, statements_of
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A field of a reply that a judge has read.
+
+    Attributes:
+        part: `"grounding"` or `"world_modeling"`.
+        span: the field's text in the reply, first code point and the one after the last.
+        truths: spans of the reply, the sentences of which something was read, and how true each is: from -1 (all its
+            claims are false) to 1 (all hold). What a state can't tell counts for neither.
+    """
+
+    part: Part
+    span: Span
+    truths: tuple[tuple[Span, float], ...]
+
+
+def words_of(turn: Turn, judge: Judge) -> tuple[Words, ...]:
+    """The fields of a turn's reply with the truth of what they say.
+
+    Args:
+        turn: whose observation is held against the state before its actions, and its prediction against that after.
+        judge: one that reads claims. Where it doesn't say in which words a claim stands, as a model asked for claims
+            doesn't, the whole field is one sentence.
+    """
+    found = []
+    for statement in statements_of(turn):
+        # The first field of a reply is its observation, the last before the answer its prediction.
+        find = turn.reply.find if statement.part == "grounding" else turn.reply.rfind
+        begin = find(statement.text)
+        reading = judge.read(statement)
+        if begin < 0 or not isinstance(reading, Reading):
+            continue
+        held: dict[Span, list[bool]] = {}
+        for claim in reading.claims:
+            holds = claim.holds(statement.state)
+            if holds is not None:
+                held.setdefault(claim.span, []).append(holds)
+        truths = tuple(
+            ((begin + start, begin + end), 2 * sum(each) / len(each) - 1) for (start, end), each in held.items()
+        )
+        found.append(Words(statement.part, (begin, begin + len(statement.text)), truths))
+    return tuple(found)
