@@ -1,15 +1,22 @@
 """Measure the rungs of an environment's ladder: success of three agents, and the time of a reset.
 
     python scripts/measure_ladder.py vagen/Sokoban-v0 --levels 256
+    python scripts/measure_ladder.py vagen/PrimitiveSkill-v0 --levels 64 --kept ladder.jsonl --seconds 280
 
-`noisy` is the oracle with every fifth action drawn at random, `greedy` takes the action after which boxes or the
-player are nearest to the targets as the crow flies, `random` doesn't look. None writes anything but actions.
+`noisy` is the oracle with every fifth action drawn at random, `greedy` takes what looks nearest (see `GREEDY`),
+`random` doesn't look. None writes anything but actions. With `--kept`, episodes are stored in a file and not played
+again; with `--seconds`, it stops after about so long, and the table has what was played.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import re
 import time
+from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,10 +27,16 @@ from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
 NAMES = ("Up", "Down", "Left", "Right")
+MOVES = ("moveahead", "moveback", "moveleft", "moveright")
+
+
+# -- what looks nearest ----------------------------------------------------------------------------
 
 
 def distance(state: Any) -> float:
     """How far from done a state looks: from boxes to targets, and a little from the player to what it has to reach."""
+    if state.kind == "navigation":
+        return float(state.target_distance)
     if state.kind == "frozen_lake":
         return 1e9 if state.player in state.holes else apart(state.player, state.target)
     rest = [box for box in state.boxes if box not in state.targets]
@@ -37,11 +50,66 @@ def apart(one: tuple[int, int], other: tuple[int, int]) -> int:
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
-def greedy(env: Any, dice: HashStream) -> list[str]:
-    """One action, the nearest; a fifth of the time another one, which gets it out of circles."""
-    order = list(NAMES)
+def nearest_move(env: Any, dice: HashStream) -> list[str]:
+    """The action after which the state looks nearest to done; a fifth of the time another, which gets it out of circles."""
+    order = list(MOVES if env.prompt_folder == "navigation" else NAMES)
     dice.shuffle(order)
     return [order[0]] if dice.below(5) == 0 else [min(order, key=lambda name: distance(env.imagine([name])))]
+
+
+def nearest_cube(env: Any, _dice: HashStream) -> list[str]:
+    """The loose cube that is nearest to a free place goes there, whichever belongs there."""
+    at = env.observed_state.positions
+    held = env.observed_state.held
+    cubes = {name: spot for name, spot in at.items() if name.endswith("cube")}
+    discs = [spot for name, spot in at.items() if name.endswith("target")]
+    if discs:
+        free = [disc for disc in discs if not any(near(cube, disc) for cube in cubes.values())]
+        loose = [name for name, cube in cubes.items() if not any(near(cube, disc) for disc in discs)]
+        places = [(x, y, 25) for x, y, _ in free]
+    else:  # a tower: upon the highest
+        top = max(cubes.values(), key=lambda cube: (cube[2], -cube[0], cube[1]))
+        loose = [name for name, cube in cubes.items() if not near(cube, top)]
+        places = [(top[0], top[1], top[2] + 45)]
+    if held:
+        loose = [held]
+        places = [each for each in places if not near(each, cubes[held])] or places
+    pairs = [(math.dist(cubes[name], place), name, place) for name in loose for place in places]
+    if not pairs:
+        return ["pick(0, 0, 20)"]
+    _, name, place = min(pairs)
+    return [written("place", place)] if held else [written("pick", cubes[name])]
+
+
+def near(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether one of two places is above the other, or about there."""
+    return abs(one[0] - other[0]) < 50 and abs(one[1] - other[1]) < 50
+
+
+def written(skill: str, at: tuple[int, ...]) -> str:
+    """A call of a skill."""
+    return f"{skill}({', '.join(map(str, at))})"
+
+
+GREEDY: dict[str, Callable[[Any, HashStream], list[str]]] = {
+    "sokoban": nearest_move,
+    "frozen_lake": nearest_move,
+    "navigation": nearest_move,
+    "primitive_skill": nearest_cube,
+}
+
+
+# -- agents ----------------------------------------------------------------------------------------
+
+
+def greedy(env: Any, dice: HashStream) -> list[str]:
+    """What looks nearest."""
+    return GREEDY[env.prompt_folder](env, dice)
+
+
+def drawn(env: Any, dice: HashStream) -> str:
+    """An action at random."""
+    return dice.choice(NAMES) if env.quick else env.random_actions(dice, 1)[0]
 
 
 def noisy(env: Any, dice: HashStream) -> list[str]:
@@ -49,13 +117,13 @@ def noisy(env: Any, dice: HashStream) -> list[str]:
     try:
         plan = list(env.plan())[: env.config.max_actions_per_turn]
     except LevelError:
-        return [dice.choice(NAMES)]
-    return [dice.choice(NAMES) if dice.below(5) == 0 else action for action in plan]
+        return [drawn(env, dice)]
+    return [drawn(env, dice) if dice.below(5) == 0 else action for action in plan]
 
 
 def blind(env: Any, dice: HashStream) -> list[str]:
     """A turn full of random actions."""
-    return [dice.choice(NAMES) for _ in range(env.config.max_actions_per_turn)]
+    return [drawn(env, dice) for _ in range(env.config.max_actions_per_turn)]
 
 
 def oracle(env: Any, _dice: HashStream) -> list[str]:
@@ -66,24 +134,36 @@ def oracle(env: Any, _dice: HashStream) -> list[str]:
 AGENTS = {"oracle": oracle, "noisy": noisy, "greedy": greedy, "random": blind}
 
 
+# -- playing ---------------------------------------------------------------------------------------
+
+
+def made(env_id: str, rung: int, agent: str) -> Any:
+    """The test levels of a rung. The greedy one decides before each action; it has as many of them."""
+    options: dict[str, Any] = {"difficulty": rung, "split": "test", "observation": "text", "strategy": "no_think"}
+    if "PrimitiveSkill" in env_id:
+        options["workers"] = 0
+    env: Any = gym.make(env_id, **options, disable_env_checker=True).unwrapped
+    if agent == "greedy":
+        actions = env.config.max_turns * env.config.max_actions_per_turn
+        env = gym.make(env_id, **options, max_actions_per_turn=1, max_turns=actions).unwrapped
+    return env
+
+
+def solves(env: Any, rung: int, agent: str, seed: int) -> bool:
+    """Whether an agent solves a level."""
+    _, info = env.reset(seed=seed)
+    dice, over = HashStream(agent, rung, seed), False
+    while not over:
+        env.observed_state = info["state"]
+        _, _, terminated, truncated, info = env.step(env.grammar.render(AGENTS[agent](env, dice)))
+        over = terminated or truncated
+    return bool(info["turn"].success)
+
+
 def success(env_id: str, rung: int, agent: str, levels: int) -> float:
     """Share of the first test levels of a rung that an agent solves."""
-    # The greedy one decides before each action; it has as many of them.
-    options: dict[str, Any] = {"difficulty": rung, "split": "test", "observation": "text", "strategy": "no_think"}
-    made: Any = gym.make(env_id, **options).unwrapped
-    if agent == "greedy":
-        actions = made.config.max_turns * made.config.max_actions_per_turn
-        made = gym.make(env_id, **options, max_actions_per_turn=1, max_turns=actions).unwrapped
-    solved = 0
-    for seed in range(levels):
-        made.reset(seed=seed)
-        dice, over, info = HashStream(agent, rung, seed), False, {}
-        while not over:
-            reply = made.grammar.render(AGENTS[agent](made, dice))
-            _, _, terminated, truncated, info = made.step(reply)
-            over = terminated or truncated
-        solved += info["turn"].success
-    return solved / levels
+    env = made(env_id, rung, agent)
+    return sum(solves(env, rung, agent, seed) for seed in range(levels)) / levels
 
 
 def reset_time(env_id: str, rung: int, levels: int) -> tuple[float, float]:
@@ -94,14 +174,58 @@ def reset_time(env_id: str, rung: int, levels: int) -> tuple[float, float]:
         began = time.perf_counter()
         env.reset(seed=seed)
         taken.append(1e3 * (time.perf_counter() - began))
+    env.close()
     return median(taken), sum(taken) / levels
 
 
+Played = dict[tuple[str, int, str, int], bool]
+
+
+def play(env_id: str, levels: int, kept: Path, seconds: float) -> Played:
+    """Play what isn't stored in the file yet, level by level over all rungs and agents, as long as there is time."""
+    played: Played = {}
+    if kept.exists():
+        for line in kept.read_text().splitlines():
+            *key, solved = json.loads(line)
+            played[tuple(key)] = solved  # type: ignore[index]
+    began, envs = time.monotonic(), {}
+    with kept.open("a") as file:
+        for first in range(0, levels, 8):
+            for rung, agent in ((rung, agent) for rung in range(6) for agent in AGENTS):
+                for seed in range(first, min(first + 8, levels)):
+                    if (key := (env_id, rung, agent, seed)) in played or time.monotonic() - began > seconds:
+                        continue
+                    env = envs.setdefault((rung, agent), None) or made(env_id, rung, agent)
+                    envs[rung, agent] = env
+                    played[key] = solves(env, rung, agent, seed)
+                    file.write(json.dumps([*key, played[key]]) + "\n")
+    return played
+
+
+def table(env_id: str, played: Played) -> str:
+    """Success by rung and agent, of the levels that all of them have played."""
+    rows = ["| rung | oracle | oracle, 20 % noise | greedy | random | levels |", "|---|---|---|---|---|---|"]
+    for rung in range(6):
+        by_agent = {
+            agent: {seed: won for (name, at, who, seed), won in played.items() if (name, at, who) == (env_id, rung, agent)}
+            for agent in AGENTS
+        }
+        both = set.intersection(*(set(each) for each in by_agent.values()))
+        shares = [f"{100 * sum(won[seed] for seed in both) / max(1, len(both)):.0f} %" for won in by_agent.values()]
+        rows.append(f"| {rung} | {' | '.join(shares)} | {len(both)} |")
+    return "\n".join(rows)
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__)[0])
     parser.add_argument("env_id")
     parser.add_argument("--levels", type=int, default=256)
+    parser.add_argument("--kept", type=Path, help="a file of episodes that were played")
+    parser.add_argument("--seconds", type=float, default=math.inf)
     arguments = parser.parse_args()
+    if arguments.kept:
+        print(table(arguments.env_id, play(arguments.env_id, arguments.levels, arguments.kept, arguments.seconds)))
+        raise SystemExit
     print(
         "| rung | oracle | oracle, 20 % noise | greedy | random | reset, median and mean |\n|---|---|---|---|---|---|"
     )

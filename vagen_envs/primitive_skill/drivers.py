@@ -20,6 +20,9 @@ VULKAN_MEND = (
     'Without pictures, with observation="text", none is needed'
 )
 
+_UNREAD = ("SegmentationView0", "SegmentationView1", "DepthLinear", "Line", "Point", "Custom")
+"""Pictures that the shader draws beside the one that is taken, and that nothing here reads, nor ManiSkill."""
+
 
 @functools.cache
 def renderer(device: str) -> sapien.render.RenderSystem:
@@ -32,6 +35,9 @@ def renderer(device: str) -> sapien.render.RenderSystem:
         raise SimulatorError(
             ENV_ID, "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from SAPIEN; unset it"
         )
+    if device == "cpu":
+        for name in _UNREAD:  # floats by default, in which they take 7 of the 29 MB of a further environment
+            sapien.render.set_picture_format(name, "r8g8b8a8unorm")
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:

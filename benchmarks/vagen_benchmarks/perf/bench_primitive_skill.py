@@ -88,7 +88,7 @@ def test_memory(benchmark: Any, env: Any) -> None:
     megabytes = (resident() - before) / len(more) / 1e6
     for each in more:
         each.close()
-    benchmark.extra_info["at_most_us"] = 30_000
+    benchmark.extra_info["at_most_us"] = 24_000
     benchmark.pedantic(_wait(megabytes / 1e3), rounds=1)
 
 
