@@ -11,6 +11,7 @@ again; with `--seconds`, it stops after about so long, and the table has what wa
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import re
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
+from xml.etree import ElementTree
 
 import gymnasium as gym
 
@@ -27,6 +29,8 @@ from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 
 NAMES = ("Up", "Down", "Left", "Right")
+ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+SHAPES = ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon")
 MOVES = ("moveahead", "moveback", "moveleft", "moveright")
 
 
@@ -51,7 +55,7 @@ def apart(one: tuple[int, int], other: tuple[int, int]) -> int:
 
 
 def nearest_move(env: Any, dice: HashStream) -> list[str]:
-    """The action after which the state looks nearest to done; a fifth of the time another, which gets it out of circles."""
+    """The action after which things look nearest; a fifth of the time another one, which gets it out of circles."""
     order = list(MOVES if env.prompt_folder == "navigation" else NAMES)
     dice.shuffle(order)
     return [order[0]] if dice.below(5) == 0 else [min(order, key=lambda name: distance(env.imagine([name])))]
@@ -91,11 +95,28 @@ def written(skill: str, at: tuple[int, ...]) -> str:
     return f"{skill}({', '.join(map(str, at))})"
 
 
+def first_shapes(env: Any, _dice: HashStream) -> list[str]:
+    """The first three shapes of the target, and no other."""
+    return [with_shapes(env.plan()[0], lambda number: number < 3)]
+
+
+def with_shapes(svg: str, kept: Callable[[int], bool]) -> str:
+    """An SVG without the shapes that aren't kept."""
+    tree = ElementTree.fromstring(svg)  # noqa: S314  (of the package's own icons)
+    numbers = itertools.count()
+    for parent in list(tree.iter()):
+        for child in list(parent):
+            if child.tag.rpartition("}")[2] in SHAPES and not kept(next(numbers)):
+                parent.remove(child)
+    return ElementTree.tostring(tree, encoding="unicode")
+
+
 GREEDY: dict[str, Callable[[Any, HashStream], list[str]]] = {
     "sokoban": nearest_move,
     "frozen_lake": nearest_move,
     "navigation": nearest_move,
     "primitive_skill": nearest_cube,
+    "svg": first_shapes,
 }
 
 
@@ -113,7 +134,9 @@ def drawn(env: Any, dice: HashStream) -> str:
 
 
 def noisy(env: Any, dice: HashStream) -> list[str]:
-    """The oracle's next actions, each replaced by a random one with a chance of a fifth."""
+    """The oracle's next actions, each replaced by a random one with a chance of a fifth; SVG's shapes are left out."""
+    if env.prompt_folder == "svg":
+        return [with_shapes(env.plan()[0], lambda _: dice.below(5) > 0)]
     try:
         plan = list(env.plan())[: env.config.max_actions_per_turn]
     except LevelError:
@@ -142,6 +165,8 @@ def made(env_id: str, rung: int, agent: str) -> Any:
     options: dict[str, Any] = {"difficulty": rung, "split": "test", "observation": "text", "strategy": "no_think"}
     if "PrimitiveSkill" in env_id:
         options["workers"] = 0
+    if "SVG" in env_id:
+        options["scorer"] = "classical"
     env: Any = gym.make(env_id, **options, disable_env_checker=True).unwrapped
     if agent == "greedy":
         actions = env.config.max_turns * env.config.max_actions_per_turn
@@ -207,7 +232,9 @@ def table(env_id: str, played: Played) -> str:
     rows = ["| rung | oracle | oracle, 20 % noise | greedy | random | levels |", "|---|---|---|---|---|---|"]
     for rung in range(6):
         by_agent = {
-            agent: {seed: won for (name, at, who, seed), won in played.items() if (name, at, who) == (env_id, rung, agent)}
+            agent: {
+                seed: won for (name, at, who, seed), won in played.items() if (name, at, who) == (env_id, rung, agent)
+            }
             for agent in AGENTS
         }
         both = set.intersection(*(set(each) for each in by_agent.values()))

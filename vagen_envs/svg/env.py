@@ -16,7 +16,7 @@ from vagen_envs.errors import LevelError
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
-from vagen_envs.svg.dataset import Icon, content_of, load_dataset
+from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import SAME_PICTURE
@@ -25,6 +25,8 @@ from vagen_envs.svg.state import SvgState, elements
 
 GAP = 8
 """Pixels between target and drawing."""
+
+MOST_SHAPES = 10_000
 
 _GREY = 128
 _MOST_DRAWS = 1_000
@@ -39,10 +41,16 @@ class SvgConfig(EnvConfig):
     """
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
+    rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
+        {"min_shapes": fewest, "max_shapes": most, "success_score": 0.95}  # at 0.85 many a shape may be missing
+        for fewest, most in ((1, 2), (3, 3), (4, 4), (5, 5), (6, 7), (8, MOST_SHAPES))
+    )
 
     remote: ClassVar[Mapping[str, Bound]] = {
         "max_actions_per_turn": Whole(1, 3),
         "max_target_length": Whole(1000, 12_000),
+        "min_shapes": Whole(0, 8),
+        "max_shapes": Whole(2, MOST_SHAPES),
         "size": Whole(32, 512),
         "scorer": OneOf(("auto", "classical")),
         "similarity_reward": REWARD,
@@ -55,6 +63,10 @@ class SvgConfig(EnvConfig):
     `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see `load_dataset`."""
     max_target_length: int = 8_000
     """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
+    min_shapes: int = 0
+    """Targets with fewer shapes are left out."""
+    max_shapes: int = MOST_SHAPES
+    """Targets with more shapes are left out."""
     size: int = 224
     """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
     scorer: ScorerName = "auto"
@@ -79,14 +91,20 @@ class SvgConfig(EnvConfig):
         EnvConfig.__post_init__(self)
         self.require(32 <= self.size <= MAX_SIZE, "size", f"from 32 to {MAX_SIZE} pixels")
         self.require(1 <= self.max_target_length <= 12_000, "max_target_length", "from 1 to 12000 characters")
+        self.require(0 <= self.min_shapes <= MOST_SHAPES, "min_shapes", f"from 0 to {MOST_SHAPES}")
+        self.require(
+            self.min_shapes <= self.max_shapes <= MOST_SHAPES, "max_shapes", f"from {self.min_shapes} to {MOST_SHAPES}"
+        )
         self.require(
             self.success_score is None or 0 < self.success_score <= 1, "success_score", "above 0 and at most 1"
         )
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the icons are, not on the path where they lie."""
-        key = EnvConfig.level_key(self)
-        return {**key, "dataset": load_dataset(self.dataset, self.max_target_length).name}
+        key = {**EnvConfig.level_key(self), "dataset": load_dataset(self.dataset, self.max_target_length).name}
+        if (self.min_shapes, self.max_shapes) == (0, MOST_SHAPES):
+            return key
+        return {**key, "shapes": [self.min_shapes, self.max_shapes]}
 
 
 class SvgEnv(VagenEnv):
@@ -95,7 +113,8 @@ class SvgEnv(VagenEnv):
     Action: one SVG (VAGEN, table 14). The picture shows the target on the left and the last drawing on
     the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw, scores 0 and
     the observation says what was wrong. An episode lasts all its turns, since each turn earns its score
-    anew: one that ended early would punish a good first drawing.
+    anew: one that ended early would punish a good first drawing. `difficulty` says how many shapes the targets
+    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and `success` begins at 0.95.
 
     Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the episode so
     far), each score by its name, `scorer` (its version), `svg_length` (characters).
@@ -132,7 +151,8 @@ class SvgEnv(VagenEnv):
         return make_scorer(config.scorer, config.scorer_weights)
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        icons = load_dataset(self.config.dataset, self.config.max_target_length).splits[split]
+        config = self.config
+        icons = icons_of(config.dataset, config.max_target_length, split, config.min_shapes, config.max_shapes)
         for _ in range(_MOST_DRAWS if icons else 0):
             self.icon: Icon = stream.choice(icons)
             target = self._draw(self.icon.svg)
@@ -140,8 +160,8 @@ class SvgEnv(VagenEnv):
                 break
         else:
             raise LevelError(
-                f"the split {split!r} of dataset={self.config.dataset!r} has {len(icons)} icons, and none of those "
-                "tried can be drawn; use a larger data set"
+                f"the split {split!r} of dataset={config.dataset!r} has {len(icons)} icons of {config.min_shapes} to "
+                f"{config.max_shapes} shapes, and none of those tried can be drawn; use a larger data set"
             )
         self._target: Pixels = target.pixels
         self._target_elements = elements(target.marks, self.config.size)
