@@ -51,7 +51,7 @@ class Stage:
     @property
     def end_token(self) -> int:
         """The token that ends a reply."""
-        end: int = self.codec.tokenizer.eos_token_id
+        end: int = self.codec.end_id
         return end
 
     def features(self, pictures: Sequence[Pixels]) -> dict[str, Tensor]:

@@ -98,7 +98,7 @@ def most_likely(
 
     history = []
     for turn in game.turns:
-        ids = (*codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], codec.tokenizer.eos_token_id)
+        ids = (*codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = codec.show(system, see(turn.observed))
         history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
     prompt = lay_out(history, (), codec.show(system, see(game.now))).prompt
