@@ -1,12 +1,13 @@
 """A search for words that earn without looking: statements that don't depend on the state, and what they would be paid.
 
-Candidates are made of the environment's own true descriptions: each sentence, with words of other sentences in place
-of its own, with pieces left out, denied, and whole descriptions of other states. The best are then combined, greedily
-and at random, until the tries are used up. Nothing here knows any environment, so it works on yours.
+Candidates are made of the environment's own true descriptions: whole, each sentence, and sentences at random with words
+of others in place of their own, with pieces left out, denied. The best are then combined, greedily and at random, and
+varied again, until the tries are used up. Nothing here knows any environment, so it works on yours.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import re
@@ -21,10 +22,16 @@ from vagen_envs.seeding import HashStream
 from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
-from vagen_rewards.worth.weighing import Shares, Worth, on_scale, unique
+from vagen_rewards.worth.weighing import Shares, Worth, unique
 
 FORMS = ("natural_language", "structured", "symbolic")
 _MOST_TEXTS = 250
+_MOST_WHOLES = 100
+"""Whole descriptions make dozens of claims and hold of one state, so few of them are tried."""
+
+_MOST_JOINED = 4
+"""Claims of a statement that is put together with others: what claims more is tried alone, or costs all the time."""
+
 _WORD = re.compile(r"[^\W_]+|\S")
 _PIECES = re.compile(r"(?<=[.;])\s+|\n+")
 
@@ -35,10 +42,12 @@ class Found(NamedTuple):
     Attributes:
         text: of the statement.
         means: its mean value over the states of each stage and part.
+        claims: how many it makes.
     """
 
     text: str
     means: dict[tuple[Stage, Part], float]
+    claims: int = 0
 
     @property
     def most(self) -> float:
@@ -91,12 +100,13 @@ def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, 
     ]
     kind = states.reset[0].before.kind
     tried: dict[tuple[Any, ...], Found] = {}
-    for text in itertools.islice(_statements(kind, states, fields, tried, HashStream("audit", seed)), 4 * tries):
+    for text in itertools.islice(_statements(states, fields, tried, tries, HashStream("audit", seed)), 4 * tries):
         if len(tried) >= tries:
             break
-        claims = _claims(kind, text, "grounding")
-        if claims and claims not in tried:
-            tried[claims] = Found(text, {each.where: each.mean(_claims(kind, text, each.part)) for each in fields})
+        claims = {part: _claims(kind, text, part) for part in PARTS}
+        if claims["grounding"] and claims["grounding"] not in tried:
+            means = {each.where: each.mean(claims[each.part]) for each in fields}
+            tried[claims["grounding"]] = Found(text, means, len(claims["grounding"]))
     best = {
         field.where: tuple(sorted(tried.values(), key=lambda found: -found.means[field.where])[:keep])
         for field in fields
@@ -104,6 +114,26 @@ def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, 
     return Audit(
         best, {each.where: each.oracle for each in fields}, {each.where: each.telling for each in fields}, len(tried)
     )
+
+
+def _on_scale(nets: NDArray[np.float64], full: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`weighing.on_scale` of many at once."""
+    curve = np.where(nets > 0, np.log1p(np.maximum(nets, 0.0)), nets)
+    return np.clip(np.divide(curve, full, out=np.zeros_like(full), where=full > 0), -1.0, 1.0)
+
+
+class _Column(NamedTuple):
+    """A claim in a field.
+
+    Attributes:
+        truths: whether it held before, and whether it holds now, each pair that occurs.
+        which: of each turn the number of its pair.
+        bits: of each group, for `Shares.bet`.
+    """
+
+    truths: list[tuple[bool | None, bool | None]]
+    which: NDArray[np.int64]
+    bits: list[tuple[int, int]]
 
 
 class _Field:
@@ -116,46 +146,54 @@ class _Field:
         for each in transitions:
             shares = worth.shares(stage, each.before)
             told.setdefault(id(shares), (shares, []))[1].append(each)
-        self.groups = [
-            (shares, here, np.array([worth.full(part, stage, each) for each in here])) for shares, here in told.values()
-        ]
-        self.count = len(transitions)
+        self.groups = [shares for shares, _ in told.values()]
+        self.turns = [each for _, here in told.values() for each in here]
+        ends = np.cumsum([len(here) for _, here in told.values()])
+        self.rows = np.split(np.arange(len(self.turns)), ends[:-1])
+        self.full = np.array([worth.full(part, stage, each) for each in self.turns])
         own = [worth.truth(part, stage, each) for each in transitions]
         telling = [each for each in own if each.whole > 0]
         self.oracle = math.fsum(each.value for each in telling) / max(1, len(telling))
         self.telling = len(telling) / max(1, len(own))
-        self._held: dict[Any, list[tuple[bool | None, bool | None]]] = {}
+        self._columns: dict[Any, _Column] = {}
 
     def mean(self, claims: Sequence[Any]) -> float:
         """The mean value of these claims over all states."""
-        total = 0.0
-        columns = [self._truths(claim) for claim in claims]
-        start = 0
-        for shares, here, full in self.groups:
-            patterns: dict[tuple[Any, ...], list[int]] = {}
-            for i in range(len(here)):
-                patterns.setdefault(tuple([column[start + i] for column in columns]), []).append(i)
-            for pattern, rows in patterns.items():
-                bets = shares.bets([(claim, *truth) for claim, truth in zip(claims, pattern, strict=True)])
-                total += float(_scaled(bets.gained - bets.lost, full[rows]).sum())
-            start += len(here)
-        return total / self.count
+        columns = [self._columns.get(claim) or self._column(claim) for claim in claims]
+        nets = np.zeros(len(self.turns))
+        for number, rows in enumerate(self.rows):
+            self._weigh(columns, number, rows, nets)
+        return float(_on_scale(nets, self.full).mean())
 
-    def _truths(self, claim: Any) -> list[tuple[bool | None, bool | None]]:
-        """Of each state, whether the claim held before, and whether it holds now."""
-        column = self._held.get(claim)
-        if column is None:
-            every = [each for _, here, _ in self.groups for each in here]
-            if self.part == "grounding":
-                column = [(None, claim.holds(each.before)) for each in every]
-            else:
-                column = [(claim.holds(each.before) is True, claim.holds(each.after)) for each in every]
-            self._held[claim] = column
+    def _weigh(
+        self, columns: Sequence[_Column], number: int, rows: NDArray[np.int64], nets: NDArray[np.float64]
+    ) -> None:
+        """Write the nats of each turn of a group. Turns in which the claims so far were equally true go together."""
+        shares = self.groups[number]
+        open_turns: list[tuple[int, NDArray[np.int64], float, tuple[int, ...]]] = [(0, rows, 0.0, ())]
+        while open_turns:
+            depth, here, net, settled = open_turns.pop()
+            if depth == len(columns):
+                nets[here] = net
+                continue
+            truths, which, bits = columns[depth]
+            kinds = which[here]
+            for kind, truth in enumerate(truths):
+                some = here if len(truths) == 1 else here[kinds == kind]
+                if len(some):
+                    brings, left = shares.bet(*bits[number], *truth, settled)
+                    open_turns.append((depth + 1, some, net + brings, (*settled, left)))
+
+    def _column(self, claim: Any) -> _Column:
+        if self.part == "grounding":
+            held = [(None, claim.holds(each.before)) for each in self.turns]
+        else:
+            held = [(claim.holds(each.before) is True, claim.holds(each.after)) for each in self.turns]
+        truths = list(dict.fromkeys(held))
+        which = np.array([truths.index(each) for each in held])
+        column = _Column(truths, which, [shares.bits(claim, self.part) for shares in self.groups])
+        self._columns[claim] = column
         return column
-
-
-def _scaled(net: float, full: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.array([on_scale(net, each) for each in full.tolist()])
 
 
 def _claims(kind: str, text: str, part: Part) -> tuple[Any, ...]:
@@ -166,21 +204,30 @@ def _claims(kind: str, text: str, part: Part) -> tuple[Any, ...]:
 
 
 def _statements(
-    kind: str, states: Reference, fields: Sequence[_Field], tried: dict[Any, Found], stream: HashStream
+    states: Reference, fields: Sequence[_Field], tried: dict[Any, Found], tries: int, stream: HashStream
 ) -> Iterator[str]:
+    """A third of the tries on single sentences, then the best with one another, then both at random."""
     wholes = list(dict.fromkeys(_descriptions(states)))
-    yield from wholes
+    yield from stream.sample(wholes, min(len(wholes), _MOST_WHOLES))
     pieces = list(dict.fromkeys(piece for whole in wholes for piece in _PIECES.split(whole) if piece.strip()))
-    pieces = pieces if len(pieces) <= _MOST_TEXTS else stream.sample(pieces, _MOST_TEXTS)
-    yield from _varied(kind, pieces)
+    yield from pieces
+    yield from (text for piece in pieces for text in _denied(piece))
+    swaps = _exchangeable(pieces)
+    for _ in range(tries):
+        if len(tried) >= tries // 3:
+            break
+        yield _varied(stream.choice(pieces), swaps, stream)
     for field in fields:
         yield from _grown(field.where, tried)
     while True:
-        ranked = [_ranked(field.where, tried)[:60] for field in fields]
+        ranked = [_ranked(field.where, tried) for field in fields]
         for _ in range(500):
             pool = stream.choice(ranked)
-            some = stream.sample(pool, min(len(pool), 2 + stream.below(7)))
-            yield " ".join(found.text for found in some)
+            if stream.below(4):
+                some = stream.sample(pool, min(len(pool), 2 + stream.below(4)))
+                yield " ".join(found.text for found in some)
+            else:
+                yield _varied(stream.choice(pool).text, swaps, stream)
 
 
 def _descriptions(states: Reference) -> Iterator[str]:
@@ -193,51 +240,36 @@ def _descriptions(states: Reference) -> Iterator[str]:
                 continue
 
 
-def _varied(kind: str, pieces: Sequence[str]) -> Iterator[str]:
-    """Pieces of descriptions, word by word as others have them, shortened, and denied; what claims the same, once."""
-    seen: set[tuple[Any, ...]] = set()
-    swaps = _exchangeable(pieces)
-
-    def new(text: str) -> bool:
-        claims = _claims(kind, text, "grounding")
-        known = not claims or claims in seen
-        seen.add(claims)
-        return not known
-
-    shorter = [text for piece in pieces for text in (piece, *_without_a_piece(piece)) if new(text)]
-    yield from shorter
-    swapped = [text for piece in shorter for text in _swapped(piece, swaps) if new(text)]
-    yield from swapped
-    yield from (text for piece in shorter for text in _denied(piece) if new(text))
-    yield from (text for piece in swapped for text in _swapped(piece, swaps) if new(text))
-
-
-def _exchangeable(pieces: Iterable[str]) -> dict[str, set[str]]:
-    """Words that stand in the same place of otherwise equal sentences."""
-    gaps: dict[tuple[str, ...], set[str]] = {}
+def _exchangeable(pieces: Iterable[str]) -> dict[str, list[str]]:
+    """Words that stand between the same two others."""
+    gaps: dict[tuple[str, str], set[str]] = {}
     for piece in pieces:
-        words = _WORD.findall(piece)
-        for i in range(min(len(words), 60)):
-            gaps.setdefault((*words[:i], "\0", *words[i + 1 :]), set()).add(words[i])
+        words = ["", *_WORD.findall(piece)[:60], ""]
+        for before, word, after in zip(words, words[1:], words[2:], strict=False):
+            gaps.setdefault((before, after), set()).add(word)
     found: dict[str, set[str]] = {}
     for group in gaps.values():
-        if 1 < len(group) <= 40:
-            for word in group:
-                found.setdefault(word, set()).update(group - {word})
-    return found
+        for word in group:
+            found.setdefault(word, set()).update(group - {word})
+    return {word: sorted(others) for word, others in found.items() if others}
 
 
-def _swapped(piece: str, swaps: dict[str, set[str]]) -> Iterator[str]:
-    for match in list(_WORD.finditer(piece))[:60]:
-        for word in sorted(swaps.get(match[0], ()))[:12]:
-            yield piece[: match.start()] + word + piece[match.end() :]
-
-
-def _without_a_piece(piece: str) -> Iterator[str]:
-    words = list(_WORD.finditer(piece))[:40]
-    for length in range(1, 7):
-        for i in range(len(words) - length + 1):
-            yield piece[: words[i].start()] + piece[words[i + length - 1].end() :].lstrip()
+def _varied(text: str, swaps: dict[str, list[str]], stream: HashStream) -> str:
+    """With another word, or two, or without some, or denied."""
+    for _ in range(1 + stream.below(2)):
+        words = list(_WORD.finditer(text))
+        if not words:
+            return text
+        at = stream.below(len(words))
+        word, how = words[at], stream.below(4)
+        if how == 0:
+            last = words[min(at + stream.below(6), len(words) - 1)]
+            text = text[: word.start()] + text[last.end() :].lstrip()
+        elif how == 1 and (denied := list(_denied(text))):
+            text = stream.choice(denied)
+        elif word[0] in swaps:
+            text = text[: word.start()] + stream.choice(swaps[word[0]]) + text[word.end() :]
+    return text
 
 
 def _denied(piece: str) -> Iterator[str]:
@@ -247,7 +279,9 @@ def _denied(piece: str) -> Iterator[str]:
 
 
 def _ranked(where: tuple[Stage, Part], tried: dict[Any, Found]) -> list[Found]:
-    return sorted(tried.values(), key=lambda found: -found.means[where])[:200]
+    """The best that are short enough to be put together."""
+    short = [found for found in tried.values() if found.claims <= _MOST_JOINED]
+    return heapq.nlargest(60, short, key=lambda found: found.means[where])
 
 
 def _grown(where: tuple[Stage, Part], tried: dict[Any, Found]) -> Iterator[str]:
@@ -255,7 +289,7 @@ def _grown(where: tuple[Stage, Part], tried: dict[Any, Found]) -> Iterator[str]:
     for start in _ranked(where, tried)[:5]:
         text, earned = start.text, start.means[where]
         for _ in range(6):
-            others = [found.text for found in _ranked(where, tried)[:60]]
+            others = [found.text for found in _ranked(where, tried)]
             for other in others:
                 yield f"{text} {other}"
             longer = [found for found in tried.values() if found.text.startswith(f"{text} ")]

@@ -93,6 +93,8 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str]:
 
 def _in_sentences(kind: str, said: str) -> str:
     """With words for arrows and other signs, and without what is to be done with a thing."""
+    if " to " in said:
+        said = _SOUGHT.sub("", said)
     if kind in BOARDS:
         said = without_keys(without_arrows(kind, said))
         if "be " in said:
@@ -133,6 +135,7 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
             not known.issuperset(_WORD.findall(said))
             or _LOOSE.are_in(said, _words_of(said))
             or _SQUARE.search(said)
+            or (not said.isascii() and _ARROWED.search(said))
             or ("," in said and _APPOSED.search(said))
             or ("{" not in said and len(said) > _LONG)
         ):
@@ -142,9 +145,10 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
 
 _LOOSE = Phrases(
     r"(?<=of )it|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
-    r"|vice versa|former|latter|other side|its own|(?:its|their) (?:target|goal|box|crate)"
+    r"|vice versa|former|latter|other side|its own|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
     r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
 )
+_ARROWED = re.compile(r"[←↑→↓↖↗↘↙] *[a-z]+ *[←↑→↓↖↗↘↙]")
 _SQUARE = re.compile(r"[1-9](?<=\b[a-h].)\b")
 _APPOSED = re.compile(
     r"\b(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)\b"
@@ -163,6 +167,12 @@ _TASK = re.compile(
     r" (?:pushed|moved|brought|placed|put|reached|avoided)\b[^,.]*"
 )
 """What is to be done with a thing is nothing that is."""
+
+_SOUGHT = re.compile(
+    r"\b(?:(?:that|which) )?(?:i|we) (?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
+    r"(?= (?:is|are|lies|sits|stands|will be|appears)\b)"
+)
+"""In "the goal I need to reach is above" it says no more than the goal."""
 
 _EXPECT = re.compile(r"\bi (?:expect|anticipate) (?:to be|myself to be|that i will be)\b")
 

@@ -22,6 +22,7 @@ _POINT = (
     rf"|(?<![\d./]){_N}\s?/\s?{_N}\s?/\s?{_N}"
 )
 _NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
+_UNIT_LAST = re.compile(rf"[)\]}}>⟩]\s?({UNIT})$")
 _BARE = re.compile(r"[-+]?\d{1,6}(?:\.\d{1,6})?")
 _SCALES = {"c": 10.0, "me": 1000.0, "m": 1000.0}
 
@@ -102,7 +103,7 @@ def point_of(text: str) -> Point:
     if "m" not in text:
         return tuple([float(number) for number in _BARE.findall(text)])
     numbers = _NUMBER.findall(text)
-    units = [unit for _, unit in numbers if unit] or ["mm"]
+    units = [unit for _, unit in numbers if unit] or _UNIT_LAST.findall(text) or ["mm"]
     scales = [_scale(unit or units[-1]) for _, unit in numbers]
     return tuple([float(number) * scale for (number, _), scale in zip(numbers, scales, strict=True)])
 

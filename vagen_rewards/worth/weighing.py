@@ -95,27 +95,38 @@ class Shares:
             if claim in known:
                 right += 1
                 continue
-            bits, base = (self._before if held is None else self._after)(claim), self._all
-            if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
-                right += 1
-                settled.append(bits)
-                continue
-            if held is not None:
-                base = self._before(claim) if held else self._all & ~self._before(claim)
-            share = self._largest(bits, base, settled)
-            pays = -math.log(share)
-            fair = pays * share / (1 - share)
-            if holds:
-                right += 1
-                gained += pays
-            elif holds is None:  # such as of what is out of view: it may be so, and to guess it gains nothing
-                unknown += 1
-                lost += fair
-            else:
-                wrong += 1
-                lost += max(pays, fair)
-            settled.append(bits if holds else self._all & ~bits)
+            before, after = self._before(claim), 0 if held is None else self._after(claim)
+            net, bits = self.bet(before, after, held, holds, settled)
+            settled.append(bits)
+            gained, lost = gained + max(net, 0.0), lost + max(-net, 0.0)
+            right, wrong, unknown = right + (holds is True), wrong + (holds is False), unknown + (holds is None)
         return Bets(gained, lost, right, wrong, unknown)
+
+    def bits(self, claim: Any, part: Part) -> tuple[int, int]:
+        """Where a claim holds before and after, for `bet`; of an observation's claim only before matters."""
+        return self._before(claim), 0 if part == "grounding" else self._after(claim)
+
+    def bet(
+        self, before: int, after: int, held: bool | None, holds: bool | None, settled: Sequence[int]
+    ) -> tuple[float, int]:
+        """One claim as a bet: the nats that it gains or loses, and the transitions that it leaves.
+
+        Args:
+            before: where the claim holds before, of `bits`.
+            after: where it holds after.
+            held: whether it held here, as in `bets`.
+            holds: whether it holds here.
+            settled: what the claims before have left.
+        """
+        bits, base = (before, self._all) if held is None else (after, before if held else self._all & ~before)
+        if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
+            return 0.0, bits
+        share = self._largest(bits, base, settled)
+        pays = -math.log(share)
+        if holds:
+            return pays, bits
+        fair = pays * share / (1 - share)  # what is out of view may be so: to guess it gains nothing
+        return -(fair if holds is None else max(pays, fair)), self._all & ~bits
 
     def _largest(self, bits: int, base: int, settled: Sequence[int]) -> float:
         """The largest share of the claim with these bits: under `base`, and under what else is settled."""
