@@ -274,7 +274,7 @@ def _penalty(said: RepetitionPenalty | bool | str | None) -> RepetitionPenalty |
         return RepetitionPenalty()
     if said == "paper":
         return RepetitionPenalty(form="paper")
-    raise JudgeConfigError(f"penalty {said!r} is not known; use True, 'paper', or a RepetitionPenalty")
+    raise JudgeConfigError(f"penalty {said!r} is not known; use 'masked' (or True), 'paper', or a RepetitionPenalty")
 
 
 def _nothing(reading: Reading) -> Score:

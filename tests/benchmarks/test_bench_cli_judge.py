@@ -6,8 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.core import Turn
+from vagen_rewards import ReasoningReward
 
 RUNNER = CliRunner()
 
@@ -48,3 +50,55 @@ def test_a_judge_without_weights_leaves_the_run_unscored_and_says_what_to_do(tmp
     done = RUNNER.invoke(app, ["judge", "rescore", str(run), "--judge", "clip", "--into", str(tmp_path / "clip")])
     assert done.exit_code == 0, done.output
     assert "hf download" in " ".join(done.output.split())
+
+
+REPLY = (
+    "<think><observation>The goal is above and to the left of the player.</observation><reasoning>So I go.</reasoning>"
+    "<prediction>The goal is above and to the left of the player.</prediction></think><answer>{}</answer>"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], {}),
+        (["--no-gate"], {"gate": False}),
+        (["--weighting", "information"], {"weighting": "information"}),
+        (["--no-gate", "--penalty", "masked"], {"gate": False, "penalty": "masked"}),
+        (["--no-gate", "--penalty", "paper"], {"gate": False, "penalty": "paper"}),
+    ],
+)
+def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
+    """A statement that is mostly wrong, in every turn, and an action in every other."""
+    endpoint.script = lambda number, body: REPLY.format("Right" if number % 2 else "Jump")
+    done = RUNNER.invoke(
+        app,
+        ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "6", "-o", "max_turns=4", "--concurrency", "1",
+         "--base-url", endpoint.url, "--judge", "rule", *options, "--out", str(tmp_path / "run")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    turns = [Turn.from_json(data) for each in RunFolder(tmp_path / "run").episodes() for data in each.turns]
+    terms = [{each.name: each.value for each in turn.rewards} for turn in turns]
+    idle = [own for turn, own in zip(turns, terms, strict=True) if not turn.executed]
+    assert any(turn.executed for turn in turns)
+    assert any("grounding" in own for own in terms)
+    assert all(("grounding" in own) == (said.get("gate") is False) for own in idle)
+    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "information")
+    assert any("repetition" in own for own in terms) == ("penalty" in said)
+    alone = ReasoningReward("rule", **{"weighting": "plain", **said})
+    for turn, own in zip(turns, terms, strict=True):
+        expected = {each.name: each.value for each in alone(turn)}
+        assert {name: own.get(name) for name in ("grounding", "world_modeling")} == {
+            name: expected.get(name) for name in ("grounding", "world_modeling")
+        }
+
+
+@pytest.mark.parametrize("wrong", [["--judge", "nobody"], ["--weighting", "much"], ["--penalty", "harsh"]])
+def test_bench_refuses_a_scoring_that_is_not_known(tmp_path, wrong):
+    judge = [] if wrong[0] == "--judge" else ["--judge", "rule"]
+    done = RUNNER.invoke(
+        app, ["bench", "-e", "frozenlake", "-a", "oracle", *judge, *wrong, "--out", str(tmp_path / "run")]
+    )
+    assert isinstance(done.exception, ProtocolError), done.output
+    assert wrong[1] in str(done.exception)
+    assert not (tmp_path / "run").exists()
