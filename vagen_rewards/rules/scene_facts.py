@@ -15,7 +15,10 @@ TOLERANCE = 10
 
 def near(point: Point, place: Sequence[float]) -> bool:
     """Whether coordinates are right."""
-    return all(-TOLERANCE <= a - b <= TOLERANCE for a, b in zip(point, place, strict=False))
+    for a, b in zip(point, place, strict=False):  # noqa: SIM110 - `all` takes thrice as long
+        if not -TOLERANCE <= a - b <= TOLERANCE:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
