@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Set as AbstractSet
 from re import _constants as op  # type: ignore[attr-defined]
@@ -23,6 +24,7 @@ class Heads(NamedTuple):
     single: bool
 
 
+@functools.cache
 def heads_of(pattern: str) -> Heads:
     """The heads of a pattern in lower case. Raises ValueError where it may begin with any word."""
     parsed = _parser.parse(pattern)
