@@ -126,13 +126,11 @@ class _Column(NamedTuple):
     """A claim in a field.
 
     Attributes:
-        truths: whether it held before, and whether it holds now, each pair that occurs.
-        which: of each turn the number of its pair.
+        truths: whether it held before, and whether it holds now, each pair that occurs, with the turns as bits.
         bits: of each group, for `Shares.bet`.
     """
 
-    truths: list[tuple[bool | None, bool | None]]
-    which: NDArray[np.int64]
+    truths: dict[tuple[bool | None, bool | None], int]
     bits: list[tuple[int, int]]
 
 
@@ -148,8 +146,8 @@ class _Field:
             told.setdefault(id(shares), (shares, []))[1].append(each)
         self.groups = [shares for shares, _ in told.values()]
         self.turns = [each for _, here in told.values() for each in here]
-        ends = np.cumsum([len(here) for _, here in told.values()])
-        self.rows = np.split(np.arange(len(self.turns)), ends[:-1])
+        sizes = [len(here) for _, here in told.values()]
+        self.members = [((1 << size) - 1) << sum(sizes[:i]) for i, size in enumerate(sizes)]
         self.full = np.array([worth.full(part, stage, each) for each in self.turns])
         own = [worth.truth(part, stage, each) for each in transitions]
         telling = [each for each in own if each.whole > 0]
@@ -161,39 +159,43 @@ class _Field:
         """The mean value of these claims over all states."""
         columns = [self._columns.get(claim) or self._column(claim) for claim in claims]
         nets = np.zeros(len(self.turns))
-        for number, rows in enumerate(self.rows):
-            self._weigh(columns, number, rows, nets)
+        for number in range(len(self.groups)):
+            for turns, net in self._weighed(columns, number):
+                nets[_numbers(turns, len(nets))] = net
         return float(_on_scale(nets, self.full).mean())
 
-    def _weigh(
-        self, columns: Sequence[_Column], number: int, rows: NDArray[np.int64], nets: NDArray[np.float64]
-    ) -> None:
-        """Write the nats of each turn of a group. Turns in which the claims so far were equally true go together."""
+    def _weighed(self, columns: Sequence[_Column], number: int) -> Iterator[tuple[int, float]]:
+        """The nats of the turns of a group. Those in which the claims so far were equally true go together."""
         shares = self.groups[number]
-        open_turns: list[tuple[int, NDArray[np.int64], float, tuple[int, ...]]] = [(0, rows, 0.0, ())]
-        while open_turns:
-            depth, here, net, settled = open_turns.pop()
+        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, ())]
+        while going:
+            depth, turns, net, settled = going.pop()
             if depth == len(columns):
-                nets[here] = net
+                yield turns, net
                 continue
-            truths, which, bits = columns[depth]
-            kinds = which[here]
-            for kind, truth in enumerate(truths):
-                some = here if len(truths) == 1 else here[kinds == kind]
-                if len(some):
-                    brings, left = shares.bet(*bits[number], *truth, settled)
-                    open_turns.append((depth + 1, some, net + brings, (*settled, left)))
+            truths, bits = columns[depth]
+            for (held, holds), where in truths.items():
+                if some := turns & where:
+                    brings, left = shares.bet(*bits[number], held, holds, settled)
+                    going.append((depth + 1, some, net + brings, (*settled, left)))
 
     def _column(self, claim: Any) -> _Column:
-        if self.part == "grounding":
-            held = [(None, claim.holds(each.before)) for each in self.turns]
-        else:
-            held = [(claim.holds(each.before) is True, claim.holds(each.after)) for each in self.turns]
-        truths = list(dict.fromkeys(held))
-        which = np.array([truths.index(each) for each in held])
-        column = _Column(truths, which, [shares.bits(claim, self.part) for shares in self.groups])
+        truths: dict[tuple[bool | None, bool | None], int] = {}
+        for i, (before, after) in enumerate(self.turns):
+            if self.part == "grounding":
+                truth: tuple[bool | None, bool | None] = (None, claim.holds(before))
+            else:
+                truth = (claim.holds(before) is True, claim.holds(after))
+            truths[truth] = truths.get(truth, 0) | (1 << i)
+        column = _Column(truths, [shares.bits(claim, self.part) for shares in self.groups])
         self._columns[claim] = column
         return column
+
+
+def _numbers(bits: int, count: int) -> NDArray[np.bool_]:
+    """Which of so many bits are set."""
+    data = np.frombuffer(bits.to_bytes(count // 8 + 1, "little"), np.uint8)
+    return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
 
 
 def _claims(kind: str, text: str, part: Part) -> tuple[Any, ...]:

@@ -74,6 +74,7 @@ class Shares:
         self.means: dict[Part, float] = {}
         self._all = (1 << self.count) - 1
         self._before = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 0))
+        self._largest = functools.lru_cache(maxsize=1024)(self._largest_of)
         self._after = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 1))
 
     def _bits(self, side: int, claim: Any) -> int:
@@ -121,14 +122,14 @@ class Shares:
         bits, base = (before, self._all) if held is None else (after, before if held else self._all & ~before)
         if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
             return 0.0, bits
-        share = self._largest(bits, base, settled)
+        share = self._largest(bits, base, tuple(settled))
         pays = -math.log(share)
         if holds:
             return pays, bits
         fair = pays * share / (1 - share)  # what is out of view may be so: to guess it gains nothing
         return -(fair if holds is None else max(pays, fair)), self._all & ~bits
 
-    def _largest(self, bits: int, base: int, settled: Sequence[int]) -> float:
+    def _largest_of(self, bits: int, base: int, settled: tuple[int, ...]) -> float:
         """The largest share of the claim with these bits: under `base`, and under what else is settled."""
         here = bits & base
         share = largest = (here.bit_count() + 0.5) / (base.bit_count() + 1)
