@@ -16,7 +16,8 @@ VERSION = 1
 
 _MAGIC = "vagen-snapshot"
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-_scan = json.JSONDecoder().scan_once  # `decode` looks for white space around, which takes longer than the reading
+# `decode` looks for white space around, which takes longer than the reading.
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 UNREADABLE = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError)
 """What reading data of another shape than expected raises."""
