@@ -39,6 +39,12 @@ OPTIONS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _rows_are_ours(monkeypatch):
+    """`OPTIONS` name prompts, which strangers' rows may not."""
+    monkeypatch.setenv("VAGEN_TRUST_ROWS", "1")
+
+
 @pytest.fixture(scope="module")
 def processor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
