@@ -83,7 +83,7 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     # the model has learned nothing, so that a real judge would find no words to score
     paid = RewardTerm("grounding", 0.25)
-    monkeypatch.setattr("vagen_adapters.ppo.reasoning.reasoning_score", lambda reward: lambda turn: [paid])
+    monkeypatch.setattr("vagen_adapters.ppo.reasoning.reasoning_score", lambda reward, credit: lambda turn: [paid])
     (tmp_path / "small.toml").write_text(SMALL)
     proof, out, told = load_proof(str(tmp_path / "small.toml")), tmp_path / "out", []
     prove(proof, out, told.append, recipes=["vagen-full"])
