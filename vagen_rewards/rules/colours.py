@@ -113,4 +113,9 @@ def may_be_called(colour: str, said: str, tone: str = "") -> bool:
 def _apart(one: str, other: str) -> float:
     from skimage.color import deltaE_ciede2000
 
-    return float(deltaE_ciede2000(_lab([one]), _lab([other]))[0])
+    return float(deltaE_ciede2000(_place(one), _place(other)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(colour: str) -> Any:
+    return _lab([colour])[0]

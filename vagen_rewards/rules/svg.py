@@ -139,9 +139,8 @@ class Painted:
 
     def holds(self, state: Any) -> bool:
         """Whether some element fits."""
-        claim = _Claim(self.shape, self.colour, self.at, self.third, self.size, self.hedged, "")
         elements = (state.target if self.where == "target" else state.drawing) or ()
-        return not self.hedged and any(_fits(claim, each) for each in elements)
+        return not self.hedged and any(_fits(self, each) for each in elements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,10 +425,11 @@ MOST_OFF = 20
 """Percent of the picture by which a size may be off."""
 
 
-def _fits(claim: _Claim, element: Any) -> bool:
-    shape, said, at, (across, down), (width, height), _, _ = claim
+def _fits(claim: _Claim | Painted, element: Any) -> bool:
+    at = claim.at
     if at is not None and (abs(at[0] - element.x) > TOLERANCE or abs(at[1] - element.y) > TOLERANCE):
         return False
+    shape, said, (across, down), (width, height) = claim.shape, claim.colour, claim.third, claim.size
     alike = "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(_ROUND)
     if not alike:
         return False
@@ -454,7 +454,7 @@ def _is_at(side: int, middle: int, extent: int) -> bool:
     return middle < 40 or (middle < 48 and start < 15)
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=65536)
 def _called(said: str, colour: str) -> bool:
     """Whether a colour may be called so, by its neighbours' names or by the environment's own."""
     tone, _, name = said.rpartition(" ")
