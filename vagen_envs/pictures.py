@@ -80,10 +80,10 @@ class Picture:
     @property
     def pixels(self) -> Pixels:
         """Read-only pixels. Raises RecordError if only the picture's name is known."""
-        if self._pixels is None and self._draw is not None:
+        if self._draw is not None:  # not kept: many boards are remembered, and drawing takes some 15 µs
             pixels = self._draw()
             pixels.flags.writeable = False
-            self._pixels = pixels
+            return pixels
         if self._pixels is None:
             raise RecordError(
                 f"the pixels of picture {self._sha256} are not loaded; pass `pictures=` when you read the turn"
@@ -96,17 +96,14 @@ class Picture:
         Those of a picture that is drawn when somebody looks aren't kept: 27 kB for each turn of hundreds of episodes
         are fresh pages of memory, which take longer than drawing does.
         """
-        if self._pixels is None and self._draw is not None:
-            return self._draw()
-        return self.pixels.copy()
+        return self.pixels.copy() if self._draw is None else self._draw()
 
     @property
     def sha256(self) -> str:
         """The picture's name: SHA-256 over its shape and its pixels, in hexadecimal."""
         if self._sha256 is None:
             digest = hashlib.sha256(struct.pack("<II", self.shape[0], self.shape[1]))
-            pixels = self._draw() if self._pixels is None and self._draw is not None else self.pixels
-            digest.update(np.ascontiguousarray(pixels).data)
+            digest.update(np.ascontiguousarray(self.pixels).data)
             self._sha256 = digest.hexdigest()
         return self._sha256
 
