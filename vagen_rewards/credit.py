@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vagen_envs.core import Turn
 from vagen_rewards.rules.readings import Reading
-from vagen_rewards.scores import Judge, Part, Span, statements_of
+from vagen_rewards.scores import Part, Score, Span, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,19 @@ class Words:
     truths: tuple[tuple[Span, float], ...]
 
 
-def words_of(turn: Turn, judge: Judge) -> tuple[Words, ...]:
+def words_of(turn: Turn, read: Iterable[tuple[Statement, Reading | Score]]) -> tuple[Words, ...]:
     """The fields of a turn's reply with the truth of what they say.
 
     Args:
-        turn: whose observation is held against the state before its actions, and its prediction against that after.
-        judge: one that reads claims. Where it doesn't say in which words a claim stands, as a model asked for claims
-            doesn't, the whole field is one sentence.
+        turn: whose reply it is.
+        read: its statements, and what a judge read in each (`ReasoningReward.read`). Where the judge doesn't say in
+            which words a claim stands, as a model asked for claims doesn't, the whole field is one sentence.
     """
     found = []
-    for statement in statements_of(turn):
+    for statement, reading in read:
         # The first field of a reply is its observation, the last before the answer its prediction.
         find = turn.reply.find if statement.part == "grounding" else turn.reply.rfind
         begin = find(statement.text)
-        reading = judge.read(statement)
         if begin < 0 or not isinstance(reading, Reading):
             continue
         held: dict[Span, list[bool]] = {}

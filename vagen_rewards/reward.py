@@ -142,15 +142,20 @@ class ReasoningReward:
         """The reward terms of a turn. What is unscored adds nothing."""
         return tuple([term for term in self.paid(turn)[0].rewards if term.name in _OURS])
 
-    def paid(self, turn: Turn) -> tuple[Turn, TurnScores]:
-        """The turn with the reward's terms and metrics, and its scores. Blocks."""
-        if not isinstance(self.judge, RuleJudge):
-            return wait_for(self.paid_all([turn]))[0]
-        said = self._statements(turn)  # a judge that answers at once needs no event loop to be waited for
-        if self.weighting == "plain":
-            scores = TurnScores(**{each.part: self.judge.score(each) for each in said})
+    def read(self, turn: Turn) -> list[tuple[Statement, Reading | Score]]:
+        """The statements of a turn that are paid for, and what the judge reads in each. Blocks."""
+        return [(each, self.judge.read(each)) for each in self._statements(turn)]
+
+    def paid(
+        self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]] | None = None
+    ) -> tuple[Turn, TurnScores]:
+        """The turn with the reward's terms and metrics, and its scores. Blocks; what was `read` isn't read again."""
+        if self.weighting == "information" and (read is not None or isinstance(self.judge, RuleJudge)):
+            scores = self._weighed(turn, self.read(turn) if read is None else read)
+        elif isinstance(self.judge, RuleJudge):  # it answers at once, so no event loop has to be waited for
+            scores = TurnScores(**{each.part: self.judge.score(each) for each in self._statements(turn)})
         else:
-            scores = self._weighed(turn, [(each, self.judge.read(each)) for each in said])
+            return wait_for(self.paid_all([turn]))[0]
         return self.with_scores(turn, scores), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:

@@ -48,7 +48,8 @@ def played(observation, prediction=TRUE):
 
 def test_sentences_have_the_truth_of_what_they_claim():
     _, turn = played(f"{TRUE} {NEITHER} {FALSE}")
-    grounding, prediction = words_of(turn, RuleJudge())
+    reward = make_reward(BOTH, gym.make(ENV, **OPTIONS))
+    grounding, prediction = words_of(turn, reward.read(turn))
     assert (grounding.part, prediction.part) == ("grounding", "world_modeling")
     assert turn.reply[slice(*grounding.span)] == turn.parsed.observation
     assert [(f"{turn.reply[slice(*span)].strip()}.", truth) for span, truth in grounding.truths] == [
@@ -120,6 +121,17 @@ def test_words_of_a_turn_that_the_gate_keeps_out_are_left_to_the_task():
     idle = env.unwrapped.grammar.render([], observation=TRUE, reasoning="-", prediction=TRUE)
     env.reset(seed=0)
     assert score(env.step(idle)[4]["turn"]).words == ()
+
+
+def test_a_judge_is_asked_once_about_a_statement(monkeypatch):
+    env, turn = played(TRUE)
+    score = reasoning_score(make_reward(BOTH, env), "claim")
+    asked, read = [], RuleJudge.read
+    monkeypatch.setattr(
+        RuleJudge, "read", lambda self, statement: (asked.append(statement.text), read(self, statement))[1]
+    )
+    score(turn)
+    assert asked == [turn.parsed.observation, turn.parsed.prediction]
 
 
 class Verdicts(Judge):

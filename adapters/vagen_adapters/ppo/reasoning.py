@@ -14,7 +14,6 @@ from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 from vagen_rewards.credit import words_of
-from vagen_rewards.reward import passes
 
 FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
@@ -41,14 +40,12 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "claim"] = 
         )
 
     def score(turn: Turn) -> Turn | Judged:
-        paid, scores = reward.paid(turn)
+        read = reward.read(turn) if credit == "claim" else None
+        paid, scores = reward.paid(turn, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
                 raise TrainingDataError(f"{part} is unscored: {verdict.reason}; mend the judge {reward.judge.name}")
-        if credit == "turn":
-            return paid
-        words = () if reward.gate and not passes(turn) else words_of(turn, reward.judge)
-        return Judged(dataclasses.replace(paid, rewards=turn.rewards), words)
+        return paid if read is None else Judged(dataclasses.replace(paid, rewards=turn.rewards), words_of(turn, read))
 
     return score
 
