@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -149,7 +150,7 @@ class Codec:
         if sum(lengths) != len(whole):  # tokens that are parts of a character, or whose spaces depend on others
             upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
             return [min(each, len(whole)) for each in upto]
-        return [sum(lengths[:number]) for number in range(len(lengths))]
+        return list(itertools.accumulate(lengths, initial=0))[:-1]
 
     def token_types(self, ids: Tensor) -> dict[str, Tensor]:
         """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""

@@ -6,7 +6,6 @@ other is refused with the check that failed. `check_layout` needs no weights, `c
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from vagen_adapters.ppo.codec import TOKEN_TYPES, Codec, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
-from vagen_adapters.ppo.keeping import KeepingSampler, can_keep
+from vagen_adapters.ppo.keeping import KeepingSampler, can_keep, places_by, rope_index_of
 from vagen_adapters.ppo.processors import refusal
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -176,25 +175,18 @@ def _check_sight(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:
 
 def _check_positions(codec: Codec, policy: Any, prompts: Sequence[Prompt]) -> None:
     """Where the model gives a token's place in a picture, padding on either side must not change it."""
-    own = getattr(policy.base_model, "get_rope_index", None)
+    own = rope_index_of(policy)
     if own is None:
         return
-    alone = [_positions(own, model_inputs([prompt], codec, policy.device)) for prompt in prompts]
+    alone = [places_by(own, model_inputs([prompt], codec, policy.device)) for prompt in prompts]
     for left in (False, True):
         inputs = model_inputs(prompts, codec, policy.device, left=left)
         for row, (place, mask) in enumerate(
-            zip(_positions(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
+            zip(places_by(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
         ):
             if not torch.equal(place[:, mask.bool()], alone[row][:, 0]):
                 raise _failed(codec, "position ids", f"those of conversation {row} change with padding on the "
                               f"{'left' if left else 'right'}", "use another release of transformers")  # fmt: skip
-
-
-def _positions(own: Any, inputs: dict[str, Tensor]) -> Tensor:
-    """(3, B, L) The model's own position ids."""
-    taken = inspect.signature(own).parameters
-    found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
-    return found
 
 
 def _noise(codec: Codec, model: ActorCritic, prompt: Prompt) -> float:

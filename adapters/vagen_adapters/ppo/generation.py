@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,6 +90,13 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
     return torch.cat([nn.functional.pad(each, gap) for each, gap in zip(features, gaps, strict=True)])
 
 
+def features_of(shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
+    """The features of all pictures of these observations, or those of them that are wanted."""
+    features = [each.features for each in shown if each.features]
+    names = [name for name in (features[0] if features else ()) if wanted is None or name in wanted]
+    return {name: end_to_end([each[name] for each in features]) for name in names}
+
+
 def model_inputs(
     prompts: Sequence[Prompt], codec: Codec, device: torch.device | str, *, left: bool = False
 ) -> dict[str, Tensor]:
@@ -106,8 +113,7 @@ def model_inputs(
         "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left),
         **codec.token_types(ids),
     }
-    features = [shown.features for prompt in prompts for shown in prompt.shown if shown.features]
-    inputs |= {name: end_to_end([each[name] for each in features]) for name in (features[0] if features else ())}
+    inputs |= features_of([shown for prompt in prompts for shown in prompt.shown])
     return {name: tensor.to(device) for name, tensor in inputs.items()}
 
 

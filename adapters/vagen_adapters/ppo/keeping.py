@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.codec import Shown
-from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, end_to_end, pad
+from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, features_of, pad
 from vagen_adapters.ppo.scoring import backbone_of
 
 
@@ -113,7 +113,7 @@ class KeepingSampler(TransformersSampler):
         before = pad([[1] * len(kept.ids) for kept in known], 0, left=True).reshape(len(prompts), -1).long()
         new = [shown for prompt, kept in zip(prompts, known, strict=True) for shown in prompt.shown[len(kept.shown) :]]
         inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
-        inputs |= _features(new)
+        inputs |= features_of(new)
         self.reads.tokens += int(mask.sum())
         self.reads.pictures += sum(bool(each.features) for each in new)
         places = self._places(prompts)[..., -ids.shape[1] :]
@@ -121,16 +121,16 @@ class KeepingSampler(TransformersSampler):
 
     def _places(self, prompts: Sequence[Prompt]) -> Tensor:
         """(B, L) or (3, B, L) The position ids of whole prompts, padded on the left."""
-        own = getattr(backbone_of(self.model), "get_rope_index", None)
+        own = rope_index_of(self.model)
         mask = pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=True)
         if own is None:
             return (mask.cumsum(1) - 1).clamp(min=0)
         ids = pad([prompt.ids for prompt in prompts], self.codec.pad_id, left=True)
         inputs = {"input_ids": ids, "attention_mask": mask, **self.codec.token_types(ids)}
-        taken = inspect.signature(own).parameters
-        inputs |= _features([shown for prompt in prompts for shown in prompt.shown], taken)
-        found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
-        return found
+        inputs |= features_of(
+            [shown for prompt in prompts for shown in prompt.shown], inspect.signature(own).parameters
+        )
+        return places_by(own, inputs)
 
 
 def can_keep(config: Any) -> bool:
@@ -143,10 +143,16 @@ def can_keep(config: Any) -> bool:
     return set(kinds) == {"full_attention"} and getattr(text, "sliding_window", None) in (None, 0)
 
 
-def _features(shown: Sequence[Shown], taken: Mapping[str, Any] | None = None) -> dict[str, Tensor]:
-    features = [each.features for each in shown if each.features]
-    names = [name for name in (features[0] if features else ()) if taken is None or name in taken]
-    return {name: end_to_end([each[name] for each in features]) for name in names}
+def rope_index_of(model: Any) -> Any | None:
+    """What gives the place of each token in text and pictures, of a model that tells more than its number."""
+    return getattr(backbone_of(model), "get_rope_index", None)
+
+
+def places_by(own: Any, inputs: Mapping[str, Tensor]) -> Tensor:
+    """(3, B, L) The position ids that `rope_index_of` a model gives."""
+    taken = inspect.signature(own).parameters
+    found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
+    return found
 
 
 def _joined(config: Any, known: Sequence[_Kept]) -> Any:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, TokenSequence
@@ -51,12 +50,18 @@ def credit_words(
         The advantages, and for the log the mean truth of each part.
     """
     dense = advantages.advantages
+    spoken = [_spoken(codec, sequence, episode) for sequence, episode in zip(sequences, episodes, strict=True)]
     told: dict[str, float] = {}
     for part in PARTS:
         words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
         truths = torch.zeros_like(dense)
-        for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
-            _of_row(codec, sequence, episode, part, words[row], truths[row], read[row])
+        for row, of_row in enumerate(spoken):
+            for column, begin, field in of_row:
+                if field.part == part:
+                    words[row, column] = True
+                    for (start, end), truth in field.truths:
+                        if start <= begin < end:
+                            truths[row, column], read[row, column] = truth, True
         if read.any():
             said = truths[read]
             told[f"credit/{part}"] = float(said.mean())
@@ -65,24 +70,17 @@ def credit_words(
     return replace(advantages, advantages=dense), told
 
 
-def _of_row(
-    codec: Codec, sequence: TokenSequence, episode: Episode, part: str, words: Tensor, truths: Tensor, read: Tensor
-) -> None:
-    """Write into (L,) which tokens are words of this part, their truth, and where something was read."""
+def _spoken(codec: Codec, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
+    """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
     columns: dict[int, list[int]] = {}
     for column, turn in enumerate(sequence.turn_ids):
         if turn >= 0:
             columns.setdefault(turn, []).append(column)
-    for turn, places in columns.items():
-        played = episode.turns[turn]
-        for field in played.words:
-            if field.part != part:
-                continue
-            begins = codec.begins(played.reply.ids)
-            for column, begin in zip(places, begins, strict=True):
-                if not field.span[0] <= begin < field.span[1]:
-                    continue
-                words[column] = True
-                for (start, end), truth in field.truths:
-                    if start <= begin < end:
-                        truths[column], read[column] = truth, True
+    return [
+        (column, begin, field)
+        for turn, places in columns.items()
+        if (played := episode.turns[turn]).words
+        for column, begin in zip(places, codec.begins(played.reply.ids), strict=True)
+        for field in played.words
+        if field.span[0] <= begin < field.span[1]
+    ]
