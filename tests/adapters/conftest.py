@@ -1,4 +1,4 @@
-"""A tiny model for the tests of the trainer, made once."""
+"""A tiny model for the tests of the trainer, and the parity kit's, made once."""
 
 import os
 
@@ -20,3 +20,11 @@ def tiny_folder(tmp_path_factory):
     texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack=tiny.PROMPTS, **SHORT)
     tiny.save_tiny(folder, texts, vocabulary=320, layers=2)
     return str(folder)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory):
+    """The parity kit's model."""
+    from vagen_adapters.parity import Stage
+
+    return Stage(tmp_path_factory.mktemp("stage") / "tiny")

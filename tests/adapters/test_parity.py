@@ -9,17 +9,13 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra ppo")
 
 import torch
+from parity_reports import failed, said
 
-from vagen_adapters.parity import Stage, run
 from vagen_adapters.parity import of_ppo as ours
+from vagen_adapters.parity import run
 from vagen_adapters.parity.of_ppo import OfPPO
 from vagen_adapters.parity.recordings import RECORDINGS
 from vagen_adapters.ppo.codec import Codec
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory):
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
 
 
 class Faulty(OfPPO):
@@ -31,14 +27,6 @@ class Faulty(OfPPO):
 
     def play(self, scene):
         return [self.spoil(scene, row) for row in super().play(scene)]
-
-
-def failed(report):
-    return {each.check for each in report.failed}
-
-
-def said(report, check):
-    return " ".join(each.says for each in report.failed if each.check == check)
 
 
 def rewritten(row, pieces):

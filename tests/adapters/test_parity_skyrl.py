@@ -6,22 +6,10 @@ import pytest
 
 pytest.importorskip("skyrl", reason="needs SkyRL, in an environment of its own")
 
+from parity_reports import failed, said
 from parity_skyrl import Client, OfSkyRL
 
-from vagen_adapters.parity import Stage, run
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory):
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
-
-
-def failed(report):
-    return {each.check for each in report.failed}
-
-
-def said(report, check):
-    return " ".join(each.says for each in report.failed if each.check == check)
+from vagen_adapters.parity import run
 
 
 def test_skyrl_2075_an_observation_is_sliced_from_a_new_rendering_at_a_stale_offset(stage):

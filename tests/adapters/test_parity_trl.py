@@ -8,12 +8,7 @@ pytest.importorskip("trl", reason="needs the extra ppo")
 
 from parity_trl import OfTRL, Recorded
 
-from vagen_adapters.parity import Stage, run
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory):
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
+from vagen_adapters.parity import run
 
 
 def test_trl_trains_what_was_sampled_but_where_the_model_samples_an_image_token(stage):

@@ -15,6 +15,7 @@ pytest.importorskip("torch", reason="needs torch beside verifiers")
 pytest.importorskip("accelerate", reason="needs accelerate beside verifiers")
 
 import verifiers.v1 as vf
+from parity_reports import failed
 from parity_verifiers import Engine, OfVerifiers, tokenizer_for_the_renderer, trained
 from pydantic import BaseModel, SerializeAsAny, model_validator
 from renderers.configs import Qwen3VLRendererConfig
@@ -24,24 +25,11 @@ from verifiers.v1.serve import EnvClient
 from verifiers.v1.serve.server import EnvServer
 from verifiers.v1.trace import Branch
 
-from vagen_adapters.parity import Stage, run
+from vagen_adapters.parity import run
 from vagen_adapters.parity.kit import scene_of
 from vagen_adapters.parity.recordings import RECORDINGS
 from vagen_adapters.parity.stage import ENV_ID
 from vagen_adapters.verifiers_env import TASKSET_ID, LevelsConfig, PlayConfig
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory):
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
-
-
-def failed(report):
-    return {each.check for each in report.failed}
-
-
-def said(report, check):
-    return " ".join(each.says for each in report.failed if each.check == check)
 
 
 def test_what_verifiers_hands_a_trainer_is_what_was_sampled(stage):

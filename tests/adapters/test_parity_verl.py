@@ -7,23 +7,11 @@ import pytest
 pytest.importorskip("verl", reason="needs the extra verl, in an environment of its own")
 
 import numpy as np
+from parity_reports import failed, said
 from parity_verl import OfVerl, Server
 
 from vagen_adapters import verl_env
-from vagen_adapters.parity import Stage, run
-
-
-@pytest.fixture(scope="module")
-def stage(tmp_path_factory):
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
-
-
-def failed(report):
-    return {each.check for each in report.failed}
-
-
-def said(report, check):
-    return " ".join(each.says for each in report.failed if each.check == check)
+from vagen_adapters.parity import run
 
 
 def test_verl_trains_what_was_sampled(stage):
