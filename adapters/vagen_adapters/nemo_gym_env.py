@@ -19,7 +19,7 @@ import gymnasium as gym
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row
+from vagen_adapters.rows import levels_of, make_from_row
 from vagen_envs.chat import observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
@@ -316,11 +316,9 @@ def levels(
         options: for `gym.make`.
     """
     prompt = {"input": [{"role": "system", "content": system_prompt_of(env_id, **options)}]}
-    for seed in range(first_seed, first_seed + num_levels):
-        level = {"env_id": env_id, "split": split, "seed": seed, "options": options}
-        asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
+    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
         agent_ref = {"type": "responses_api_agents", "name": agent}
-        yield {"responses_create_params": prompt, "agent_ref": agent_ref, **level, **asked}
+        yield {"responses_create_params": prompt, "agent_ref": agent_ref, **level}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

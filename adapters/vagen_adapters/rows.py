@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium as gym
 
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import make_permitted
+from vagen_envs.seeding import Split
 from vagen_rewards import with_reasoning
 
 TRUST_ROWS = "VAGEN_TRUST_ROWS"
@@ -51,6 +52,20 @@ def make_from_row(
     except ConfigError as error:
         raise ConfigError(f"{error} (a row of data asks for it; leave it out, {_MEND})") from None
     return with_reasoning(made, reasoning)
+
+
+def levels_of(
+    env_id: str,
+    split: Split,
+    first_seed: int,
+    num_levels: int,
+    reasoning: Mapping[str, Any] | None,
+    options: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """What `make_from_row` and a reset need of each level, from the seed `first_seed` on."""
+    asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
+    for seed in range(first_seed, first_seed + num_levels):
+        yield {"env_id": env_id, "split": split, "seed": seed, "options": options, **asked}
 
 
 _MEND = f"or set {TRUST_ROWS}=1 if the rows are yours"

@@ -15,7 +15,7 @@ from typing import Any, cast
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row
+from vagen_adapters.rows import levels_of, make_from_row
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
@@ -102,10 +102,8 @@ def levels(
         options: for `gym.make`.
     """
     prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
-    for seed in range(first_seed, first_seed + num_levels):
-        level = {"env_id": env_id, "split": split, "seed": seed, "options": options}
-        asked = {} if reasoning is None else {"reasoning": dict(reasoning)}
-        yield {"prompt": prompt, "env_class": NAME, **level, **asked}
+    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
+        yield {"prompt": prompt, "env_class": NAME, **level}
 
 
 skyrl_gym.register(id=NAME, entry_point="vagen_adapters.skyrl_env:VagenText")

@@ -17,7 +17,7 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import make_from_row
+from vagen_adapters.rows import levels_of, make_from_row
 from vagen_envs.chat import Message, observation_parts, system_prompt_of
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.seeding import Split
@@ -185,10 +185,9 @@ def levels(
         options: for `gym.make`.
     """
     prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
-    for index, seed in enumerate(range(first_seed, first_seed + num_levels)):
-        level = {"index": index, "env_id": env_id, "split": split, "seed": seed, "options": options or None}
-        if reasoning is not None:
-            level["reasoning"] = {**REASONING, **reasoning}
+    asked = None if reasoning is None else {**REASONING, **reasoning}
+    for index, row in enumerate(levels_of(env_id, split, first_seed, num_levels, asked, options)):
+        level = {"index": index, **row, "options": options or None}
         yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}
 
 
