@@ -183,3 +183,4 @@ def test_no_escape_code_reaches_the_terminal(tmp_path):
     with out.capture() as printed:
         print_table(summarise(RunFolder(tmp_path / "run")))
     assert "odd␛[2J" in printed.get()
+    assert "effective: turns in which an action changed something" in printed.get()

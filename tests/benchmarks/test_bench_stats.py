@@ -298,6 +298,7 @@ def test_solved_by_turn_and_pass_at_k(tmp_path):
     path = play(tmp_path / "1", [Oracle(), Random()], repeats=3, episodes=6)
     for row in runs.rows(path):
         assert row["played"] == 18
+        assert row["effective"] <= 1 < row["independent_plays"]
         assert list(row["pass_at"]) == [1, 2]
         assert row["pass_at"][1] == pytest.approx(row["success"])
         curve = row["solved_by_turn"]

@@ -273,6 +273,7 @@ def test_leaderboard_shows_verified_runs(tmp_path):
     assert len(rows) == 3
     assert "oracle" in rows[-1]  # sees the state: no rank, however good
     assert '<td class="rank">–</td>' in rows[-1]
+    assert "3 independent plays would say as much" in rows[-1]
     for text in ("vagen-envs 0.1.0", "FrozenLake-v0: test 0 to 2", "follow no protocol file"):
         assert text in page
 

@@ -135,6 +135,9 @@ def print_table(summary: Summary) -> None:
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""), own,
         )  # fmt: skip
     out.print(table)
+    if any(row["played"] for row in rows):
+        out.print("valid: turns whose actions could all be read; effective: turns in which an action changed something",
+                  style="dim")  # fmt: skip
     if any(row["flagged"] for row in rows):
         out.print(f"{FLAG} more than 2 % of its episodes failed or weren't played: the interval counts them as lost "
                   "for its one end and as won for the other", style="yellow")  # fmt: skip

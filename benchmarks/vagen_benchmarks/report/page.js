@@ -89,7 +89,7 @@ function drawTable() {
         el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
-      el("td", { title: `${number(row.effective, 0)} independent plays would say as much` }, String(row.levels)),
+      el("td", { title: `${number(row.independent_plays, 0)} independent plays would say as much` }, String(row.levels)),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;

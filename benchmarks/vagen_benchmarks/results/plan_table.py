@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_benchmarks.results.stats import Estimate, combined
+from vagen_benchmarks.results.summary import estimate
 from vagen_benchmarks.runs.plans import Plan
 
 
@@ -89,7 +90,7 @@ def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> _Known:
         return None
     metric = column.get("metric", "success")
     if metric == "success":
-        found = Estimate(*(row[name] for name in ("success", "low", "high", "levels", "effective", "freedom", "drawn")))
+        found = estimate(row)
     elif metric in row["metrics"]:
         low, high = (
             side if each is None else each

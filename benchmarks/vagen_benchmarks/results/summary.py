@@ -51,6 +51,13 @@ class AtTurn:
         return {"turns": self.count, **shares, **judged}
 
 
+def estimate(row: Mapping[str, Any]) -> Estimate:
+    """The success that a row of the table states, as the estimate it came of."""
+    return Estimate(
+        *(row[name] for name in ("success", "low", "high", "levels", "independent_plays", "freedom", "drawn"))
+    )
+
+
 FLAGGED = 0.02
 """The share of failed and missing episodes beyond which a cell is marked wherever it is shown."""
 FLAG = "‡"
@@ -149,7 +156,7 @@ class Cell:
             "high": success.high,
             "freedom": success.freedom,
             "levels": success.levels,
-            "effective": success.effective,
+            "independent_plays": success.effective,
             "drawn": self._drawn(),
             "missing": missing,
             "flagged": failed + missing > FLAGGED * (played + failed + missing),

@@ -14,15 +14,13 @@ from vagen_benchmarks.report.markup import filled, link, safe
 from vagen_benchmarks.results.compare import read_conditions
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
-from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.results.summary import estimate, summarise
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify
 
 HERE = Path(__file__).parent
-ESTIMATE = ("success", "low", "high", "levels", "effective", "freedom", "drawn")
-"""What of a row of the table makes its estimate."""
 SEES_ALL = frozenset({"oracle"})
 """Agents that look behind the curtain: shown for reference, without a rank."""
 
@@ -114,7 +112,7 @@ def _figures(
     for agent in agents:
         by_task = {row["task"]: row for row in rows if row["agent"] == agent and row["played"]}
         tasks = [by_task.get(task.label) for task in run.protocol.tasks]
-        known = [None if row is None else Estimate(*(row[name] for name in ESTIMATE)) for row in tasks]
+        known = [None if row is None else estimate(row) for row in tasks]
         flags = [bool(row and row["flagged"]) for row in tasks]
         all_there = [each for each in known if each is not None]
         overall = combined(all_there) if len(all_there) == len(known) else None
