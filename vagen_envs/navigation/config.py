@@ -11,7 +11,7 @@ from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
-from vagen_envs.navigation.levels import NEAREST_START
+from vagen_envs.navigation.levels import NEAREST_START, Facing
 from vagen_envs.seeding import content_hash
 
 
@@ -61,6 +61,7 @@ class NavigationConfig(EnvConfig):
         "success_threshold": Number(0.3, 2.5),
         "step_length": Number(0.05, 1.0),
         "rooms": Whole(1, 8),
+        "facing": OneOf(get_args(Facing)),
         "min_solution_length": Whole(1, 400),
         "max_solution_length": Whole(1, 400),
         "success_reward": REWARD,
@@ -97,10 +98,13 @@ class NavigationConfig(EnvConfig):
     """Rooms with doorways between them, for `house`: 1 to 8. With several the target is out of sight at first,
     whichever way the robot turns, `room` doesn't count, and moves are of 0.25 m."""
     min_solution_length: int = 1
-    """Fewest moves of a way that is sure, with several rooms; a bolder one may be shorter by a few."""
+    """Fewest moves of a shortest way. With several rooms: of a way that is sure; a bolder one may be shorter by a few."""
     max_solution_length: int = 16
     """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions. Turns and steps that
     aren't given are as many as it needs, and four actions more."""
+    facing: Facing = "target"
+    """`target`: the robot looks towards the target at first (away from it under `long_horizon`). `any`: in any of the
+    four directions, so that walking ahead without looking seldom does. In several rooms it's always any."""
     success_reward: float = 10.0
     """When the target is reached (table 18)."""
     step_reward: float = -0.1
@@ -170,8 +174,10 @@ class NavigationConfig(EnvConfig):
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the episodes are, not on the path where they lie."""
         key = EnvConfig.level_key(self)
-        if self.rooms > 1:
+        if self.rooms > 1 or self.min_solution_length > 1:
             key |= {"rooms": self.rooms, "min_solution_length": self.min_solution_length}
+        if self.facing != "target":
+            key |= {"facing": self.facing}
         if self.episodes is None:
             return key
         content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))

@@ -90,6 +90,7 @@ class NavigationEnv(VagenEnv):
             config.min_solution_length,
             config.rooms,
             config.cast_shadows,
+            config.facing,
         )
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from vagen_envs.navigation.scene import Episode, Level, Pose, bearing, distance
 from vagen_envs.navigation.search import shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
+
+Facing = Literal["target", "any"]
+"""Where the robot looks at first."""
 
 NEAREST_START, FARTHEST_START = 2.5, 3.0
 """Metres between the start and the target, as in EB-Navigation."""
@@ -39,9 +43,10 @@ class HouseLevels:
         field_of_view: degrees.
         threshold: metres from the target that are near enough.
         longest: most moves of a shortest way.
-        shortest: fewest moves of a shortest way, in a house of several rooms.
+        shortest: fewest moves of a shortest way.
         rooms: how many.
         cast_shadows: as in `HouseSimulator`.
+        facing: `any` lets the robot look in any of the four directions at first, in one room.
     """
 
     camera: Camera | None
@@ -54,6 +59,7 @@ class HouseLevels:
     shortest: int = 1
     rooms: int = 1
     cast_shadows: bool = False
+    facing: Facing = "target"
 
     def draw(self, stream: HashStream, split: Split) -> Level:
         """A level of the split. Both the room and the pose of target and start belong to it.
@@ -77,8 +83,9 @@ class HouseLevels:
                 if level is not None:
                     return level
         raise LevelError(
-            f"no room has an episode with a way of at most max_solution_length={self.longest} moves of "
-            f"{self.step_length} m to within {self.threshold} m; widen one of them"
+            f"no room has an episode with a way of min_solution_length={self.shortest} to "
+            f"max_solution_length={self.longest} moves of {self.step_length} m to within {self.threshold} m; "
+            "widen one of them"
         )
 
     def _simulator(self, house: House, start: Pose) -> HouseSimulator:
@@ -152,14 +159,20 @@ class HouseLevels:
             path = shortest_path(
                 start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest
             )
-            if not path:
+            if not path or len(path) < self.shortest:
                 continue
-            turned = (start.rotation + 180) % 360 if self.eval_set == "long_horizon" else start.rotation
-            first = Pose(start.x, start.z, turned)
+            first = Pose(start.x, start.z, self._first_look(stream, start.rotation))
             simulator.teleport(first)
-            content = simulator.house.content() + pose
+            # A level is named by where it begins to look, too, but its split isn't drawn from that.
+            content = simulator.house.content() + pose + (b"" if self.facing == "target" else b"%d" % first.rotation)
             return Level(simulator, Episode(instruction, target.kind, at, first), content)
         return None
+
+    def _first_look(self, stream: HashStream, towards: int) -> int:
+        """Degrees: where the robot looks at first, if the target is `towards`."""
+        if self.facing == "any":
+            return 90 * stream.below(4)
+        return (towards + 180) % 360 if self.eval_set == "long_horizon" else towards
 
     def _starts(self, stream: HashStream, target: Thing) -> Iterator[Pose]:
         """Poses at the right distance, looking towards the target, on a grid of 5 cm."""

@@ -152,6 +152,7 @@ class SvgEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
+        self._loaded = (split, stream.position())
         icons = icons_of(config.dataset, config.max_target_length, split, config.min_shapes, config.max_shapes)
         for _ in range(_MOST_DRAWS if icons else 0):
             self.icon: Icon = stream.choice(icons)
@@ -165,8 +166,9 @@ class SvgEnv(VagenEnv):
             )
         self._target: Pixels = target.pixels
         self._target_elements = elements(target.marks, self.config.size)
-        self._drawing: Drawing | None = None
-        self._length = 0
+        self._written: str | None = None
+        self._drawn: Drawing | None = None
+        self._looked_like: str | None = None
         self._scores: Mapping[str, float] = {}
         self._score = self._best = 0.0
 
@@ -175,6 +177,13 @@ class SvgEnv(VagenEnv):
 
     def _draw(self, svg: str) -> Drawing:
         return self._renderer.draw(svg, self.config.size)
+
+    @property
+    def _drawing(self) -> Drawing | None:
+        """What came of the last SVG. After a restore it is drawn when somebody asks: to draw takes most of a turn."""
+        if self._drawn is None and self._written is not None:
+            self._drawn = self._draw(self._written)
+        return self._drawn
 
     def _state_of(self, drawing: Drawing | None) -> SvgState:
         drawn = drawing is not None and drawing.pixels is not None
@@ -187,15 +196,17 @@ class SvgEnv(VagenEnv):
         size = self.config.size
         pixels = np.full((size, 2 * size + GAP, 3), _GREY, np.uint8)
         pixels[:, :size] = self._target
-        if self._drawing is not None and self._drawing.pixels is not None:
-            pixels[:, size + GAP :] = self._drawing.pixels
+        drawing = self._drawing
+        if drawing is not None and drawing.pixels is not None:
+            pixels[:, size + GAP :] = drawing.pixels
         return Picture(pixels)
 
     def _execute(self, action: Action) -> Executed:
-        before = self._drawing.pixels if self._drawing else None
-        drawing = self._drawing = self._draw(action.text)
-        self._length = len(action.text)
-        said = f"an SVG of {self._length} characters"
+        before = self._looked_like
+        drawing = self._drawn = self._draw(action.text)
+        self._written = action.text
+        self._looked_like = None if drawing.pixels is None else content_hash(drawing.pixels.tobytes())
+        said = f"an SVG of {len(action.text)} characters"
         if drawing.pixels is None:
             self._scores, self._score = dict.fromkeys(self._scores, 0.0), 0.0
             return Executed(said, before is not None, (), f"It scores 0: {drawing.problem}.")
@@ -207,8 +218,7 @@ class SvgEnv(VagenEnv):
             RewardTerm(name, weights.get(name, self.config.similarity_reward) * score)
             for name, score in self._scores.items()
         ]
-        changed = before is None or not np.array_equal(before, drawing.pixels)
-        return Executed(said, changed, tuple(rewards), f"Its similarity to the target is {self._score:.3f} of 1.")
+        return Executed(said, before != self._looked_like, tuple(rewards), f"Its similarity to the target is {self._score:.3f} of 1.")
 
     def _solved(self) -> bool:
         return self._turns >= self.config.max_turns - 1 and self._score >= self._enough
@@ -218,9 +228,30 @@ class SvgEnv(VagenEnv):
             "score": self._score,
             "best_score": self._best,
             **self._scores,
-            "svg_length": float(self._length),
+            "svg_length": float(len(self._written or "")),
             "scorer": self._scorer.version,
         }
+
+    def _snapshot(self) -> Any:
+        """The last SVG and what it was found to be, so that a restore has nothing to draw and nothing to score."""
+        return [self._written, self._looked_like, dict(self._scores), self._score, self._best]
+
+    def _restore(self, world: Any) -> None:
+        """A target that is loaded already is kept; another one is drawn."""
+        written, looked_like, scores, score, best = world
+        if not all(each is None or type(each) is str for each in (written, looked_like)):
+            raise ValueError("an SVG is no text")
+        numbers = [*scores.values(), score, best]
+        if not all(type(each) in (int, float) and 0 <= each <= 1 for each in numbers):
+            raise ValueError("a score is no number from 0 to 1")
+        split = self.level["split"]
+        stream = self._levels(split).child(self.level["seed"])
+        if getattr(self, "_loaded", None) != (split, stream.position()):
+            self._guarded(self._load, stream, split)
+        if self._content() != self.level["content"]:
+            raise ValueError("the level's content is another one; it was drawn by another version")
+        self._written, self._looked_like, self._drawn = written, looked_like, None
+        self._scores, self._score, self._best = scores, score, best
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         found = doctor(self.config.scorer_weights)
