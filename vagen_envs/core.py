@@ -404,18 +404,24 @@ class VagenEnv(Forkable):
     def _restore(self, world: Any) -> None:
         """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
 
-        `world` may come from a stranger: KeyError, TypeError or ValueError refuse it.
+        `world` may come from a stranger: KeyError, TypeError or ValueError refuse it. Unless `looks_when_restored`, state
+        and observation are there already.
         """
-        read = [self.grammar.actions.read(text, 0, len(text)) for text in world]
-        actions = [action for action in read if isinstance(action, Action)]
-        if len(actions) < len(read) or len(actions) > self._steps:
-            raise ValueError("an action can't be read, or there are more than were counted")
+        actions = self._actions_of(world)
         self._guarded(self._load, self._levels(self.level["split"]).child(self.level["seed"]), self.level["split"])
         if self._content() != self.level["content"]:
             raise ValueError("the level's content is another one; it was drawn by another version")
         for action in actions:
             self._guarded(self._execute, action)
             self._played.append(action.text)
+
+    def _actions_of(self, texts: Any) -> list[Action]:
+        """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""
+        read = [self.grammar.actions.read(text, 0, len(text)) for text in texts]
+        actions = [action for action in read if isinstance(action, Action)]
+        if len(actions) < len(read) or len(actions) > self._steps:
+            raise ValueError("an action can't be read, or there are more than were counted")
+        return actions
 
     @abstractmethod
     def plan(self) -> Sequence[str]:

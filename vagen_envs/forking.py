@@ -127,16 +127,16 @@ class Forkable(gym.Env[dict[str, Any], str]):
             raise ValueError("the budget is spent, but the episode goes on")
         self.level = {"split": split, "seed": seed, "content": content}
         self._turns, self._steps, self._played = turns, steps, []
-        self._restore(world)
         if self.looks_when_restored:
+            self._restore(world)
             self._state = self._guarded(self._extract)
-            picture = self._look() if self._looks else None
+            self._observed = Observation(text, self._look() if self._looks else None)
         else:
-            self._state = State.from_json(state)
             shown: Any = self.observation_space
             drawn = np.frombuffer(pixels, np.uint8)
-            picture = Picture(drawn.reshape(shown["image"].shape)) if self._looks else None
-        self._observed = Observation(text, picture)
+            self._state = State.from_json(state)
+            self._observed = Observation(text, Picture(drawn.reshape(shown["image"].shape)) if self._looks else None)
+            self._restore(world)
         self._running = running
 
     @functools.cached_property

@@ -17,7 +17,7 @@ from vagen_envs.parsed import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.batch import Batch
-from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Vector, Workspace, draw_level
+from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Level, Vector, Workspace, draw_level
 from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
 from vagen_envs.primitive_skill.skills import ARITY, Call
@@ -188,13 +188,14 @@ class PrimitiveSkillEnv(VagenEnv):
             check_gpu()
         self._published = read_published(self.config.assets) if self.config.assets else None
         self._session: Session | None = None
+        self._there: tuple[Level, list[Call]] | None = None
         self._seen: Picture | None = None
 
     def close(self) -> None:
         VagenEnv.close(self)
         if self._session is not None:
             self._session.close()
-            self._session = None
+            self._session = self._there = None
 
     def _actions(self) -> ActionGrammar:
         return SkillCalls(self.config.workspace if self.config.out_of_workspace == "refuse" else None)
@@ -203,10 +204,22 @@ class PrimitiveSkillEnv(VagenEnv):
         return self.config.picture_size, self.config.picture_size, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        config = self.config
-        self._level = draw_level(config.task, stream, split, self._published, config.cubes, config.distractors)
-        self._see(self._here().load(self._level))
+        self._draw_level(stream, split)
+        self._calls: list[Call] = []
+        self._there = None
+        self._see(self._begin())
         self._stage = tasks.stage(self._level, self._now)
+
+    def _draw_level(self, stream: HashStream, split: Split) -> None:
+        config = self.config
+        self._loaded = (split, stream.position())
+        self._level = draw_level(config.task, stream, split, self._published, config.cubes, config.distractors)
+
+    def _begin(self) -> Facts:
+        """Load the level into the session."""
+        facts = self._at_hand().load(self._level)
+        self._there = (self._level, [])
+        return facts
 
     def _content(self) -> str:
         return content_hash(self._level.content())
@@ -222,7 +235,8 @@ class PrimitiveSkillEnv(VagenEnv):
     def _execute(self, action: Action) -> Executed:
         call, text, clipped = self._call(action)
         before = self._now
-        failed, facts = self._here().run(call)
+        failed, facts = self._run(call)
+        self._calls.append(call)
         self._see(facts)
         feedback = f"{clipped} {failed}".strip()
         return Executed(text, self._now != before, self._task_rewards(), feedback)
@@ -339,7 +353,55 @@ class PrimitiveSkillEnv(VagenEnv):
         """Play in this session, not in one of its own."""
         self._session = session
 
+    def _snapshot(self) -> Any:
+        return [VagenEnv._snapshot(self), self._stage]
+
+    def _restore(self, world: Any) -> None:
+        """State and picture are the snapshot's. The scene follows when it is needed, see `_here`."""
+        texts, stage = world
+        actions = self._actions_of(texts)
+        if type(stage) is not int or not -1 <= stage < len(self.config.stage_rewards):
+            raise ValueError("there is no such stage")
+        state: Any = self._state
+        if type(state) is not PrimitiveSkillState:
+            raise ValueError("the state is of another environment")
+        split = self.level["split"]
+        stream = self._levels(split).child(self.level["seed"])
+        if getattr(self, "_loaded", None) != (split, stream.position()):
+            self._draw_level(stream, split)
+        if self._content() != self.level["content"]:
+            raise ValueError("the level's content is another one; it was drawn by another version")
+        self._now, self._seen, self._stage = state, self._observed.picture, stage
+        self._solved(), self._fields()  # a KeyError if things are missing
+        self._calls = [self._call(action)[0] for action in actions]
+        self._played = [action.text for action in actions]
+
+    def _run(self, call: Call) -> tuple[str, Facts]:
+        session = self._here()
+        self._there = None  # unknown, should the simulator break
+        said = session.run(call)
+        self._there = (self._level, [*self._calls, call])
+        return said
+
     def _here(self) -> Session:
+        """The session, with the skills played that this episode has had.
+
+        PhysX can't be put back to an earlier moment. What is restored where the scene is already costs nothing; else
+        the first skill, picture or look ahead waits for the level and for the skills of the past.
+        """
+        session = self._at_hand()
+        level, past = self._there or (None, [])
+        if level != self._level or past != self._calls[: len(past)]:
+            self._begin()
+            past = []
+        for call in self._calls[len(past) :]:
+            self._there = None
+            session.run(call)
+            past = [*past, call]
+            self._there = (self._level, past)
+        return session
+
+    def _at_hand(self) -> Session:
         if self._session is None:
             config, size = self.config, self.rendered_size
             if config.device == "gpu":
