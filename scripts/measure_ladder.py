@@ -1,11 +1,12 @@
 """Measure the rungs of an environment's ladder: success of three agents, and the time of a reset.
 
-    python scripts/measure_ladder.py vagen/Sokoban-v0 --levels 256
+    python scripts/measure_ladder.py vagen/Sokoban-v0 --kept ladder.jsonl --resets 256
     python scripts/measure_ladder.py vagen/PrimitiveSkill-v0 --levels 64 --kept ladder.jsonl --seconds 280
 
 `noisy` is the oracle with every fifth action drawn at random, `greedy` takes what looks nearest (see `GREEDY`),
-`random` doesn't look. None writes anything but actions. With `--kept`, episodes are stored in a file and not played
-again; with `--seconds`, it stops after about so long, and the table has what was played.
+`random` doesn't look. None writes anything but actions. Episodes are stored in the file `--kept` and not played
+again; with `--seconds`, it stops after about so long, and the table has what was played. A star is a rate that is
+lower than on the rung before, by the 95 % interval of their difference.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,10 @@ from xml.etree import ElementTree
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401
+from vagen_benchmarks.results.stats import wilson
 from vagen_envs.errors import LevelError
+from vagen_envs.navigation.scene import ACTIONS
+from vagen_envs.navigation.scene import distance as metres_between
 from vagen_envs.seeding import HashStream
 
 NAMES = ("Up", "Down", "Left", "Right")
@@ -39,8 +43,6 @@ MOVES = ("moveahead", "moveback", "moveleft", "moveright")
 
 def distance(state: Any) -> float:
     """How far from done a state looks: from boxes to targets, and a little from the player to what it has to reach."""
-    if state.kind == "navigation":
-        return float(state.target_distance)
     if state.kind == "frozen_lake":
         return 1e9 if state.player in state.holes else apart(state.player, state.target)
     rest = [box for box in state.boxes if box not in state.targets]
@@ -56,9 +58,19 @@ def apart(one: tuple[int, int], other: tuple[int, int]) -> int:
 
 def nearest_move(env: Any, dice: HashStream) -> list[str]:
     """The action after which things look nearest; a fifth of the time another one, which gets it out of circles."""
+    far = walked if env.prompt_folder == "navigation" else lambda env, name: distance(env.imagine([name]))
     order = list(MOVES if env.prompt_folder == "navigation" else NAMES)
     dice.shuffle(order)
-    return [order[0]] if dice.below(5) == 0 else [min(order, key=lambda name: distance(env.imagine([name])))]
+    return [order[0]] if dice.below(5) == 0 else [min(order, key=lambda name: far(env, name))]
+
+
+def walked(env: Any, name: str) -> float:
+    """Metres to the target after a move; what is to be seen from there, which takes longer, isn't asked."""
+    simulator, action = env.simulator, ACTIONS[name]
+    pose = simulator.pose
+    if not simulator.blocked(pose, action):
+        pose = pose.moved(action, env.config.step_length)
+    return metres_between(pose, *env.episode.target_position)
 
 
 def nearest_cube(env: Any, _dice: HashStream) -> list[str]:
@@ -204,59 +216,76 @@ def reset_time(env_id: str, rung: int, levels: int) -> tuple[float, float]:
 
 
 Played = dict[tuple[str, int, str, int], bool]
+"""Whether a level of an environment, on a rung, with an agent, by its seed, was solved."""
 
 
-def play(env_id: str, levels: int, kept: Path, seconds: float) -> Played:
-    """Play what isn't stored in the file yet, level by level over all rungs and agents, as long as there is time."""
+def read(kept: Path) -> Played:
+    """The episodes that are stored in a file."""
     played: Played = {}
-    if kept.exists():
-        for line in kept.read_text().splitlines():
-            *key, solved = json.loads(line)
-            played[tuple(key)] = solved  # type: ignore[index]
-    began, envs = time.monotonic(), {}
-    with kept.open("a") as file:
-        for first in range(0, levels, 8):
-            for rung, agent in ((rung, agent) for rung in range(6) for agent in AGENTS):
-                for seed in range(first, min(first + 8, levels)):
-                    if (key := (env_id, rung, agent, seed)) in played or time.monotonic() - began > seconds:
-                        continue
-                    env = envs.setdefault((rung, agent), None) or made(env_id, rung, agent)
-                    envs[rung, agent] = env
-                    played[key] = solves(env, rung, agent, seed)
-                    file.write(json.dumps([*key, played[key]]) + "\n")
+    for line in kept.read_text().splitlines() if kept.exists() else ():
+        *key, solved = json.loads(line)
+        played[tuple(key)] = solved  # type: ignore[index]
     return played
 
 
-def table(env_id: str, played: Played) -> str:
-    """Success by rung and agent, of the levels that all of them have played."""
-    rows = ["| rung | oracle | oracle, 20 % noise | greedy | random | levels |", "|---|---|---|---|---|---|"]
+def play(env_id: str, agents: Iterable[str], levels: int, kept: Path, seconds: float) -> None:
+    """Play what isn't stored in the file yet, level by level over all rungs, as long as there is time."""
+    played, began, envs = read(kept), time.monotonic(), {}
+    todo = itertools.product(range(0, levels, 8), range(6), agents, range(8))
+    with kept.open("a", buffering=1) as file:
+        for first, rung, agent, nth in todo:
+            key = (env_id, rung, agent, first + nth)
+            if key in played or first + nth >= levels:
+                continue
+            if time.monotonic() - began > seconds:
+                break
+            if (rung, agent) not in envs:
+                envs[rung, agent] = made(env_id, rung, agent)
+            file.write(json.dumps([*key, solves(envs[rung, agent], rung, agent, first + nth)]) + "\n")
+
+
+def table(env_id: str, played: Played, resets: int) -> str:
+    """Success by rung and agent with its interval, a star where it has fallen beyond doubt since the rung before."""
+    times = " reset, median and mean |" if resets else ""
+    rows = [f"| rung | {' | '.join(AGENTS)} |{times}", "|---" * (len(AGENTS) + 1 + bool(resets)) + "|"]
+    before: dict[str, tuple[int, int]] = {}
     for rung in range(6):
-        by_agent = {
-            agent: {
-                seed: won for (name, at, who, seed), won in played.items() if (name, at, who) == (env_id, rung, agent)
-            }
+        now = {
+            agent: (sum(won), len(won))
             for agent in AGENTS
+            for won in [[won for (*key, _), won in played.items() if key == [env_id, rung, agent]]]
         }
-        both = set.intersection(*(set(each) for each in by_agent.values()))
-        shares = [f"{100 * sum(won[seed] for seed in both) / max(1, len(both)):.0f} %" for won in by_agent.values()]
-        rows.append(f"| {rung} | {' | '.join(shares)} | {len(both)} |")
+        cells = [shown(*now[agent], falls(before[agent], now[agent]) if before else False) for agent in AGENTS]
+        taken = " {:.1f} and {:.1f} ms |".format(*reset_time(env_id, rung, resets)) if resets else ""
+        rows.append(f"| {rung} | {' | '.join(cells)} |{taken}")
+        before = now
     return "\n".join(rows)
+
+
+def shown(won: int, count: int, fallen: bool) -> str:
+    """A rate, its 95 % interval, and of how many levels."""
+    if not count:
+        return "–"
+    low, high = wilson(won, count)
+    return f"{100 * won / count:.0f} % ({100 * low:.0f}–{100 * high:.0f}) of {count}{' *' if fallen else ''}"
+
+
+def falls(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether the second rate is lower: the 95 % interval of their difference is above 0 (Newcombe 1998, method 10)."""
+    if not one[1] or not other[1]:
+        return False
+    first, second = one[0] / one[1], other[0] / other[1]
+    return first - second > math.hypot(first - wilson(*one)[0], wilson(*other)[1] - second)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__)[0])
     parser.add_argument("env_id")
     parser.add_argument("--levels", type=int, default=256)
-    parser.add_argument("--kept", type=Path, help="a file of episodes that were played")
+    parser.add_argument("--agents", nargs="*", default=list(AGENTS), choices=AGENTS)
+    parser.add_argument("--kept", type=Path, required=True, help="a file of episodes, made or gone on with")
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--resets", type=int, default=0, help="resets of each rung to be timed")
     arguments = parser.parse_args()
-    if arguments.kept:
-        print(table(arguments.env_id, play(arguments.env_id, arguments.levels, arguments.kept, arguments.seconds)))
-        raise SystemExit
-    print(
-        "| rung | oracle | oracle, 20 % noise | greedy | random | reset, median and mean |\n|---|---|---|---|---|---|"
-    )
-    for rung in range(6):
-        shares = [f"{100 * success(arguments.env_id, rung, agent, arguments.levels):.0f} %" for agent in AGENTS]
-        times = "{:.1f} and {:.1f} ms".format(*reset_time(arguments.env_id, rung, arguments.levels))
-        print(f"| {rung} | {' | '.join(shares)} | {times} |", flush=True)
+    play(arguments.env_id, arguments.agents, arguments.levels, arguments.kept, arguments.seconds)
+    print(table(arguments.env_id, read(arguments.kept), arguments.resets))

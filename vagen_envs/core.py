@@ -404,8 +404,8 @@ class VagenEnv(Forkable):
     def _restore(self, world: Any) -> None:
         """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
 
-        `world` may come from a stranger: KeyError, TypeError or ValueError refuse it. Unless `looks_when_restored`, state
-        and observation are there already.
+        `world` may come from a stranger: KeyError, TypeError or ValueError refuse it. State and observation are
+        there already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
         self._guarded(self._load, self._levels(self.level["split"]).child(self.level["seed"]), self.level["split"])

@@ -30,12 +30,12 @@ class NavigationConfig(EnvConfig):
         "episodes",
     )
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = (
-        {"success_threshold": 2.0, "max_turns": 8, "max_steps": 40},
-        {"success_threshold": 1.5, "max_turns": 5, "max_steps": 25},
-        {"rooms": 2, "min_solution_length": 8, "max_solution_length": 20, "max_turns": 6, "max_steps": 30},
-        {"rooms": 4, "min_solution_length": 16, "max_solution_length": 30, "max_turns": 7, "max_steps": 35},
-        {"rooms": 6, "min_solution_length": 26, "max_solution_length": 44, "max_turns": 9, "max_steps": 45},
-        {"rooms": 8, "min_solution_length": 40, "max_solution_length": 64, "max_turns": 13, "max_steps": 65},
+        {"facing": "any", "max_solution_length": 8, "max_turns": 6, "max_steps": 30},
+        {"facing": "any", "min_solution_length": 9, "max_solution_length": 16, "max_turns": 5, "max_steps": 22},
+        {"rooms": 2, "min_solution_length": 10, "max_solution_length": 20, "max_turns": 6, "max_steps": 30},
+        {"rooms": 4, "min_solution_length": 20, "max_solution_length": 32, "max_turns": 8, "max_steps": 38},
+        {"rooms": 6, "min_solution_length": 32, "max_solution_length": 46, "max_turns": 10, "max_steps": 50},
+        {"rooms": 8, "min_solution_length": 48, "max_solution_length": 64, "max_turns": 13, "max_steps": 65},
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -98,7 +98,7 @@ class NavigationConfig(EnvConfig):
     """Rooms with doorways between them, for `house`: 1 to 8. With several the target is out of sight at first,
     whichever way the robot turns, `room` doesn't count, and moves are of 0.25 m."""
     min_solution_length: int = 1
-    """Fewest moves of a shortest way. With several rooms: of a way that is sure; a bolder one may be shorter by a few."""
+    """Fewest moves of a shortest way; with several rooms of a sure one, and a bolder one may be shorter by a few."""
     max_solution_length: int = 16
     """Most moves of a shortest way. 16 leaves room for two turns and two looks in 20 actions. Turns and steps that
     aren't given are as many as it needs, and four actions more."""

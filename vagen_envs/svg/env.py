@@ -218,7 +218,12 @@ class SvgEnv(VagenEnv):
             RewardTerm(name, weights.get(name, self.config.similarity_reward) * score)
             for name, score in self._scores.items()
         ]
-        return Executed(said, before != self._looked_like, tuple(rewards), f"Its similarity to the target is {self._score:.3f} of 1.")
+        return Executed(
+            said,
+            before != self._looked_like,
+            tuple(rewards),
+            f"Its similarity to the target is {self._score:.3f} of 1.",
+        )
 
     def _solved(self) -> bool:
         return self._turns >= self.config.max_turns - 1 and self._score >= self._enough
