@@ -347,7 +347,30 @@ def test_the_ladder_is_golden_and_its_oracle_succeeds():
                 over = terminated or truncated
             assert terminated, (rung, seed)
         digest.update(json.dumps([env.config.rooms, env.config.max_turns, env.config.max_steps]).encode())
-    assert digest.hexdigest()[:16] == "96fffe5c198009eb"
+    assert digest.hexdigest()[:16] == "15aa4aa903d5fe1a"
+
+
+def test_the_lowest_rungs_begin_in_any_direction_and_walking_ahead_solves_few():
+    directions, solved = set(), 0
+    env = make(difficulty=1, observation="text", split="test")
+    for seed in range(24):
+        _, info = env.reset(seed=seed)
+        directions.add(info["state"].target_direction)
+        truncated = False
+        while not truncated:
+            *_, terminated, truncated, _ = env.step(reply(env, *["moveahead"] * 5))
+            if terminated:
+                break
+        solved += terminated
+    assert directions == {"ahead", "back", "left", "right"}
+    assert solved <= 6
+
+
+def test_levels_that_look_elsewhere_are_others():
+    towards, anywhere = (make(facing=facing, observation="text") for facing in ("target", "any"))
+    names = [{env.reset(seed=seed)[1]["level"]["content"] for seed in range(12)} for env in (towards, anywhere)]
+    assert not names[0] & names[1]
+    assert all(towards.reset(seed=seed)[1]["state"].target_direction == "ahead" for seed in range(12))
 
 
 @pytest.mark.parametrize("rooms", [2, 5, 8])
@@ -389,6 +412,7 @@ def test_a_way_that_is_sure_is_walked_by_the_simulator():
         ({"rooms": 9}, "rooms"),
         ({"rooms": 3, "step_length": 0.5}, "step_length"),
         ({"difficulty": 6}, "difficulty"),
+        ({"facing": "north"}, "facing"),
     ],
 )
 def test_what_the_oracle_cannot_solve_is_refused(options, named):

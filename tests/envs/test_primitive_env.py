@@ -71,6 +71,29 @@ def blind():
 # -- the contract ----------------------------------------------------------------------------------
 
 
+def test_a_restore_simulates_nothing_until_a_skill_is_played(blind, monkeypatch):
+    env = blind["place"]
+    env.reset(seed=3)
+    moments, turns = [env.snapshot()], []
+    for _ in range(2):
+        turns.append(env.step(env.oracle_reply())[4]["turn"].to_json())
+        moments.append(env.snapshot())
+    session, asked = env._session, []
+    for name in ("load", "run"):
+        call = getattr(session, name)
+        monkeypatch.setattr(session, name, lambda *a, name=name, call=call: asked.append(name) or call(*a))
+    env.restore(moments[2])
+    env.restore(moments[1])
+    assert env._state.to_json() == turns[0]["after"]
+    assert asked == []
+    assert env.step(env.oracle_reply())[4]["turn"].to_json() == turns[1]
+    assert asked[:2] == ["load", "run"]  # two skills were too many, so the first turn's are played again
+    env.restore(moments[2])
+    asked.clear()
+    assert env._here() is session
+    assert asked == []  # the scene is there already
+
+
 def test_conforms():
     check(IDS["place"], seeds=(0, 1), observation="text")
 

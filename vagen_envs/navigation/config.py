@@ -142,6 +142,7 @@ class NavigationConfig(EnvConfig):
         self._require_a_budget()
         self.require(1 <= self.rooms <= 8, "rooms", "from 1 to 8")
         self.require(self.rooms == 1 or self.backend == "house", "rooms", 'of the backend "house"')
+        self.require(self.facing == "target" or self.backend == "house", "facing", 'of the backend "house"')
         self.require(self.rooms == 1 or self.step_length == 0.25, "step_length", "0.25 with several rooms")
         self.require(
             1 <= self.min_solution_length <= self.max_solution_length, "min_solution_length", "from 1 to the maximum"
