@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import runs
+from commands import vagen
 
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.notebook import bench as python_bench
@@ -26,19 +27,10 @@ pytestmark = [
 SCRIPTED = ["-e", "sokoban", "-e", "frozenlake", "-a", "oracle", "-a", "random"]
 
 
-def command(*words):
-    return [sys.executable, "-m", "vagen_benchmarks.cli", *map(str, words)]
-
-
-def bench(*words):
-    """A run that is waited for."""
-    return subprocess.run(command(*words), capture_output=True, text=True, check=False)
-
-
 def begun(folder, *words):
     """A run that has stored some episodes and goes on."""
     process = subprocess.Popen(
-        command("bench", *words, "--out", folder),
+        [sys.executable, "-m", "vagen_benchmarks.cli", "bench", *map(str, words), "--out", str(folder)],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     file = folder / "episodes.jsonl"
@@ -84,12 +76,12 @@ def played(folder):
 def alone(tmp_path_factory):
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    assert bench("bench", *SCRIPTED, "-n", 100, "--out", folder).returncode == 0
+    assert vagen("bench", *SCRIPTED, "-n", 100, "--out", folder).returncode == 0
     return folder
 
 
 def test_three_processes_make_the_same_run_byte_for_byte(alone, tmp_path):
-    made = bench("bench", *SCRIPTED, "-n", 100, "--workers", 3, "--out", tmp_path / "run")
+    made = vagen("bench", *SCRIPTED, "-n", 100, "--workers", 3, "--out", tmp_path / "run")
     assert made.returncode == 0, made.stderr
     assert content(tmp_path / "run") == content(alone)
     assert verify(RunFolder(tmp_path / "run")).ok
@@ -106,7 +98,7 @@ def test_a_run_that_was_ended_goes_on_and_is_the_same(alone, tmp_path, number):
     assert process.returncode == (130 if number is signal.SIGINT else -number)
     gone(players)
     assert 0 < len(runs.episodes(folder)) < 400
-    resumed = bench("resume", folder)
+    resumed = vagen("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     assert played(folder) == played(alone)
     assert verify(RunFolder(folder)).ok
@@ -119,14 +111,14 @@ def test_a_process_that_is_killed_costs_its_share_until_the_run_is_resumed(alone
     _, said = process.communicate()
     assert process.returncode == 3
     assert "was killed by SIGKILL" in said
-    assert bench("resume", folder).returncode == 0
+    assert vagen("resume", folder).returncode == 0
     assert played(folder) == played(alone)
     assert verify(RunFolder(folder)).ok
 
 
 def test_a_models_episodes_are_each_played_once(endpoint, tmp_path):
     words = ["bench", "-e", "frozenlake", "-a", "openai:m", "--base-url", endpoint.url, "-n", 24, "--workers", 2]
-    made = bench(*words, "--out", tmp_path / "run")
+    made = vagen(*words, "--out", tmp_path / "run")
     assert made.returncode == 0, made.stderr
     asked = len(endpoint.requests)
     episodes = runs.episodes(tmp_path / "run")
@@ -145,11 +137,11 @@ def test_budgets_hold_over_processes(endpoint, tmp_path):
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": endpoint.good}}],
         "usage": {"prompt_tokens": 900, "completion_tokens": 100},
     }
-    first = bench("bench", *asked, *words, "--out", folder)
+    first = vagen("bench", *asked, *words, "--out", folder)
     assert first.returncode == 3
     assert "is spent" in first.stderr
     assert 0.7 * cap < 1000 * len(endpoint.requests) <= cap
-    assert bench("resume", folder).returncode == 3
+    assert vagen("resume", folder).returncode == 3
     assert 1000 * len(endpoint.requests) <= cap
 
 
@@ -161,7 +153,7 @@ def test_an_outage_is_waited_for_by_all_and_said_once(endpoint, tmp_path):
         return 503 if begun[-1] < begun[0] + 3 else endpoint.good
 
     endpoint.script = down
-    made = bench(
+    made = vagen(
         "bench", "-e", "frozenlake", "-a", "openai:m", "--base-url", endpoint.url, "-n", 8, "--workers", 2,
         "--out", tmp_path / "run",
     )  # fmt: skip
@@ -174,7 +166,7 @@ def test_what_a_process_refuses_is_said(tmp_path):
     """A file that was there at first, and isn't when the processes look for it."""
     (tmp_path / "mine.py").write_text("import os, sys\nif 'cores' in sys.argv[0]:\n    raise RuntimeError('not here')\n"
                                       "def play(game):\n    return 'x'\n")  # fmt: skip
-    made = bench("bench", "-e", "frozenlake", "-a", f"{tmp_path}/mine.py:play", "-n", 4, "--workers", 2, "--out", tmp_path / "run")  # fmt: skip
+    made = vagen("bench", "-e", "frozenlake", "-a", f"{tmp_path}/mine.py:play", "-n", 4, "--workers", 2, "--out", tmp_path / "run")  # fmt: skip
     assert made.returncode == 2
     assert "not here" in made.stderr
     assert json.loads((tmp_path / "run" / "journal.jsonl").read_text().splitlines()[-1])["event"] == "end"

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from commands import vagen
 from runs import play
 from typer.testing import CliRunner
 
@@ -17,8 +18,6 @@ from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report import Overview
-
-VAGEN = [sys.executable, "-m", "vagen_benchmarks"]
 
 
 def written(folder, **options):
@@ -55,7 +54,7 @@ def test_what_cannot_be_read_is_said_in_its_place(tmp_path):
 def test_a_folder_without_runs_says_how_to_get_one(tmp_path):
     with pytest.raises(RunFolderError, match="vagen bench --out"):
         written(tmp_path)
-    found = subprocess.run([*VAGEN, "view", str(tmp_path)], check=False, capture_output=True, text=True, timeout=60)
+    found = vagen("view", tmp_path)
     assert found.returncode == 2
     assert "holds no run" in found.stderr
 
@@ -77,7 +76,9 @@ def test_only_runs_that_went_on_are_read_again(tmp_path):
 @contextmanager
 def watching(folder):
     process = subprocess.Popen(
-        [*VAGEN, "view", str(folder), "--no-browser", "--watch"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [sys.executable, "-m", "vagen_benchmarks", "view", str(folder), "--no-browser", "--watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     try:
         yield process
@@ -108,8 +109,6 @@ def test_a_watched_page_follows_the_runs(tmp_path):
 
 def test_a_single_run_is_not_watched(tmp_path):
     play(tmp_path / "one", [Oracle()], ["frozenlake"], episodes=1)
-    found = subprocess.run(
-        [*VAGEN, "view", str(tmp_path / "one"), "--watch"], check=False, capture_output=True, text=True, timeout=60
-    )
+    found = vagen("view", tmp_path / "one", "--watch")
     assert found.returncode == 2
     assert "folder of runs" in found.stderr

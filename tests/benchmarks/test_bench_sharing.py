@@ -10,6 +10,7 @@ import types
 
 import pytest
 import runs
+from commands import vagen
 from hub_server import Hub
 from typer.testing import CliRunner
 
@@ -68,9 +69,7 @@ def test_push_uploads_the_run_as_it_is(played, hub, tmp_path):
         file = tmp_path / "down" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    down = subprocess.run(
-        [*VAGEN, "verify", str(tmp_path / "down")], check=False, capture_output=True, text=True, timeout=120
-    )
+    down = vagen("verify", tmp_path / "down")
     assert (down.returncode, "6 episodes" in down.stdout) == (0, True)
 
 
