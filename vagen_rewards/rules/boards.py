@@ -36,7 +36,7 @@ def compare_sentences(board: str, text: str, things: Things, wanted: tuple[tuple
     """
     reading = read(board, text)
     kinds = tuple(things)
-    around = reading.seen_from_player and all("player" in pair for pair in wanted)
+    around = reading.seen_from_player and all(["player" in pair for pair in wanted])
     places = (_around_player if around else _ranked)(tuple(things.values()))
     if len(text) > MAX_CACHED:
         return _compare(kinds, places, reading, wanted, around)
@@ -87,14 +87,15 @@ def _compare(
 def _best(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[str, str]]) -> Marks:
     """The marks under the assignment of words to things that is best for the agent."""
 
-    def tried() -> Iterator[Marks]:
-        for meant in _assignments(things, _mentions(things, claims), claims):
-            marks = mark(things, claims, meant, wanted)
-            yield marks
-            if not marks.wrong:
-                return
-
-    return max(tried(), key=lambda marks: (marks.right - marks.wrong, marks.found))
+    best: Marks | None = None
+    for meant in _assignments(things, _mentions(things, claims), claims):
+        marks = mark(things, claims, meant, wanted)
+        if best is None or (marks.right - marks.wrong, marks.found) > (best.right - best.wrong, best.found):
+            best = marks
+        if not marks.wrong:
+            break
+    assert best is not None  # noqa: S101 - there is always one way to mean no mentions
+    return best
 
 
 def _mentions(things: Things, claims: Iterable[Relation]) -> dict[Mention, str]:

@@ -72,8 +72,7 @@ def mark(
                 if horizontal is not None:
                     said[1] |= 1 << (horizontal + 1)
                 if vertical not in (None, truth[0]) or horizontal not in (None, truth[1]):
-                    marks.notes.append(_say(claim))
-    del marks.notes[4:]
+                    marks.note(_say(claim))
     counts = {pair: [0, facts(things[pair[0]], things[pair[1]])] for pair in wanted}
     for (kind, _, other_kind, _), (said, truth) in stated.items():
         count = counts.get((kind, other_kind))
@@ -88,7 +87,7 @@ def mark(
     for found, sought in counts.values():
         marks.found += found
         marks.wanted += sought
-        marks.parts.append((found, sought))
+    marks.parts = tuple([(found, sought) for found, sought in counts.values()])
     return marks
 
 
@@ -159,5 +158,5 @@ def counted(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[s
     for found, sought in counts.values():
         marks.found += found
         marks.wanted += sought
-        marks.parts.append((found, sought))
+    marks.parts = tuple([(found, sought) for found, sought in counts.values()])
     return marks if len(names) <= MAX_MATCHED else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+import string
 from typing import NamedTuple
 
 from vagen_rewards.rules.heads import Phrases
@@ -22,11 +23,8 @@ from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
 
 
-class Sentence(NamedTuple):
-    """A sentence in lower-case English, and where it stands in the text."""
-
-    words: str
-    span: Span
+Sentence = tuple[str, Span]
+"""A sentence in lower-case English, and where it stands in the text."""
 
 
 class Prepared(NamedTuple):
@@ -36,13 +34,13 @@ class Prepared(NamedTuple):
         sentences: that speak of what is.
         left_out: the others.
         matters: those of them that deny or doubt something, rather than tell a plan.
-        every: all sentences in full; empty words for one in another language.
+        every: all sentences in full, with their words; empty for one in another language.
     """
 
     sentences: tuple[Sentence, ...]
     left_out: tuple[Span, ...]
     matters: tuple[Span, ...]
-    every: tuple[Sentence, ...]
+    every: tuple[tuple[str, Span, frozenset[str]], ...]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -50,10 +48,10 @@ def prepare(kind: str, text: str) -> Prepared:
     """The sentences of a text about a state of this kind."""
     kept, left_out, matters, every = [], [], [], []
     for span in sentences(text):
-        now, cut, denied, said = _of_now(kind, text[span[0] : span[1]])
-        every.append(Sentence(said, span))
+        now, cut, denied, said, words = _of_now(kind, text[span[0] : span[1]])
+        every.append((said, span, words))
         if now:
-            kept.append(Sentence(now, span))
+            kept.append((now, span))
         if cut:
             left_out.append(span)
         if denied:
@@ -62,33 +60,34 @@ def prepare(kind: str, text: str) -> Prepared:
 
 
 @functools.lru_cache(maxsize=16384)
-def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str]:
+def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     """What of a sentence speaks of now, whether something of it doesn't, and whether that is more than a plan.
 
-    Last the sentence itself in lower case and rightly spelt, if it is in English.
+    Last the sentence itself in lower case and rightly spelt, and its words, if it is in English.
     """
     lower = raw.lower()
     words = _words_of(lower)
     if lower.isascii() and _telling(kind).isdisjoint(words) and not _TELLING_SIGNS.search(lower):
-        return lower, False, False, lower
+        return lower, False, False, lower, words
     spoken = language_of(lower, words)
     english = lower if spoken == "en" else in_english(spoken, kind, lower) if spoken else None
     if english is None:
-        return "", True, True, ""
+        return "", True, True, "", _NO_WORDS
     plainly = plain(english)
     if plainly is not lower:
         words = _words_of(plainly)
     said = spelt(kind, plainly, words)
+    own = words if said is plainly else _words_of(said)
     now = _in_sentences(kind, said)
-    if now is not plainly:
-        words = _words_of(now)
+    words = own if now is said else _words_of(now)
     predicts = kind == "navigation"  # a way to go says where things will be
     plans = not _PLANNING.isdisjoint(words) or _HAS_TO.search(now) is not None
     whole, now = now, _now(_INTENT.sub("", now) if plans and not predicts else now, words)
     if now.isspace():
         now = ""
     cut = now != whole
-    return now, cut, not now and not (plans and _INTENT.search(whole)), said if spoken == "en" else ""
+    denied = not now and not (plans and _INTENT.search(whole))
+    return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
 
 
 def _in_sentences(kind: str, said: str) -> str:
@@ -119,6 +118,9 @@ _HAS_TO = re.compile(r" (?:is to(?! the\b)|ha(?:s|ve) to\b)")
 _TELLING_SIGNS = re.compile(rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
 
 
+_NO_WORDS: frozenset[str] = frozenset()
+
+
 def _words_of(said: str) -> frozenset[str]:
     return frozenset(_LETTERS.findall(said))
 
@@ -129,11 +131,11 @@ _LETTERS = re.compile(r"[a-z]+")
 @functools.lru_cache(maxsize=8192)
 def doubtful(kind: str, text: str) -> tuple[Span, ...]:
     """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
-    known, found = known_words(kind), []
-    for said, span in prepare(kind, text).every:
+    known, found = _known(kind), []
+    for said, span, words in prepare(kind, text).every:
         if (
-            not known.issuperset(_WORD.findall(said))
-            or _LOOSE.are_in(said, _words_of(said))
+            not ((said.isascii() and known.issuperset(words)) or known.issuperset(_WORD.findall(said)))
+            or _LOOSE.are_in(said, words)
             or _SQUARE.search(said)
             or (not said.isascii() and _ARROWED.search(said))
             or ("," in said and _APPOSED.search(said))
@@ -141,6 +143,13 @@ def doubtful(kind: str, text: str) -> tuple[Span, ...]:
         ):
             found.append(span)
     return tuple(found)
+
+
+@functools.cache
+def _known(kind: str) -> frozenset[str]:
+    """Known words, and all of one or two letters."""
+    letters = string.ascii_lowercase
+    return known_words(kind).union(letters, (one + other for one in letters for other in letters))
 
 
 _LOOSE = Phrases(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from vagen_envs.core import State
 from vagen_rewards.rules.readings import BUILT_IN, read, reader_for
@@ -34,8 +34,8 @@ class Marks:
     essential: bool = True
     unread: tuple[Span, ...] = ()
     matters: bool = False
-    notes: list[str] = field(default_factory=list)
-    parts: list[tuple[int, int]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    parts: tuple[tuple[int, int], ...] = ()
 
     @property
     def f1(self) -> float:
@@ -49,8 +49,12 @@ class Marks:
     def fault(self, note: str, count: int = 1) -> None:
         """Count wrong claims, and note the first few in words."""
         self.wrong += count
+        self.note(note)
+
+    def note(self, note: str) -> None:
+        """Keep the first few."""
         if len(self.notes) < 4:
-            self.notes.append(note)
+            self.notes += (note,)
 
 
 Comparison = Callable[[State, str, Part], Marks]

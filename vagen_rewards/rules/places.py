@@ -69,7 +69,7 @@ def add_places(marks: Marks, placed: Sequence[Placed], things: Things, size: Pos
     best = max(ways, key=lambda way: way.right)
     related = marks.right + marks.wrong > 0
     full = marks if related and marks.found * best.wanted > best.found * marks.wanted else best
-    notes = [*marks.notes, *best.notes][:4]
+    notes = (*marks.notes, *best.notes)[:4]
     counts = (marks.right + best.right, marks.wrong + best.wrong, full.found, full.wanted)
     return Marks(*counts, marks.essential, marks.unread, marks.matters, notes, marks.parts)
 

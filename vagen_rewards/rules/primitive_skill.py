@@ -53,7 +53,7 @@ def _claims(text: str, names: tuple[str, ...]) -> Reading:
     poses, spans = read_poses(joined, names)
     said = [Said(At(name, pose.at, pose.hedged), pose.start) for name, each in poses.items() for pose in each]
     said += relations_of(joined, spans)
-    where = [prepared.sentences[bisect_right(starts, each.start) - 1].span for each in said]
+    where = [prepared.sentences[bisect_right(starts, each.start) - 1][1] for each in said]
     read_of = set(where)
     unread, matters = {*prepared.left_out}, [*prepared.matters]
     for (_, span), start, piece in zip(prepared.sentences, starts, pieces, strict=False):

@@ -98,7 +98,7 @@ def _read(board: str, text: str) -> Relations:
             matters.append(span)
         if len(claims) > MAX_CLAIMS:
             break
-    seen_from_player = all(claim.other.kind == "player" for claim in claims)
+    seen_from_player = all([claim.other.kind == "player" for claim in claims])
     spans = (*places, *absent, *placed_at)
     left_out = tuple(sorted({*unread})), tuple(matters)
     return Relations(tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed))
@@ -129,13 +129,17 @@ def _read_sentence(
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     _straighten(reader)
-    named = {token.value[0] for token in reader.words if token.kind == "thing"}
-    directed = any(token.kind == "direction" and token.value != (None, None) for token in reader.words)
-    said = bool(reader.claims or reader.absences)
-    clear = not (reader.unknown or reader.left_open) and (said or named <= {"player"} or not directed)
-    newly = any(":" in claim.subject.label or ":" in claim.other.label for claim in reader.claims)
+    said = reader.claims or reader.absences
+    clear = not (reader.unknown or reader.left_open) and (bool(said) or not _relates(reader.words))
+    newly = any([":" in subject.label or ":" in other.label for subject, other, *_ in reader.claims])
     after = (reader.subjects, reader.objects)
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after
+
+
+def _relates(words: list[Token]) -> bool:
+    """Whether there is a thing beside the player, and a direction."""
+    things = any([token.kind == "thing" and token.value[0] != "player" for token in words])
+    return things and any([token.kind == "direction" and token.value != (None, None) for token in words])
 
 
 def _straighten(reader: Reader) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from vagen_rewards.rules.nouns import NounPhrases
 from vagen_rewards.rules.relations import Absence, Mention
-from vagen_rewards.rules.words import END, Token
+from vagen_rewards.rules.words import END, LIGHT, Token
 
 _TOGGLES = ("not", "false", "wrong", "untrue", "incorrect")
 """Denials of which two make none."""
@@ -34,6 +34,8 @@ class Reader(NounPhrases):
                 self._settle_noun(token)
             if kind in handlers:
                 handlers[kind](self, token)
+            if kind not in LIGHT:
+                self.solid, self.solid_at = token, self.index
         self.index = len(self.words)
         self._settle_noun(END)
         self._claim_the_rest()
@@ -143,10 +145,7 @@ class Reader(NounPhrases):
             self.emit(mentions, directions, others)
             self.objects, self.related, self.inverted = others, True, True
             return
-        joined = (
-            self._previous_but("the", "a", "ordinal", "all", "number").kind == "and"
-            and self.subjects and not self.related and not self.pending
-        )  # fmt: skip
+        joined = self.subjects and not self.related and not self.pending and self._previous().kind == "and"
         if joined:
             self.subjects = (*self.subjects, *mentions)
             return
@@ -272,9 +271,11 @@ class Reader(NounPhrases):
         if self.everyone:
             self.everyone = False
             self.on_they(token)
-        bare = self.subjects and self.front is None and not self.related and not any(t.relational for t in self.pending)
-        if self.moving or (bare and self._previous().kind != "has"):
-            self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
+        if self.pending:
+            bare = self.subjects and self.front is None and not self.related
+            bare = bare and not any([each.relational for each in self.pending])
+            if self.moving or (bare and self._previous().kind != "has"):
+                self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
         self.moving = False
 
     def on_move(self, token: Token) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from vagen_rewards.scores import Span
 
@@ -13,13 +12,15 @@ _END = re.compile(r"[.;!?\n\r•。；！？](?:(?<=\.)(?!\d)|(?<!\.)[;!?\n\r•
 _SAYS = re.compile(r"[^\W\d_]")
 
 
-def sentences(text: str) -> Iterator[Span]:
+def sentences(text: str) -> list[Span]:
     """Where each sentence begins and ends, with the question mark of a question; none without a letter."""
-    start = 0
+    found, start = [], 0
     for match in _END.finditer(text):
-        end = match.end() if match[0][0] in "?？" else match.start()
+        stop, after = match.span()
+        end = after if text[stop] in "?？" else stop
         if _SAYS.search(text, start, end):
-            yield start, end
-        start = match.end()
-    if _SAYS.search(text, start):
-        yield start, len(text)
+            found.append((start, end))
+        start = after
+    if start < len(text) and _SAYS.search(text, start):
+        found.append((start, len(text)))
+    return found

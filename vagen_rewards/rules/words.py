@@ -188,23 +188,29 @@ def _begun_by(board: str) -> dict[str, tuple[tuple[str, str], ...]]:
     return {word: tuple(each) for word, each in found.items()}
 
 
-class _Entries(dict[str, "Token | re.Pattern[str]"]):
-    """Of each word with which a token of a board may begin that token, or a pattern of what it may be."""
+_Entry = tuple["Token | None", Callable[[str, int], "re.Match[str] | None"]]
+"""A word's token, or else how what begins with it is matched."""
+
+
+class _Entries(dict[str, _Entry]):
+    """The entry of each word with which a token of a board may begin."""
 
     def __init__(self, board: str) -> None:
         super().__init__(_SIGNS)
         self.begun_by = _begun_by(board)
 
-    def __missing__(self, word: str) -> Token | re.Pattern[str]:
+    def __missing__(self, word: str) -> _Entry:
         if word not in self.begun_by:
-            entry = _WORD if word.isalpha() else self[word[:-1]]
-            return entry if word.isalpha() or isinstance(entry, re.Pattern) else _NEVER
+            if word.isalpha():
+                return _WORD
+            entry = self[word[:-1]]
+            return entry if entry[0] is None else _NOTHING
         kind, branch = self.begun_by[word][0]
         if heads_of(branch).single:
             match = re.fullmatch(rf"(?P<{kind}>{branch})", word)
-            self[word] = _token(match) if match else _WORD
+            self[word] = (_token(match), _never) if match else _WORD
         else:
-            self[word] = _first_of(self.begun_by[word])
+            self[word] = (None, _first_of(self.begun_by[word]).match)
         return self[word]
 
 
@@ -219,8 +225,9 @@ def _first_of(ways: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 _entries = functools.cache(_Entries)
 _PIECE = re.compile(r"\b(?:[^\W\d_]+\d?|\d)|'s\b|[,:]")
-_WORD, _NEVER = Token("word"), re.compile(r"(?!)")
-_SIGNS = {"'s": Token("owner"), ",": Token("comma"), ":": Token("is", ("colon",))}
+_never = re.compile(r"(?!)").match
+_WORD, _NOTHING = (Token("word"), _never), (None, _never)
+_SIGNS = {"'s": (Token("owner"), _never), ",": (Token("comma"), _never), ":": (Token("is", ("colon",)), _never)}
 
 
 def tokens(board: str, sentence: str) -> list[Token]:
@@ -231,12 +238,14 @@ def tokens(board: str, sentence: str) -> list[Token]:
         start = piece.start()
         if start < end:
             continue  # within a phrase
-        entry = entries[piece[0]]
-        if isinstance(entry, Token):
-            found.append(entry)
-        elif (match := entry.match(sentence, start)) is not None:
-            found.append(_token(match))
+        token, matched = entries[piece[0]]
+        if token is None:
+            match = matched(sentence, start)
+            if match is None:
+                continue
+            token = _PHRASES.get((match.lastgroup or "", match[0])) or _token(match)
             end = match.end()
+        found.append(token)
     return found
 
 
@@ -246,12 +255,10 @@ _MOST_PHRASES = 8192
 
 
 def _token(match: re.Match[str]) -> Token:
-    key = (match.lastgroup or "", match[0])  # the outermost group: it closes last
-    token = _PHRASES.get(key)
-    if token is None:
-        token = _phrase(key[0], match)
-        if len(_PHRASES) < _MOST_PHRASES:
-            _PHRASES[key] = token
+    kind = match.lastgroup or ""  # the outermost group: it closes last
+    token = _phrase(kind, match)
+    if len(_PHRASES) < _MOST_PHRASES:
+        _PHRASES[kind, match[0]] = token
     return token
 
 
@@ -337,6 +344,9 @@ _PLAIN = {
 
 
 END = Token("end")
+LIGHT = frozenset({"word", "the", "a", "ordinal", "all", "number"})
+"""Kinds of tokens that are looked past."""
+
 _LOOKED_AT = 6
 """Tokens ahead, or behind, among which something is looked for."""
 
@@ -344,11 +354,12 @@ _LOOKED_AT = 6
 class Cursor:
     """A place in a row of tokens, from which to look around."""
 
-    __slots__ = ("index", "words")
+    __slots__ = ("index", "solid", "solid_at", "words")
 
     def __init__(self, words: list[Token]) -> None:
         self.words = words
         self.index = 0
+        self.solid, self.solid_at = END, 0  # the last token before that isn't `LIGHT`, and where it stands
 
     def _next(self, distance: int = 1) -> Token:
         at = self.index + distance
@@ -361,7 +372,7 @@ class Cursor:
         return END
 
     def _previous(self) -> Token:
-        return self._previous_but("the", "a", "ordinal", "all", "number")
+        return self.solid if self.index - self.solid_at <= _LOOKED_AT else END
 
     def _previous_but(self, *kinds: str) -> Token:
         for at in range(self.index - 1, max(-1, self.index - 1 - _LOOKED_AT), -1):
