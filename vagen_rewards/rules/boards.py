@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.counting import MAX_MATCHED, counted, fits, is_present, mark, sides_of
@@ -36,7 +36,7 @@ def compare_sentences(board: str, text: str, things: Things, wanted: tuple[tuple
     """
     reading = read(board, text)
     kinds = tuple(things)
-    around = reading.seen_from_player and all(["player" in pair for pair in wanted])
+    around = reading.seen_from_player and all("player" in pair for pair in wanted)
     places = (_around_player if around else _ranked)(tuple(things.values()))
     if len(text) > MAX_CACHED:
         return _compare(kinds, places, reading, wanted, around)
@@ -86,7 +86,6 @@ def _compare(
 
 def _best(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[str, str]]) -> Marks:
     """The marks under the assignment of words to things that is best for the agent."""
-
     best: Marks | None = None
     for meant in _assignments(things, _mentions(things, claims), claims):
         marks = mark(things, claims, meant, wanted)

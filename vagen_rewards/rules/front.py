@@ -22,7 +22,6 @@ from vagen_rewards.rules.translate import GERMAN, in_english, language_of
 from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
 
-
 Sentence = tuple[str, Span]
 """A sentence in lower-case English, and where it stands in the text."""
 
@@ -48,6 +47,8 @@ def prepare(kind: str, text: str) -> Prepared:
     """The sentences of a text about a state of this kind."""
     kept, left_out, matters, every = [], [], [], []
     for span in sentences(text):
+        if text.startswith("```", span[0]):
+            continue  # the name of a language
         now, cut, denied, said, words = _of_now(kind, text[span[0] : span[1]])
         every.append((said, span, words))
         if now:
@@ -96,6 +97,8 @@ def _in_sentences(kind: str, said: str) -> str:
         said = _SOUGHT.sub("", said)
     if kind in BOARDS:
         said = without_keys(without_arrows(kind, said))
+        if " than " in said or "nstead of " in said:
+            said = _NOT_THAT.sub("", said)
         if "be " in said:
             said = _TASK.sub("", said)
         if "expect" in said or "anticipate" in said:
@@ -109,7 +112,7 @@ def _in_sentences(kind: str, said: str) -> str:
 def _telling(kind: str) -> frozenset[str]:
     """Words of which one stands in whatever isn't to be read just as it is said."""
     plans = set() if kind == "navigation" else _PLANNING
-    own = {"expect", "anticipate"} if kind in BOARDS else set()
+    own = {"expect", "anticipate", "rather", "instead"} if kind in BOARDS else set()
     elsewhere = (_DOUBT.heads - {"has", "have"}) | _SAID_TO_DENY.heads | _PAST.heads
     return frozenset(own | plans | GERMAN | TURNING | misspelt(kind).keys() | elsewhere)
 
@@ -171,6 +174,9 @@ _LONG = 320
 _WORD = re.compile(r"(?<![#\w])[a-zà-ÿ]{3,}")
 
 
+_NOT_THAT = re.compile(r"(?:^|(?<=,)|(?<=and)|(?<=but))\s*(?:rather than|instead of) being [^,;]*,")
+"""What isn't so, before what is: "rather than being above, the goal is below"."""
+
 _TASK = re.compile(
     r",? ?\b(?:which|that) (?:has to|ha(?:s|ve) to|needs? to|must|should|is (?:supposed|meant) to|is to) be"
     r" (?:pushed|moved|brought|placed|put|reached|avoided)\b[^,.]*"
@@ -178,8 +184,9 @@ _TASK = re.compile(
 """What is to be done with a thing is nothing that is."""
 
 _SOUGHT = re.compile(
-    r"\b(?:(?:that|which) )?(?:i|we) (?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
-    r"(?= (?:is|are|lies|sits|stands|will be|appears)\b)"
+    r"(?:,? (?:which|that) is (?:the|my) (?:thing|one|place|object|item|what))?"
+    r" (?:(?:that|which) )?(?:i|we) (?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
+    r"(?=,? (?:is|are|lies|sits|stands|will be|appears)\b)"
 )
 """In "the goal I need to reach is above" it says no more than the goal."""
 
@@ -206,8 +213,8 @@ _WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|plan|goal|aim|task|
 _INTENT = re.compile(
     r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
     rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
-    r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have)\b)|plans?|intends?|aims?|tr(?:y|ies)"
-    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as) (?:it|he|the [a-z]+) (?:is|are)\b|$)"
+    r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have|rest|sit|stand|lie|remain|stay|end up|appear|show)\b)|plans?|intends?|aims?|tr(?:y|ies)"
+    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as|so|meaning)(?: that)? (?:it|he|the [a-z]+) (?:is|are)\b|$)"
     r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
 )
 """A plan, to the end of its sentence."""

@@ -341,17 +341,24 @@ def _clauses(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
 
 
 def _candidates(clause: str) -> Iterator[tuple[str, bool]]:
-    """The types that one to three words in a row are names of, also without the ending of a plural."""
+    """The types that one to three words in a row are names of, the longest first, also without a plural's ending."""
     words = _WORD.findall(clause)
+    end = 0
     for i, word in enumerate(words):
-        if word not in _FIRST_WORDS and word.rstrip("s") not in _FIRST_WORDS and word[:-2] not in _FIRST_WORDS:
+        if i < end or (
+            word not in _FIRST_WORDS and word.rstrip("s") not in _FIRST_WORDS and word[:-2] not in _FIRST_WORDS
+        ):
             continue
-        for j in range(i + 1, min(i + 3, len(words)) + 1):
+        for j in range(min(i + 3, len(words)), i, -1):
             phrase = " ".join(words[i:j])
-            yield from _VOCABULARY.get(phrase, ())
+            meant = [*_VOCABULARY.get(phrase, ())]
             for ending in ("s", "es"):
                 if phrase.endswith(ending):
-                    yield from _VOCABULARY.get(phrase.removesuffix(ending), ())
+                    meant += _VOCABULARY.get(phrase.removesuffix(ending), ())
+            if meant:
+                yield from meant
+                end = j  # a floor lamp is no lamp of another kind
+                break
 
 
 def _directions(clause: str, named: bool) -> Where:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 from vagen_rewards.rules.lexicon import language
 from vagen_rewards.rules.modality import mentions
 from vagen_rewards.rules.words import BOARD_NOUNS
+from vagen_rewards.scores import Span
 
 _ARROW = r"\s*[*_]*\s*(?:→|⟶|⇒|➔|➡|-+>|=>)\s*[*_]*\s*"
 _WAYS = "|".join(sorted({word for words in language("en")["directions"].values() for word in words}, key=len)[::-1])
@@ -51,6 +53,26 @@ def without_keys(said: str) -> str:
     if "_to_" not in said:
         return said
     return _KEY.sub(r"|relative to the \2, the \1 is \3|", said)
+
+
+def with_headings(pieces: Iterable[tuple[str, Span]]) -> list[tuple[str, Span]]:
+    """Pieces of a text with rows and columns said in each row of a table that has them in its head."""
+    found: list[tuple[str, Span]] = []
+    head: tuple[int, int] | None = None
+    for piece, span in pieces:
+        name, _, others = piece.partition(":")
+        cells = [cell.strip(" *_") for cell in others.split(",")]
+        at = [cells.index(word) for ways in _HEADS for word in ways if word in cells]
+        if len(at) == 2:
+            head = (at[0], at[1])
+        elif head is not None and len(cells) > max(head) and all(cells[i].isdecimal() for i in head):
+            found.append((f"{name}: row {cells[head[0]]}, column {cells[head[1]]}", span))
+        else:
+            found.append((piece, span))
+    return found
+
+
+_HEADS = (("row", "r"), ("column", "col", "c"))
 
 
 def rows(said: str) -> list[str]:

@@ -12,16 +12,17 @@ class NounPhrases(Notes):
     """What is kept of a sentence while it is read, and the handlers of the parts of noun phrases."""
 
     __slots__ = (  # an object with so many attributes takes twice as long to make without
-        "adverbial", "attribute", "between", "count", "denial", "determiner", "everyone", "frame", "front", "inverted",
-        "label", "looked_back", "moving", "none_of", "objects", "onto", "owner", "past_objects", "past_subjects",
-        "pending", "recent", "related", "scenery", "strange", "stranger", "subjects", "swallow", "unknown",
-        "wants_frame",
+        "adverbial", "attribute", "between", "count", "denial", "determiner", "everyone", "first_person", "frame",
+        "front", "inverted", "label", "looked_back", "moving", "none_of", "objects", "onto", "owner", "past_objects",
+        "past_subjects", "pending", "recent", "related", "scenery", "strange", "stranger", "subjects", "swallow",
+        "unknown", "wants_frame",
     )  # fmt: skip
 
     def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
         super().__init__(words)
         self.past_subjects, self.past_objects = subjects, objects
         self.looked_back = False  # whether the past was asked for
+        self.first_person = False  # whether the player is called "I" or "me"
         self.subjects: tuple[Mention, ...] = ()
         self.objects: tuple[Mention, ...] = ()
         self.frame: tuple[Mention, ...] = ()

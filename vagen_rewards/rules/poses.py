@@ -17,7 +17,7 @@ _BY = r"(?:\s*[,;/]\s*|\s+)"
 _IS = r"(?:[- ]?coordinate)?\s*(?:=|:|is|of|at)?\s*"
 _POINT = (
     rf"[(\[{{<⟨]\s*(?:(?:position|pos|coordinates|location|at)\s*[:=]?\s*)?(?:x{_IS})?{_N}{_BY}(?:y{_IS})?{_N}(?:{_BY}(?:z{_IS})?{_N})?\s*[)\]}}>⟩]{_UNIT_AFTER}"
-    rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the )?y{_IS}{_N}(?:[ ,]*(?:and )?(?:its |the )?z{_IS}{_N})?"
+    rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the |an? )?y{_IS}{_N}(?:[ ,]*(?:and )?(?:its |the |an? )?z{_IS}{_N})?"
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
     rf"|(?<![\d./]){_N}\s?/\s?{_N}\s?/\s?{_N}"
 )
@@ -189,7 +189,8 @@ class _Reader:
             or (self.points and _AT.search(between) and _COMES.match(self.text, self.end))
         ):
             before = self.text[max(0, match.start() - 40) : match.start()]
-            self.waiting = pose if _FRONT.search(before) else None
+            listed = before.endswith(": ") and _COMES.match(self.text, self.end)
+            self.waiting = pose if listed or _FRONT.search(before) else None
         elif not self.denied and (
             len(between) < 6 or (len(between) <= 80 and not _ELSEWHERE.search(between) and not denies(between))
         ):

@@ -28,6 +28,14 @@ _THE_OTHER = re.compile(
     rf"\b(?:one|the other(?: one)?|another(?: one)?|the (?:first|second|third|last)(?: one)?)(?: of them)?(?: cube)?"
     rf" is ({'|'.join(COLOURS)})\b(?! cube)"
 )
+_GREATER = re.compile(
+    r"\bhas (?:a |an )?(smaller|lower|larger|greater|higher|bigger) ([xy])(?:[- ]?(?:coordinate|value))? than\b"
+)
+_SIDES = {
+    ("y", True): "is left of", ("y", False): "is right of", ("x", True): "is behind", ("x", False): "is in front of"
+}  # fmt: skip
+"""By axis, and whether there is less of it."""
+
 _MATTERS = re.compile(
     r"\d|\b(?:left|right|front|behind|on|onto|under|above|below|between|next|near|inside|in|into|outside|open|closed|shut"
     r"|holds?|holding|held|stacked|higher|lower|closer|closest|leftmost|rightmost|nearest|further|farthest)\b"
@@ -72,6 +80,8 @@ def _plainer(words: str) -> str:
     if "|" in words:
         words = _IN_TABLE.sub(r" (\1, \2, \3)", words)
     words = words.translate(_MARKUP)
+    if " than " in words:
+        words = _GREATER.sub(lambda match: _SIDES[match[2], match[1] in ("smaller", "lower")], words)
     if " is " in words:
         words = _THE_OTHER.sub(r"the \1 cube", words)
     return " ".join(words.split())

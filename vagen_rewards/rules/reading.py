@@ -12,7 +12,7 @@ import re
 
 from vagen_rewards.rules.board_places import base_of, places_of
 from vagen_rewards.rules.front import prepare
-from vagen_rewards.rules.notation import rows
+from vagen_rewards.rules.notation import rows, with_headings
 from vagen_rewards.rules.nouns import NOTHING
 from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
 from vagen_rewards.rules.sentence import Reader
@@ -70,8 +70,10 @@ def _read(board: str, text: str) -> Relations:
     past = _NO_PAST
     base = base_of(text.lower())
     pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
+    if "|" in text:
+        pieces = with_headings(pieces)
     for number, (words, span) in enumerate(pieces):
-        at, said = places_of(board, words, base)
+        at, said = places_of(board, words.replace('"', "") if '"' in words else words, base)
         placed += at
         placed_at += [span] * len(at)
         sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]
@@ -98,7 +100,7 @@ def _read(board: str, text: str) -> Relations:
             matters.append(span)
         if len(claims) > MAX_CLAIMS:
             break
-    seen_from_player = all([claim.other.kind == "player" for claim in claims])
+    seen_from_player = {claim.other.kind for claim in claims} <= {"player"}
     spans = (*places, *absent, *placed_at)
     left_out = tuple(sorted({*unread})), tuple(matters)
     return Relations(tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed))
@@ -131,15 +133,15 @@ def _read_sentence(
     _straighten(reader)
     said = reader.claims or reader.absences
     clear = not (reader.unknown or reader.left_open) and (bool(said) or not _relates(reader.words))
-    newly = any([":" in subject.label or ":" in other.label for subject, other, *_ in reader.claims])
+    newly = ":" in "".join([subject.label + other.label for subject, other, *_ in reader.claims])
     after = (reader.subjects, reader.objects)
     return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after
 
 
 def _relates(words: list[Token]) -> bool:
     """Whether there is a thing beside the player, and a direction."""
-    things = any([token.kind == "thing" and token.value[0] != "player" for token in words])
-    return things and any([token.kind == "direction" and token.value != (None, None) for token in words])
+    things = any(token.kind == "thing" and token.value[0] != "player" for token in words)
+    return things and any(token.kind == "direction" and token.value != (None, None) for token in words)
 
 
 def _straighten(reader: Reader) -> None:

@@ -37,9 +37,9 @@ _OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
 """One of these is in whatever says what is held."""
 
 _VERB = (
-    r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits|sitting|rests|resting|stands"
+    r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits?|sitting|rests?|resting|should(?= (?:rest|sit)\b)|stands"
     r"|standing|placed|stacked|put|located|positioned|remains?|stays?|ends? up|directly|just|slightly|far|well|right"
-    r"|further|farther|more|a (?:bit|little)|can be|seen|found|:|,|_) ?)*"
+    r"|further|farther|more|a (?:bit|little)|can be|seen|found|(?:appears?|seems?)(?: to be)?|which is|that is|:|,|_) ?)*"
 )
 _SIDES = {
     "left": (None, -1), "right": (None, 1), "front": (1, None), "nearer": (1, None), "behind": (-1, None),
@@ -50,11 +50,11 @@ _SIDE = (
     r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of|from| than)?"
     r"|(?P<front>in front of)|(?P<behind>behind|in back of)"
     r"|(?P<nearer>(?:closer|nearer)(?: to (?:the camera|me|us|the viewer))? than)"
-    r"|(?P<further>(?:farther|further)(?: away)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
+    r"|(?P<further>(?:farther|further|deeper)(?: away| back|(?: in(?:to)?)? (?:the )?scene)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
 )
 _RELATION = re.compile(
     rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}"
-    r"(?:(?P<on>on top of|onto|on|upon)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries)"
+    r"(?:(?P<on>on top of|onto|on|upon)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries|occupied by)"
     r"|(?P<above>above|over|higher than)|(?P<lower>lower than)"
     r"|(?P<inside>inside of|inside|into|within|in|at)|(?P<outside>outside of|outside|out of)"
     rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
@@ -83,9 +83,9 @@ _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
     rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/])"
-    r"|drawer[,:]? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
+    r"|drawer(?:[,:]|(?: state| status)?:)? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
     r"|partially|already|currently|has been|has|be| )*"
-    r"(?P<no>not |no longer )?(?:fully |completely |yet |been |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out)\b"
+    r"(?P<no>not |no longer )?(?:fully |completely |yet |been |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out|pushed in)\b"
     r"|\b(?:an? |the )(?P<adjective>open|closed|shut) drawer"
     r"|which is (?:now |still )?(?P<relative>open|closed|shut)\b"
 )

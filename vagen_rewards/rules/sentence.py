@@ -64,18 +64,22 @@ class Reader(NounPhrases):
             or (self._next().kind == "has" and self._next(2).kind in ("word", "move"))
         ):
             return  # "I see", "if I do this"
+        self.first_person = self.first_person or bool(token.value[3:])
         self._thing(self._mentions(token))
 
     def on_it(self, token: Token) -> None:
         self.looked_back = True
         candidates = (*reversed(self.recent), *self.past_subjects)
         other = tuple([mention for mention in candidates if mention not in self.subjects][:1])
+        of_me = self.first_person and other and self.subjects == (Mention("player", ""),)
         if self.wants_frame and not other:
             self.wants_frame = False  # "looking at it, …"
         elif self.wants_frame or self._binds() or self.onto:
             self._thing(other)
         elif self._next().kind == "direction":  # "its left"
             self.owner = other
+        elif of_me:  # "I am next to the box: it is above me"
+            self._thing(other)
         else:
             self._thing(self.subjects[:1] or self.past_subjects[:1] or self.past_objects[:1])
 
@@ -134,6 +138,8 @@ class Reader(NounPhrases):
         return bool(self.pending) and self.pending[-1].relational
 
     def _ends_list(self) -> bool:
+        if self._next().kind == "which" and self._previous_but().kind == "a":
+            return False  # "… the player, and a box that is …"
         return self._next().kind in ("end", "comma", "with", "and", "which")
 
     def _start_subject(self, mentions: tuple[Mention, ...]) -> None:
@@ -273,7 +279,7 @@ class Reader(NounPhrases):
             self.on_they(token)
         if self.pending:
             bare = self.subjects and self.front is None and not self.related
-            bare = bare and not any([each.relational for each in self.pending])
+            bare = bare and True not in [each.relational for each in self.pending]
             if self.moving or (bare and self._previous().kind != "has"):
                 self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
         self.moving = False

@@ -70,9 +70,11 @@ _ENTRY = re.compile(
     r"\s*center:\s*\((?P<x>\d{1,3}),\s*(?P<y>\d{1,3})\)"
 )
 _POINT = re.compile(
-    r"\(\s*(?:x\s*=\s*)?(?P<x>\d{1,3})\s*%?\s*,\s*(?:y\s*=\s*)?(?P<y>\d{1,3})\s*%?\s*\)"
-    r"|\bx\s*[=:]\s*(?P<x2>\d{1,3})\s*%?\s*,?\s*(?:and )?y\s*[=:]\s*(?P<y2>\d{1,3})"
-    r"|\b(?:at|around|near|about|coordinates) (?P<x3>\d{1,3})\s*,\s*(?P<y3>\d{1,3})\b"
+    r"\(\s*(?:x\s*=\s*)?(\d{1,3})\s*%?\s*,\s*(?:y\s*=\s*)?(\d{1,3})\s*%?\s*\)"
+    r"|\bx\s*[=:]\s*(\d{1,3})\s*%?\s*,?\s*(?:and )?y\s*[=:]\s*(\d{1,3})"
+    r"|\b(?:at|around|near|about|coordinates) (\d{1,3})\s*,\s*(\d{1,3})\b"
+    r"|(\d{1,3})\s*% (?:from|of) the left(?: edge| side)?(?:,? and|,) (?:about |around )?(\d{1,3})\s*% (?:from|of) the top"
+    r"|(\d{1,3})\s*% (?:across|horizontally)(?:,? and|,) (?:about |around )?(\d{1,3})\s*% (?:down|vertically)"
 )
 _SHAPED = re.compile(
     r"\b(circular|round|rectangular|triangular|oval|elliptical|square)((?:[ ,]+[a-z]+){0,2}?)"
@@ -198,6 +200,8 @@ Said = list[tuple[Span, str, "_Claim"]]
 @functools.lru_cache(maxsize=8192)
 def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tuple[Span, ...]]:
     """The claims, where it is said that nothing is drawn, and what wasn't read; words that name neither target nor drawing are about `aim`."""
+    if "\n" in text:
+        text = _ATTRIBUTE_LINE.sub(lambda match: ",".ljust(len(match[0])), text)
     prepared = prepare("svg", text)
     said: Said = []
     undrawn: list[Span] = []
@@ -221,6 +225,12 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
                 matters.append(span)
     return said, undrawn, tuple(sorted(unread)), tuple(matters)
 
+
+_ATTRIBUTE_LINE = re.compile(
+    r"\n[\s\-*•]*(?=[*_]*(?:colou?r|fill|cent(?:er|re)|middle|position|location|size|dimensions?|width|height)\b[*_]*\s*[:=])",
+    re.IGNORECASE,
+)
+"""Before the line after an element's that says more of it."""
 
 _NO_PLACE = re.compile(r"\bright (?=(?:place|size|spot|position|colou?r|shape)s?\b)|\ball right\b")
 _ON_THE_LEFT = re.compile(
@@ -333,11 +343,8 @@ def _clause(part: str) -> tuple[tuple[_Claim, ...], bool]:
 def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> _Claim | None:
     """The claim of a shape with a colour or a place; `None` if it has neither."""
     point = _POINT.search(rest) if _DIGIT.search(rest) else None
-    spot = (
-        (int(point["x"] or point["x2"] or point["x3"]), int(point["y"] or point["y2"] or point["y3"]))
-        if point
-        else None
-    )
+    numbers = [int(number) for number in point.groups() if number] if point else []
+    spot = (numbers[0], numbers[1]) if numbers else None
     painted = match if match["colour"] else _AFTER.match(rest) or _LATER.search(rest)
     third = (None, None) if point else _third(rest)
     if third == (None, None) and place and not point:
