@@ -21,6 +21,8 @@ from vagen_adapters.ppo.scoring import (
     score,
     sight_of,
 )
+from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_adapters.ppo.unpadding import in_one_row, in_rows
 
 CRITIC_FILE = "critic.safetensors"
 Critic = Literal["own", "shared", "none"]
@@ -38,6 +40,10 @@ class ActorCritic(nn.Module):
             head on the policy's last hidden state.
         values: whether there is a critic at all.
         reads: whether it also reads the latest picture's tokens in their places; see `reading`.
+
+    Attributes:
+        sight: what the frozen towers of these models have said, where pictures are given by number.
+        packs: whether a batch goes through these models as one row without padding; see `unpadding`.
     """
 
     def __init__(self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False) -> None:
@@ -51,6 +57,8 @@ class ActorCritic(nn.Module):
             nn.init.zeros_(self.value_head.bias)
         self.reading_head = ReadingHead(policy.config.get_text_config().hidden_size) if values and reads else None
         self.reference: Any | None = None
+        self.sight: FrozenSight | None = None
+        self.packs = False
 
     @classmethod
     def from_pretrained(
@@ -144,7 +152,7 @@ class ActorCritic(nn.Module):
             other = None
             if {"reference_logprobs", "kl"} & set(want):
                 with torch.no_grad():
-                    other = tokens.before(self._of_reference(lambda model: self._hidden(model, inputs)))
+                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs)))
             scores = score(
                 of_tokens, Distribution(temperature, forbidden_ids), tokens.ids(inputs["input_ids"]),
                 lambda each: logits_of(self.policy, each),
@@ -156,10 +164,23 @@ class ActorCritic(nn.Module):
             found["values"] = self._values(inputs, hidden, given, detach_backbone)
         return found
 
-    @staticmethod
-    def _hidden(model: Any, inputs: dict[str, Tensor]) -> Tensor:
-        hidden: Tensor = backbone_of(model)(**inputs, use_cache=False).last_hidden_state
-        return hidden
+    def readers(self, want: Collection[str]) -> list[Any]:
+        """The models that read a batch for what is wanted of it; see `forward`."""
+        policy = {"logprobs", "entropies", "kl"} & set(want) or (self.critic is None and "values" in want)
+        found = [self.policy] if policy else []
+        if "values" in want and self.critic is not None:
+            found.append(self.critic)
+        if {"reference_logprobs", "kl"} & set(want):
+            found.append(self.policy if self.reference is None else self.reference)
+        return found
+
+    def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
+        """(B, L, H) The last states of one of these models."""
+        if self.sight is not None:
+            inputs = self.sight.given(model, inputs)
+        read = in_one_row(model, inputs) if self.packs else inputs
+        hidden: Tensor = backbone_of(model)(**read, use_cache=False).last_hidden_state
+        return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
         if self.reference is not None:
@@ -170,10 +191,11 @@ class ActorCritic(nn.Module):
     def _hidden_and_given(self, model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
         """The last states, and what the language model was given, if the critic reads that."""
         if self.reading_head is None:
-            return self._hidden(model, inputs), None
+            return self.hidden(model, inputs), None
         with Watched(backbone_of(model)) as watched:
-            hidden = self._hidden(model, inputs)
-        return hidden, watched.given
+            hidden = self.hidden(model, inputs)
+        given = watched.given
+        return hidden, in_rows(given, inputs["attention_mask"]) if self.packs and given is not None else given
 
     def _values(
         self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool
@@ -257,6 +279,8 @@ class ActorCritic(nn.Module):
         else:
             stored = AutoModelForImageTextToText.from_pretrained(folder, dtype=self.policy.dtype)
             self.policy.load_state_dict(stored.state_dict())
+        if self.sight is not None:
+            self.sight.clear()
         if self.value_head is not None:
             self.load_critic(Path(folder) / CRITIC_FILE)
 

@@ -89,10 +89,15 @@ class MultiTurnPPOConfig(_BaseConfig):
         epochs_per_rollout: passes over the episodes of a rollout.
         minibatches: updates in each pass.
         sequences_per_forward: sequences that go through the model at once; changes memory only.
+        packing: whether these sequences go through the model as one row without padding; see `unpadding`. A family
+            whose layers would look from one into the next is refused at the start.
+        attn_implementation: of transformers, such as `flash_attention_2` or `sdpa`; None for what it takes by itself.
         max_failed: share of a rollout's episodes that may fail, for want of an environment or a judge, before training
             stops. What is left of a rollout may be the easy part.
         keep_variance_share: share of the groups, those whose returns vary most, that is trained on.
         freeze_vision: whether the vision towers stay as they are.
+        sight_memory: GiB of each process for what frozen towers said of pictures, so that they look at each once; see
+            `seeing`. 0 keeps nothing.
         shared_backbone: whether the critic is a value head on the policy's own backbone.
         critic_reads: whether it also reads the latest picture's tokens in their places; see `reading`.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
@@ -158,9 +163,12 @@ class MultiTurnPPOConfig(_BaseConfig):
     epochs_per_rollout: int = 1
     minibatches: int = 4
     sequences_per_forward: int = 8
+    packing: bool = False
+    attn_implementation: str | None = None
     max_failed: float = 0.5
     keep_variance_share: float = 1.0
     freeze_vision: bool = False
+    sight_memory: float = 1.0
     shared_backbone: bool = False
     critic_reads: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
@@ -224,10 +232,12 @@ class MultiTurnPPOConfig(_BaseConfig):
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
             self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                           "so that training resumes where a rollout begins")  # fmt: skip
+        if getattr(self, "activation_checkpointing", False) is None:  # its name since transformers 5.20
+            self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call]
 
     def _check_evaluations(self) -> None:
-        for name in ("eval_rollouts", "patience"):
+        for name in ("eval_rollouts", "patience", "sight_memory"):
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",

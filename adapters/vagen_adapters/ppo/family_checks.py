@@ -23,6 +23,7 @@ from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.keeping import KeepingSampler, can_keep, places_by, rope_index_of
 from vagen_adapters.ppo.processors import refusal
+from vagen_adapters.ppo.seeing import FrozenSight, can_be_kept
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
@@ -84,6 +85,81 @@ def check_model(model: ActorCritic, codec: Codec) -> bool:
                       "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
     finally:
         model.train(was_training)
+
+
+@torch.no_grad()
+def sight_for(model: ActorCritic, codec: Codec, most: int) -> FrozenSight | None:
+    """What lets frozen towers look at each picture once, or None if they are trained or it makes a difference.
+
+    Args:
+        model: the policy, its critic and its reference.
+        codec: theirs.
+        most: bytes that it may keep.
+    """
+    models = [each for each in (model.policy, model.critic, model.reference) if each is not None]
+    if not most or not all(can_be_kept(each, codec) for each in models):
+        return None
+    tried = [each for each in models if each is not model.reference]  # it may be stored as only autocast can read it
+    was_training = model.training
+    model.eval()
+    try:
+        model.sight = FrozenSight(models, codec, most)
+        same = _sees_the_same(model, codec, tried)
+    except Exception:  # a model raises whatever it likes; its tower looks at every picture each time then
+        same = False
+    finally:
+        found, model.sight = model.sight, None
+        model.train(was_training)
+    if found is None or not same:
+        return None
+    found.clear()
+    return found
+
+
+@torch.no_grad()
+def check_packing(model: ActorCritic, codec: Codec) -> None:
+    """Compare what a model says of conversations in one row with what it says of each in a row of its own.
+
+    Raises:
+        TrainingConfigError: they differ, or the model refuses such a row.
+    """
+    was_training, packs = model.training, model.packs
+    model.eval()
+    found = math.inf
+    try:
+        prompts = _prompts(codec)
+        prompts += prompts[:1]
+        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, prompts[0]))
+        model.packs = False
+        alone = _logprobs(codec, model, prompts)
+        model.packs = True
+        gaps = (alone - _logprobs(codec, model, prompts)).abs()
+        found = max(float(gap[: len(each.ids)].max()) for gap, each in zip(gaps, prompts, strict=True))
+    except Exception as error:  # a model raises whatever it likes
+        raise _failed(codec, "packing", _short(error), "leave packing out") from error
+    finally:
+        model.packs = packs
+        model.train(was_training)
+    if not found <= allowed:
+        raise _failed(codec, "packing", f"log-probabilities of conversations in one row are {found:.1e} off, where "
+                      f"{allowed:.0e} is allowed: its layers look past a sequence's beginning",
+                      "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
+
+
+def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> bool:
+    """Twice: what a tower has just said, and what was kept of it, in another order."""
+    sight, device = model.sight, model.policy.device
+    few = _prompts(codec)
+    allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, few[0]))
+    for prompts in (few, few[::-1]):
+        pixels, numbers = (model_inputs(prompts, codec, device, sight=each) for each in (None, sight))
+        mask = pixels["attention_mask"].bool()
+        for each in models:
+            states = model.hidden(each, pixels)[mask]
+            gap = (states - model.hidden(each, numbers)[mask]).abs().max() / states.abs().max().clamp(min=1)
+            if not float(gap) <= allowed:
+                return False
+    return True
 
 
 def sampler_of(policy: Any, codec: Codec, batch_size: int = 64) -> TransformersSampler:

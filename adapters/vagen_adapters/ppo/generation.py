@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
+
+if TYPE_CHECKING:
+    from vagen_adapters.ppo.seeing import FrozenSight
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,7 @@ class Sampler(Protocol):
 
 @dataclass
 class Reads:
-    """What a model was given to read in order to reply: tokens, padding aside, and pictures for its vision tower."""
+    """What a model was given to read: tokens, padding aside, and pictures for vision towers."""
 
     tokens: int = 0
     pictures: int = 0
@@ -98,9 +101,16 @@ def features_of(shown: Sequence[Shown], wanted: Container[str] | None = None) ->
 
 
 def model_inputs(
-    prompts: Sequence[Prompt], codec: Codec, device: torch.device | str, *, left: bool = False
+    prompts: Sequence[Prompt],
+    codec: Codec,
+    device: torch.device | str,
+    *,
+    left: bool = False,
+    sight: FrozenSight | None = None,
 ) -> dict[str, Tensor]:
     """The tensors of a forward pass over `prompts`: tokens, mask, token types and picture features.
+
+    With `sight` the pictures are given by number.
 
     Raises:
         TrainingDataError: image tokens and picture features don't match, which would fail deep in the model.
@@ -113,17 +123,21 @@ def model_inputs(
         "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left),
         **codec.token_types(ids),
     }
-    inputs |= features_of([shown for prompt in prompts for shown in prompt.shown])
+    inputs |= (sight.inputs if sight else features_of)([shown for prompt in prompts for shown in prompt.shown])
     return {name: tensor.to(device) for name, tensor in inputs.items()}
 
 
 class TransformersSampler:
-    """Sampling with `model.generate`, left-padded, `batch_size` prompts at a time."""
+    """Sampling with `model.generate`, left-padded, `batch_size` prompts at a time.
 
-    def __init__(self, model: Any, codec: Codec, batch_size: int = 64) -> None:
+    Where `sight` is given, the model's tower is frozen and looks at a picture once.
+    """
+
+    def __init__(self, model: Any, codec: Codec, batch_size: int = 64, sight: FrozenSight | None = None) -> None:
         self.model = model
         self.codec = codec
         self.batch_size = batch_size
+        self.sight = sight
         self.reads = Reads()
 
     def sync(self) -> None:
@@ -143,13 +157,17 @@ class TransformersSampler:
         for start in range(0, len(prompts), self.batch_size):
             stop = start + self.batch_size
             replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
+        if self.sight:
+            self.reads.pictures += self.sight.looks_since()
         self.model.train(was_training)
         return replies
 
     def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         from transformers import GenerationConfig, LogitsProcessorList
 
-        inputs = model_inputs(prompts, self.codec, self.model.device, left=True)
+        inputs: dict[str, Any] = model_inputs(prompts, self.codec, self.model.device, left=True, sight=self.sight)
+        if self.sight:
+            inputs = self.sight.given(self.model, inputs)
         draw = Draw(sampling, seeds, self.codec.forbidden_ids)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
         settings = GenerationConfig(
@@ -160,7 +178,8 @@ class TransformersSampler:
         output = self.model.generate(**inputs, generation_config=settings, logits_processor=LogitsProcessorList([draw]))
         replies = self._replies(output[:, inputs["input_ids"].shape[1] :], draw)
         self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
-        self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
+        if not self.sight:
+            self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
         return replies
 
     def _replies(self, sampled: Tensor, draw: Draw) -> list[Reply]:

@@ -48,8 +48,8 @@ class KeepingSampler(TransformersSampler):
     `can_keep`; that such a model says the same either way is found out by `family_checks`.
     """
 
-    def __init__(self, model: Any, codec: Any, batch_size: int = 64) -> None:
-        super().__init__(model, codec, batch_size)
+    def __init__(self, model: Any, codec: Any, batch_size: int = 64, sight: Any = None) -> None:
+        super().__init__(model, codec, batch_size, sight)
         self._kept: dict[int, _Kept] = {}
         self._next: dict[int, _Kept] = {}
 
@@ -103,7 +103,7 @@ class KeepingSampler(TransformersSampler):
         kept = self._kept.pop(id(prompt.shown[0]), _NOTHING) if prompt.shown else _NOTHING
         return kept if kept.begins(prompt) else _NOTHING
 
-    def _read(self, prompts: Sequence[Prompt], known: Sequence[_Kept]) -> tuple[dict[str, Tensor], Tensor]:
+    def _read(self, prompts: Sequence[Prompt], known: Sequence[_Kept]) -> tuple[dict[str, Any], Tensor]:
         """What is new in the prompts, (B, N) padded on the left, with the mask over all, and its places."""
         for number, prompt in enumerate(prompts):
             self.codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
@@ -113,11 +113,14 @@ class KeepingSampler(TransformersSampler):
         before = pad([[1] * len(kept.ids) for kept in known], 0, left=True).reshape(len(prompts), -1).long()
         new = [shown for prompt, kept in zip(prompts, known, strict=True) for shown in prompt.shown[len(kept.shown) :]]
         inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
-        inputs |= features_of(new)
+        inputs |= (self.sight.inputs if self.sight else features_of)(new)
         self.reads.tokens += int(mask.sum())
+        places = self._places(prompts)[..., -ids.shape[1] :].to(self.model.device)
+        read: dict[str, Any] = {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
+        if self.sight:
+            return self.sight.given(self.model, read), places
         self.reads.pictures += sum(bool(each.features) for each in new)
-        places = self._places(prompts)[..., -ids.shape[1] :]
-        return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}, places.to(self.model.device)
+        return read, places
 
     def _places(self, prompts: Sequence[Prompt]) -> Tensor:
         """(B, L) or (3, B, L) The position ids of whole prompts, padded on the left."""

@@ -170,6 +170,8 @@ class Planner:
             least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
             if parts["vllm"] < least:
                 parts["vllm"] = NEVER  # it would refuse to start
+        if not spread:
+            parts["sight"] = _sight_bytes(model, self.config, args, world)
         return Plan(backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines))
 
     def best(self, args: MultiTurnPPOConfig, machines: Machines) -> Plan:
@@ -290,6 +292,18 @@ def _vision_activations(model: ActorCritic, config: Any, args: MultiTurnPPOConfi
     patches = args.max_length // 2 * 4
     recomputed = 1 if args.gradient_checkpointing else 16
     return int(depth * recomputed * patches * vision.hidden_size * 4)
+
+
+def _sight_bytes(model: ActorCritic, config: Any, args: MultiTurnPPOConfig, world: int) -> int:
+    """Of what frozen towers said of a rollout's pictures, half of each sequence; see `seeing`."""
+    if any(each.requires_grad for each in sight_of(model.policy)):
+        return 0
+    vision = getattr(config, "vision_config", None)
+    layers = 1 + len(getattr(vision, "deepstack_visual_indexes", None) or ())
+    towers = 2 if model.critic is not None else 1
+    tokens = math.ceil(args.episodes_per_rollout / world) * args.max_length // 2
+    said = towers * layers * tokens * config.get_text_config().hidden_size * (2 if args.bf16 else 4)
+    return int(min(said, args.sight_memory * GIB))
 
 
 def _host_bytes(model: ActorCritic, backend: str, machines: Machines) -> int:

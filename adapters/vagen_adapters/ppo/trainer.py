@@ -37,7 +37,7 @@ from vagen_adapters.ppo.episodes import (
     keep_differing,
     training_sequences,
 )
-from vagen_adapters.ppo.family_checks import check_layout, check_model
+from vagen_adapters.ppo.family_checks import check_layout, check_model, check_packing, sight_for
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.kl_control import AdaptiveKL
@@ -47,6 +47,7 @@ from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_adapters.ppo.word_credit import credit_words
 from vagen_envs.core import VagenEnv
+from vagen_envs.errors import did_you_mean
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
 
@@ -120,7 +121,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         with _whole_weights(args):
             # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
             dtype = "auto" if args.lora else torch.float32
-            options = {"dtype": dtype, **_straight_to_device(args)}
+            options = {"dtype": dtype, **_attention(args), **_straight_to_device(args)}
             actor_critic = ActorCritic.from_pretrained(
                 model, critic, critic=args.critic_kind, reads=args.critic_reads, **options
             )
@@ -146,6 +147,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         keeps = False
         if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
             keeps = check_model(actor_critic, self.codec)
+            if args.packing:
+                check_packing(actor_critic, self.codec)
+            actor_critic.sight = sight_for(actor_critic, self.codec, int(args.sight_memory * 2**30))
+        actor_critic.packs = args.packing
         self.rollout = Rollout(
             [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
             self.codec,
@@ -164,6 +169,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._clock = metrics.Clock()
+        self._read: Counter[str] = Counter()
 
     @property
     def spreads(self) -> str:
@@ -195,7 +201,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _make_sampler(self, path: str, keeps: bool) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
-            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec)
+            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=self.model.sight)
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         if args.generation == "vllm-server":
@@ -223,6 +229,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             with self._clock("update"):
                 loss = self._backward(model, self._scored, number, update)
         if update == self.args.steps_per_rollout - 1:
+            self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
             self._record(self._clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
         return loss
 
@@ -355,12 +362,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         model.eval()
         for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))):
-            inputs = self._inputs(sequences, part)
+            inputs = self._inputs(sequences, part, want)
             with self.accelerator.autocast():
                 mask = said[part, : inputs["input_ids"].shape[1]]
                 scores = self._forward(model, inputs, want, mask)
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
+        self._record({"score/pictures_read": self._pictures_read()})
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
         return {"values": torch.zeros(rows, length + 1, device=device), **found}
@@ -464,12 +472,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         args = self.args
         warming_up = number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC
-        inputs = self._inputs(scored.sequences, rows)
         want = [] if warming_up else ["logprobs", "entropies"]
         if args.kl_loss_coef and args.kl_loss_estimator == "exact" and not warming_up:
             want.append("kl")
         if args.advantage not in WITHOUT_CRITIC:
             want.append("values")
+        inputs = self._inputs(scored.sequences, rows, want)
         width = inputs["input_ids"].shape[1]
         mask = scored.advantages.mask[rows, :width]
         found = self._forward(model, inputs, want, mask, detach_backbone=warming_up)
@@ -550,8 +558,23 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             part = mine[start : start + size]
             yield (part, True) if len(part) else (rows[:1], False)
 
-    def _inputs(self, sequences: Sequence[TokenSequence], rows: Tensor) -> dict[str, Tensor]:
-        return model_inputs([sequences[row].prompt for row in rows.tolist()], self.codec, self.args.device)
+    def _inputs(self, sequences: Sequence[TokenSequence], rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
+        prompts = [sequences[row].prompt for row in rows.tolist()]
+        shown = sum(bool(each.features) for prompt in prompts for each in prompt.shown)
+        inputs = model_inputs(prompts, self.codec, self.args.device, sight=self.model.sight)
+        tokens = sum(len(prompt.ids) for prompt in prompts)
+        places = tokens if self.model.packs else inputs["input_ids"].numel()
+        self._read.update(pictures=shown * len(self.model.readers(want)), tokens=tokens, places=places)
+        return inputs
+
+    def _pictures_read(self) -> int:
+        """How many pictures towers were given in this process since this was last asked."""
+        sight, read = self.model.sight, self._read.pop("pictures", 0)
+        return read if sight is None else sight.looks_since()
+
+    def _padding(self) -> float:
+        """The share of what was scored and trained on in this process since this was last asked that was no token."""
+        return 1 - self._read.pop("tokens", 0) / max(1, self._read.pop("places", 0))
 
     def _record(self, entries: dict[str, float]) -> None:
         for name, entry in entries.items():
@@ -675,6 +698,27 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""
+
+
+def _attention(args: MultiTurnPPOConfig) -> dict[str, Any]:
+    """Raises TrainingConfigError where transformers doesn't know the name, or its package isn't installed."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
+
+    name = args.attn_implementation
+    if name is None:
+        return {}
+    known = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()}
+    if name not in known and "/" not in name:  # with a slash it is a kernel of the hub
+        raise TrainingConfigError(
+            f"attn_implementation={name!r} is unknown to transformers.{did_you_mean(name, known)}"
+        )
+    installed = {"flash_attention_2": is_flash_attn_2_available, "flash_attention_3": is_flash_attn_3_available}
+    if name in installed and not installed[name]():
+        raise TrainingConfigError(
+            f"attn_implementation={name!r} needs the package flash-attn and a GPU, which aren't here"
+        )
+    return {"attn_implementation": name}
 
 
 def _straight_to_device(args: MultiTurnPPOConfig) -> dict[str, Any]:
