@@ -113,14 +113,14 @@ def an_episode(**changes):
 
 
 @pytest.mark.parametrize("name", WITH_CRITIC)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_estimator_equals_the_literal_loop(name, data):
     batch, options = data.draw(batches()), data.draw(coefficients(name))
     assert_equal(getattr(ppo, name)(batch, **options), by_loop(name, batch, **options))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(batch=batches(), gamma=unit, lam=unit)
 def test_vanilla_ppo_equals_the_literal_loop(batch, gamma, lam):
     batch = dataclasses.replace(
@@ -131,7 +131,7 @@ def test_vanilla_ppo_equals_the_literal_loop(batch, gamma, lam):
 
 
 @pytest.mark.parametrize("scale", [True, False])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_grpo_and_rloo_equal_arithmetic_on_lists(scale, data):
     batch = data.draw(batches(max_rows=6))
@@ -158,7 +158,7 @@ def test_grpo_and_rloo_equal_arithmetic_on_lists(scale, data):
     assert not rloo.value_mask.any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(batch=batches(kl=False), gamma_turn=unit)
 def test_both_bilevel_forms_agree_without_kl_at_lambda_and_gamma_token_one(batch, gamma_turn):
     batch = dataclasses.replace(batch, values=batch.values.nan_to_num(0.0))
@@ -192,7 +192,7 @@ def test_algorithm_2_by_hand():
     torch.testing.assert_close(found.returns[0, [4, 7]], torch.tensor([turn_0 + 0.4, 10.0], dtype=torch.float64))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(batch=batches(), gamma=unit, lam=unit)
 def test_dual_discount_with_one_discount_and_one_final_reward_is_token_gae(batch, gamma, lam):
     rewards = torch.zeros_like(batch.turn_rewards)
@@ -213,7 +213,7 @@ def test_with_one_token_a_turn_turn_gae_is_dual_discount_gae(batch, gamma, lam):
 
 
 @pytest.mark.parametrize("name", [*WITH_CRITIC, "grpo", "rloo"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
     """Windowed rollouts (Verlog) and the order of the batch change nothing."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import family_checks, generation, keeping
+from vagen_adapters.ppo import family_checks, generation, keeping, tiny
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
@@ -31,7 +31,8 @@ def folder_of(tmp_path_factory):
 @pytest.mark.parametrize("name", families.FAMILIES)
 def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
     args = MultiTurnPPOConfig(
-        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options={"strategy": "no_think", "max_turns": 2},
+        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0",
+        env_options={"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
         rollouts=1, episodes_per_rollout=2, num_envs=2, minibatches=2, sequences_per_forward=2, max_tokens=4, max_length=4096,
         temperature=1.0, top_p=1.0, learning_rate=1e-2, freeze_vision=True, kl_coef=0.0, whiten=False, logging_steps=1,
         report_to=[], save_strategy="no", bf16=False, use_cpu=True,

@@ -102,15 +102,11 @@ def test_what_is_learned_from_is_as_likely_as_when_it_was_sampled(loop):
                                atol=1e-4, rtol=1e-4)  # fmt: skip
 
 
-def run(*words):
-    done = subprocess.run([sys.executable, FILE, *words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_it_runs_and_is_short():
+def test_it_runs_and_is_short(loop, monkeypatch, capsys):
     assert len(FILE.read_text(encoding="utf-8").splitlines()) <= 300
-    said = run(*FEW)
+    monkeypatch.setattr(sys, "argv", [str(FILE), *FEW])
+    loop.main()
+    said = capsys.readouterr().out
     assert re.search(r"rollout 0: success \S+, the critic explains", said)
     assert len(re.findall(r"of 8 test levels it solves \d\.\d{3}", said)) == 2
 
@@ -118,7 +114,8 @@ def test_it_runs_and_is_short():
 @pytest.mark.slow
 @pytest.mark.timeout(6000)
 def test_it_learns_frozenlake_in_ten_minutes_of_a_core():
-    last = run().splitlines()[-1]
+    done = subprocess.run([sys.executable, FILE], capture_output=True, text=True, check=True)
+    last = done.stdout.splitlines()[-1]
     seconds, solved = re.search(r"^ *(\d+) s .* it solves (\d\.\d+)", last).groups()
     assert float(solved) >= 0.6
     assert int(seconds) < 900  # ten minutes on the machine of the docs' figures, less than twice that elsewhere

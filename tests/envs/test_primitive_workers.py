@@ -49,15 +49,6 @@ def kill(worker):
     worker.process.wait()
 
 
-def test_workers_change_nothing():
-    ours, theirs = make(), make(workers=1)
-    for env in (ours, theirs):
-        env.reset(seed=3)
-    assert finish(ours) == finish(theirs)
-    ours.close()
-    theirs.close()
-
-
 def test_a_worker_killed_between_turns_costs_nothing():
     untouched, env = make(), make(workers=1)
     for each in (untouched, env):

@@ -50,7 +50,7 @@ def fuzzed():
     made.close()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(body=documents())
 def test_any_document_is_drawn_or_explained(fuzzed, body):
     drawing = fuzzed.draw(svg(body), 32)
@@ -58,7 +58,7 @@ def test_any_document_is_drawn_or_explained(fuzzed, body):
     assert drawing.pixels is None or drawing.pixels.shape == (32, 32, 3)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     text=st.one_of(st.text(), st.text(alphabet="<>/svg &;#\"'=[]!-()x"), st.binary().map(lambda b: b.decode("latin")))
 )
