@@ -52,6 +52,8 @@ def _fetch_nothing(url: str, *_: Any) -> bytes:
 def _css_colour(text: str, opacity: float = 1) -> tuple[float, float, float, float]:
     """Red, green, blue and alpha of a CSS colour; cairosvg itself knows those of SVG 1.1 only."""
     word = (text or "").strip().lower()
+    if word == "rebeccapurple":  # of all names the one that came after SVG 1.1
+        word = "#663399"
     if "(" not in word and not (word.startswith("#") and len(word) in (5, 9)):
         known: tuple[float, float, float, float] = cairosvg.colors.color(word, opacity)
         return known
