@@ -108,8 +108,8 @@ def written(skill: str, at: tuple[int, ...]) -> str:
 
 
 def first_shapes(env: Any, _dice: HashStream) -> list[str]:
-    """The first three shapes of the target, and no other."""
-    return [with_shapes(env.plan()[0], lambda number: number < 3)]
+    """The first two shapes of the target, and no other."""
+    return [with_shapes(env.plan()[0], lambda number: number < 2)]
 
 
 def with_shapes(svg: str, kept: Callable[[int], bool]) -> str:
@@ -177,8 +177,6 @@ def made(env_id: str, rung: int, agent: str) -> Any:
     options: dict[str, Any] = {"difficulty": rung, "split": "test", "observation": "text", "strategy": "no_think"}
     if "PrimitiveSkill" in env_id:
         options["workers"] = 0
-    if "SVG" in env_id:
-        options["scorer"] = "classical"
     env: Any = gym.make(env_id, **options, disable_env_checker=True).unwrapped
     if agent == "greedy":
         actions = env.config.max_turns * env.config.max_actions_per_turn

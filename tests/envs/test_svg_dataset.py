@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from xml.etree import ElementTree
 
@@ -161,17 +162,20 @@ def test_the_icons_file_is_readable_without_us():
         assert set(json.loads(next(lines))) == {"Filename", "Svg"}
 
 
-def test_rungs_are_icons_by_their_shapes():
-    seen = []
+def test_rungs_are_icons_by_their_shapes_and_frozen():
+    seen, frozen = [], hashlib.sha256()
     for rung, (fewest, most) in enumerate([(1, 2), (3, 3), (4, 4), (5, 5), (6, 7), (8, 99)]):
-        env = gym.make("vagen/SVGReconstruction-v0", difficulty=rung, scorer="classical").unwrapped
+        env = gym.make("vagen/SVGReconstruction-v0", difficulty=rung, split="test").unwrapped
+        frozen.update(json.dumps([env.config.scorer, env.config.success_score]).encode())
         for seed in range(3):
             env.reset(seed=seed)
+            frozen.update(env.level["content"].encode())
             tree = ElementTree.fromstring(env.plan()[0])  # noqa: S314  (ours)
             shapes = [each for each in tree.iter() if each.tag.rpartition("}")[2] in DRAWN]
             assert fewest <= len(shapes) <= most
         seen.append(env.level["content"])
     assert len(set(seen)) == 6
+    assert frozen.hexdigest()[:16] == "55115b0e496c192e"
 
 
 def test_without_a_rung_levels_are_what_they_were():

@@ -42,8 +42,16 @@ class SvgConfig(EnvConfig):
 
     level_fields: ClassVar[tuple[str, ...]] = ("dataset", "max_target_length")
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
-        {"min_shapes": fewest, "max_shapes": most, "success_score": 0.95}  # at 0.85 many a shape may be missing
-        for fewest, most in ((1, 2), (3, 3), (4, 4), (5, 5), (6, 7), (8, MOST_SHAPES))
+        {"min_shapes": fewest, "max_shapes": most, "success_score": enough, "scorer": "classical"}
+        # The more shapes, the less does one that is missing change the score.
+        for fewest, most, enough in (
+            (1, 2, 0.85),
+            (3, 3, 0.85),
+            (4, 4, 0.9),
+            (5, 5, 0.9),
+            (6, 7, 0.99),
+            (8, MOST_SHAPES, 0.99),
+        )
     )
 
     remote: ClassVar[Mapping[str, Bound]] = {
@@ -114,7 +122,8 @@ class SvgEnv(VagenEnv):
     the right, grey while there is none. An SVG that can't be drawn, or that isn't safe to draw, scores 0 and
     the observation says what was wrong. An episode lasts all its turns, since each turn earns its score
     anew: one that ended early would punish a good first drawing. `difficulty` says how many shapes the targets
-    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and `success` begins at 0.95.
+    have (up to 2, 3, 4, 5, 6 or 7, and 8 or more), and from which score of the classical scorer on `success` begins
+    (0.85 of rungs 0 and 1, 0.9 of 2 and 3, 0.99 of 4 and 5).
 
     Metrics of a turn: `score` (of the drawing now; 0 if there is none), `best_score` (of the episode so
     far), each score by its name, `scorer` (its version), `svg_length` (characters).

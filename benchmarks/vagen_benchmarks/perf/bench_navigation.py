@@ -53,6 +53,24 @@ def test_turn_theirs(benchmark: Any) -> None:
     benchmark.pedantic(turn, rounds=60, warmup_rounds=5)
 
 
+RESTORE = "Navigation, restore on the same level / a turn"
+
+
+@pytest.mark.benchmark(group=RESTORE)
+def test_restore_ours(benchmark: Any) -> None:
+    env = made()
+    env.step(REPLY.format(",".join(ACTIONS)))
+    benchmark.extra_info["at_least"] = 50
+    benchmark.pedantic(env.restore, (env.snapshot(),), rounds=300, warmup_rounds=10)
+
+
+@pytest.mark.benchmark(group=RESTORE)
+def test_restore_theirs(benchmark: Any) -> None:
+    env = made()
+    reply = REPLY.format(",".join(ACTIONS))
+    benchmark.pedantic(lambda: env.step(reply), rounds=40, warmup_rounds=5)
+
+
 @pytest.mark.benchmark(group="Navigation, frame of 255x255 with shadows")
 def test_frame(benchmark: Any) -> None:
     simulator = made().simulator

@@ -65,6 +65,37 @@ def test_turn_theirs(benchmark: Any, env: Any) -> None:
     benchmark.pedantic(physics_and_picture, rounds=25, warmup_rounds=2)
 
 
+RESTORE = "PrimitiveSkill, restore on the same level / a turn"
+
+
+@pytest.mark.benchmark(group=RESTORE, timer=time.process_time)
+def test_restore_ours(benchmark: Any, env: Any) -> None:
+    """State and picture; the skills are played again when the next one is, see `test_skills_again`."""
+    env.reset(seed=7)
+    env.step(REPLY)
+    benchmark.extra_info["at_least"] = 50
+    benchmark.pedantic(env.restore, (env.snapshot(),), rounds=200, warmup_rounds=5)
+
+
+@pytest.mark.benchmark(group=RESTORE, timer=time.process_time)
+def test_restore_theirs(benchmark: Any, env: Any) -> None:
+    env.reset(seed=7)
+    benchmark.pedantic(env.step, (REPLY,), rounds=10, warmup_rounds=1)
+
+
+@pytest.mark.benchmark(group="PrimitiveSkill, the scene back after one turn too many", timer=time.process_time)
+def test_skills_again(benchmark: Any, env: Any) -> None:
+    env.reset(seed=7)
+    env.step(REPLY)
+    moment = env.snapshot()
+
+    def one_too_many() -> None:
+        env.step(REPLY)
+        env.restore(moment)
+
+    benchmark.pedantic(env._here, setup=one_too_many, rounds=8)
+
+
 @pytest.mark.benchmark(group="PrimitiveSkill, reset with a picture", timer=time.process_time)
 def test_reset(benchmark: Any, env: Any) -> None:
     seeds = itertools.count()

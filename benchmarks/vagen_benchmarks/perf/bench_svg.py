@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
 
+import vagen_envs  # noqa: F401
 from vagen_benchmarks.perf.random_weights import write_weights
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.check import check
@@ -26,6 +28,7 @@ from vagen_envs.svg.scorers import doctor, make_scorer
 
 cairosvg = pytest.importorskip("cairosvg")
 
+WORDS = dict.fromkeys(("observation", "reasoning", "prediction"), "I draw.")
 ICONS = [icon.svg for icon in load_dataset("builtin", 8_000).splits["test"][:64]]
 
 
@@ -78,6 +81,30 @@ def test_draw(benchmark: Any) -> None:
 def test_pool(benchmark: Any) -> None:
     benchmark.extra_info["at_most"] = 1.1
     in_pairs(benchmark, shared_renderer().draw, checked)
+
+
+RESTORE = "SVG, restore on the same level / a turn"
+
+
+@pytest.fixture
+def drawn() -> Any:
+    """An environment in the middle of an episode that doesn't end."""
+    env: Any = gym.make("vagen/SVGReconstruction-v0", scorer="classical", max_turns=10**9).unwrapped
+    env.reset(seed=7)
+    env.step(env.grammar.render([ICONS[0]], **WORDS))
+    return env
+
+
+@pytest.mark.benchmark(group=RESTORE)
+def test_restore_ours(benchmark: Any, drawn: Any) -> None:
+    benchmark.extra_info["at_least"] = 50
+    benchmark.pedantic(drawn.restore, (drawn.snapshot(),), rounds=300, warmup_rounds=10)
+
+
+@pytest.mark.benchmark(group=RESTORE)
+def test_restore_theirs(benchmark: Any, drawn: Any) -> None:
+    replies = itertools.cycle([drawn.grammar.render([svg], **WORDS) for svg in ICONS])
+    benchmark.pedantic(lambda: drawn.step(next(replies)), rounds=40, warmup_rounds=3)
 
 
 @pytest.mark.parametrize("name", [found.scorer for found in doctor() if found.ready])
