@@ -56,7 +56,7 @@ ADAPTERS = {
     "gymnasium": Adapter("", "vagen_envs.wrappers", "gymnasium", ("envs/test_wrappers.py",), "gymnasium", (), SHARED),
     "pettingzoo": Adapter(
         "pettingzoo", "vagen_adapters.pettingzoo_env", "pettingzoo", ("adapters/test_adapters_pettingzoo.py",),
-        "pettingzoo", (), SHARED,
+        "pettingzoo", ("vagen-envs[human]",), SHARED,
     ),
     "verifiers": Adapter(
         "verifiers", "vagen_adapters.verifiers_env", "verifiers",

@@ -1,16 +1,17 @@
 """The vectorised estimators against literal loops, and the laws that they must keep."""
 
 import dataclasses
-import statistics
 
 import pytest
 
 torch = pytest.importorskip("torch")
+from batches import batches  # noqa: E402
 from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.ppo import advantages as ppo  # noqa: E402
+from vagen_adapters.ppo import group_advantages as grouped  # noqa: E402
 from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
 from vagen_benchmarks.perf import advantage_loops  # noqa: E402
 
@@ -24,50 +25,13 @@ COEFFICIENTS = {
     "turn_gae": ("gamma", "lam"),
 }
 WITH_CRITIC = list(COEFFICIENTS)
+IN_GROUPS = ["grpo", "rloo", "rloo_turns", "gigpo"]
 
 unit = st.sampled_from([0.0, 0.5, 0.9, 0.95, 1.0]) | st.floats(0, 1)
 
 
-@st.composite
-def batches(draw, max_rows=4, max_tokens=4, kl=True):
-    """Ragged episodes, padded left and right; NaN wherever nothing should look; turns and rows may be empty."""
-    turn_sizes = st.tuples(st.integers(0, 3), st.integers(0, max_tokens))  # observation tokens, sampled tokens
-    rows = draw(st.lists(st.lists(turn_sizes, min_size=1, max_size=4), min_size=1, max_size=max_rows))
-    widths = [sum(map(sum, row)) for row in rows]
-    left = [draw(st.integers(0, 3)) for _ in rows]
-    length = max(1, *(a + b for a, b in zip(widths, left, strict=True))) + draw(st.integers(0, 3))
-    turns = max(map(len, rows)) + draw(st.integers(0, 1))
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32 - 1)))
-
-    def normal(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-    turn_ids = torch.full((len(rows), length), -1)
-    for ids, row, start in zip(turn_ids, rows, left, strict=True):
-        ids[start : start + sum(map(sum, row))] = torch.tensor(
-            [turn_id for turn, (observed, sampled) in enumerate(row) for turn_id in [-1] * observed + [turn] * sampled],
-            dtype=torch.int64,
-        )
-    rewards = normal(len(rows), turns)
-    for b in range(len(rows)):
-        for turn in range(turns):
-            if not (turn_ids[b] == turn).any():
-                rewards[b, turn] = 0
-    terminated = torch.tensor(draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
-    values = normal(len(rows), length + 1)
-    # A critic's padding is often NaN; only what stands before or right after a sampled token may be read.
-    read = torch.zeros_like(values, dtype=torch.bool)
-    read[:, :-1] |= turn_ids >= 0
-    read[:, 1:] |= turn_ids >= 0
-    return Trajectories(
-        turn_ids=turn_ids,
-        turn_rewards=rewards,
-        terminated=terminated,
-        truncated=~terminated | torch.tensor(draw(st.booleans())),
-        values=values.where(read, torch.nan),
-        kl_rewards=0.1 * normal(len(rows), length).where(turn_ids >= 0, torch.nan) if kl else None,
-        bootstrap_values=draw(st.sampled_from([None, normal(len(rows)).where(~terminated, torch.nan)])),
-    )
+def estimator(name):
+    return getattr(grouped if name in IN_GROUPS else ppo, name)
 
 
 @st.composite
@@ -130,34 +94,6 @@ def test_vanilla_ppo_equals_the_literal_loop(batch, gamma, lam):
     assert_equal(ppo.token_gae(batch, **options), by_loop("token_gae", batch, **options))
 
 
-@pytest.mark.parametrize("scale", [True, False])
-@settings(max_examples=50, deadline=None)
-@given(data=st.data())
-def test_grpo_and_rloo_equal_arithmetic_on_lists(scale, data):
-    batch = data.draw(batches(max_rows=6))
-    groups = data.draw(st.lists(st.integers(-5, 5), min_size=len(batch.turn_ids), max_size=len(batch.turn_ids)))
-    batch = dataclasses.replace(batch, group_ids=torch.tensor(groups), values=None)
-    played = [bool(row.any()) for row in batch.mask]
-    totals = [
-        float(rewards.sum() + kl[mask].sum())
-        for rewards, kl, mask in zip(batch.turn_rewards, batch.kl_rewards, batch.mask, strict=True)
-    ]
-    grpo, rloo = ppo.grpo(batch, scale=scale), ppo.rloo(batch)
-    for b, total in enumerate(totals):
-        group = [totals[c] for c in range(len(totals)) if groups[c] == groups[b] and played[c]]
-        against_all = against_others = 0.0
-        if played[b] and len(group) > 1:
-            against_all = total - statistics.mean(group)
-            if scale:
-                against_all /= statistics.stdev(group) + 1e-6
-            against_others = total - (sum(group) - total) / (len(group) - 1)
-        row = batch.mask[b].double()
-        torch.testing.assert_close(grpo.advantages[b], against_all * row, rtol=1e-9, atol=1e-9)
-        torch.testing.assert_close(rloo.advantages[b], against_others * row, rtol=0, atol=1e-12)
-    assert not grpo.value_mask.any()
-    assert not rloo.value_mask.any()
-
-
 @settings(max_examples=50, deadline=None)
 @given(batch=batches(kl=False), gamma_turn=unit)
 def test_both_bilevel_forms_agree_without_kl_at_lambda_and_gamma_token_one(batch, gamma_turn):
@@ -212,7 +148,7 @@ def test_with_one_token_a_turn_turn_gae_is_dual_discount_gae(batch, gamma, lam):
     )
 
 
-@pytest.mark.parametrize("name", [*WITH_CRITIC, "grpo", "rloo"])
+@pytest.mark.parametrize("name", [*WITH_CRITIC, *IN_GROUPS, "vine"])
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
@@ -220,7 +156,9 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
     batch = data.draw(batches())
     options = data.draw(coefficients(name)) if name in COEFFICIENTS else {}
     groups = torch.arange(len(batch.turn_ids)) // 2
-    whole = getattr(ppo, name)(dataclasses.replace(batch, group_ids=groups), **options)
+    states, worth = torch.arange(batch.turn_rewards.numel()).view(batch.turn_rewards.shape) % 3, batch.turn_rewards + 1
+    grouping = {"group_ids": groups, "turn_states": states, "turn_values": worth}
+    whole = estimator(name)(dataclasses.replace(batch, **grouping), **options)
     pieces = [(b, t) for b, ids in enumerate(batch.turn_ids) for t in sorted({int(i) for i in ids if i >= 0})]
     assume(pieces)
     pieces = data.draw(st.permutations(pieces))
@@ -240,8 +178,10 @@ def test_one_row_a_turn_in_any_order_equals_whole_episodes(name, data):
         else batch.bootstrap_values[rows].where(is_last, torch.nan),
         episode_ids=100 - 7 * rows,
         group_ids=groups[rows],
+        turn_states=states[rows],
+        turn_values=worth[rows],
     )
-    found = getattr(ppo, name)(split, **options)
+    found = estimator(name)(split, **options)
     joined = torch.zeros_like(whole.advantages).index_add(0, rows, found.advantages)
     torch.testing.assert_close(joined, whole.advantages, rtol=1e-9, atol=1e-12)
     targets = torch.where(found.value_mask, found.returns, torch.nan)
@@ -287,7 +227,7 @@ def test_turn_gae_trains_the_critic_once_a_turn():
 @pytest.mark.parametrize("name", [*WITH_CRITIC, "grpo"])
 def test_batch_without_any_sampled_token_gives_zeros(name):
     batch = an_episode(group_ids=torch.tensor([0])).without(torch.tensor([True]))
-    found = getattr(ppo, name)(batch)
+    found = estimator(name)(batch)
     assert not any(each.any() for each in (found.advantages, found.mask, found.returns, found.value_mask))
     assert_equal(found.whitened(), found)
 
@@ -361,8 +301,8 @@ def test_an_episode_with_a_broken_reward_is_refused_until_it_is_left_out(name):
     rewards = torch.tensor([[1.0, torch.nan]], dtype=torch.float64)
     batch = an_episode(turn_rewards=rewards, group_ids=torch.tensor([0]))
     with pytest.raises(TrainingDataError, match=r"row 0: turn_rewards holds nan.*\.without\(rows\)"):
-        getattr(ppo, name)(batch)
-    assert not getattr(ppo, name)(batch.without(torch.tensor([True]))).mask.any()
+        estimator(name)(batch)
+    assert not estimator(name)(batch.without(torch.tensor([True]))).mask.any()
 
 
 def test_a_bootstrap_value_that_is_nan_is_refused_for_a_truncated_episode():
@@ -383,8 +323,13 @@ def test_an_episode_without_an_end_is_refused():
 def test_missing_critic_and_missing_groups_are_named():
     with pytest.raises(TrainingDataError, match=r"^this estimator needs a critic"):
         ppo.bilevel_gae(an_episode(values=None))
-    with pytest.raises(TrainingDataError, match=r"^GRPO and RLOO compare .* group_ids"):
-        ppo.rloo(an_episode())
+    for name in IN_GROUPS[:3]:
+        with pytest.raises(TrainingDataError, match=r"^this estimator compares the episodes .* group_ids"):
+            estimator(name)(an_episode())
+    with pytest.raises(TrainingDataError, match=r"^GiGPO compares turns .* turn_states"):
+        grouped.gigpo(an_episode())
+    with pytest.raises(TrainingDataError, match=r"^vine needs the worth .* turn_values"):
+        ppo.vine(an_episode())
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])

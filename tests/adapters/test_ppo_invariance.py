@@ -25,6 +25,9 @@ DISCOUNTS = {
     "turn_gae": {"gamma": 0.9, "lam": 0.8},
     "grpo": {},
     "rloo": {},
+    "rloo_turns": {"gamma": 0.9},
+    "gigpo": {"gamma": 0.9, "step_weight": 0.7},
+    "vine": {"gamma": 0.9},
 }
 GIVEN_BY = ("logprobs", "old_logprobs", "reference", "kl_rewards", "values")
 
@@ -35,6 +38,8 @@ class Played:
 
     sizes: list[int]
     tokens: dict
+    states: torch.Tensor
+    worth: torch.Tensor
     values_after: torch.Tensor
     rewards: torch.Tensor
     terminated: bool
@@ -51,7 +56,17 @@ def episodes(draw):
 
     def episode(turns):
         tokens = {name: normal(sum(turns)) for name in GIVEN_BY}
-        return Played(turns, tokens, normal(len(turns)), normal(len(turns)), draw(st.booleans()), float(normal(1)))
+        states = torch.randint(2, (len(turns),), generator=generator)
+        return Played(
+            turns,
+            tokens,
+            states,
+            normal(len(turns)),
+            normal(len(turns)),
+            normal(len(turns)),
+            draw(st.booleans()),
+            float(normal(1)),
+        )
 
     return [episode(turns) for turns in draw(st.lists(sizes, min_size=2, max_size=4))]
 
@@ -91,6 +106,7 @@ def gradients(name, level, played, layout):
     dense = {key: torch.randn(rows, width, generator=noise, dtype=torch.float64) for key in GIVEN_BY}
     values = torch.randn(rows, width + 1, generator=noise, dtype=torch.float64)
     turn_ids, rewards = torch.full((rows, width), NOT_SAMPLED), torch.zeros(rows, turns, dtype=torch.float64)
+    states, worth = torch.full((rows, turns), 99), torch.full((rows, turns), torch.nan, dtype=torch.float64)
     ends = []
     for row, number in enumerate(layout.order):
         episode, at = played[number], places[number]
@@ -98,6 +114,8 @@ def gradients(name, level, played, layout):
             dense[key][row, at] = episode.tokens[key]
         turn_ids[row, at] = torch.repeat_interleave(torch.arange(len(episode.sizes)), torch.tensor(episode.sizes))
         rewards[row, : len(episode.sizes)] = episode.rewards
+        states[row, : len(episode.sizes)] = episode.states
+        worth[row, : len(episode.sizes)] = episode.worth
         ends.append(at[torch.tensor(episode.sizes).cumsum(0) - 1])
         values[row, ends[row] + 1] = episode.values_after
         values[row, at] = episode.tokens["values"]
@@ -107,7 +125,7 @@ def gradients(name, level, played, layout):
         turn_ids=turn_ids, turn_rewards=rewards, terminated=terminated, truncated=~terminated, values=values,
         kl_rewards=dense["kl_rewards"],
         bootstrap_values=torch.tensor([each.bootstrap for each in in_order], dtype=torch.float64),
-        group_ids=torch.zeros(rows, dtype=torch.int64),
+        group_ids=torch.zeros(rows, dtype=torch.int64), turn_states=states, turn_values=worth,
     )  # fmt: skip
     estimated = ESTIMATORS[name](batch, **DISCOUNTS[name])
     if name not in WITHOUT_CRITIC:

@@ -127,8 +127,8 @@ def history(folder, name):
 
 @pytest.mark.parametrize(
     "changes", [{}, {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3, "critic_warmup_rollouts": 1},
-                {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01}],
-    ids=["bilevel", "grpo", "warm-up and windows"],
+                {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01}, {"advantage": "vine", "forks": 2}],
+    ids=["bilevel", "grpo", "warm-up and windows", "forks"],
 )  # fmt: skip
 def test_two_processes_train_as_one_does(changes, script, tiny_folder, tmp_path):
     changes = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1, **changes}

@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
@@ -96,6 +96,7 @@ def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
         advantage_settings=settings,
         window=window,
         group_size=4,
+        forks=2 if name == "vine" else 0,
         bootstrap_truncated=window is not None,
         ratio_level="turn" if name == "turn_gae" else "token",
         kl_loss_coef=0.01,
@@ -103,7 +104,7 @@ def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
     )
     after = weights(trainer)
     moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
-    assert moved == ({"policy"} if name in ("grpo", "rloo") else {"policy", "critic", "value_head"})
+    assert moved == ({"policy"} if name in WITHOUT_CRITIC else {"policy", "critic", "value_head"})
     assert all(tensor.isfinite().all() for tensor in after.values())
     # The first update's policy is the one that sampled: nothing has moved yet, nothing is clipped.
     assert history(trainer, "policy/kl_to_old")[0] == pytest.approx(0, abs=1e-5)
@@ -521,6 +522,10 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"advantage": "bilevel_gea"}, "Did you mean"),
         ({"advantage_settings": {"gamma_trun": 1}}, "bilevel_gae has no setting 'gamma_trun'"),
         ({"advantage": "grpo"}, "group_size=1"),
+        ({"advantage": "gigpo"}, "group_size=1"),
+        ({"advantage": "vine"}, "forks=0"),
+        ({"forks": 2}, "forks=2"),
+        ({"advantage": "rloo", "group_size": 2, "critic_gate": True}, "critic_gate=True"),
         ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
         ({"minibatches": 9}, "at most episodes_per_rollout=8"),
         ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),

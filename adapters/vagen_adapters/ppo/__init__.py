@@ -11,7 +11,9 @@ In the order of a rollout's way through it:
     reading        what a critic reads off the latest picture
     trajectories   a batch of episodes as tensors, and its checks
     packing        their sampled tokens end to end, and estimates back in place
-    advantages     how good each token was: token, turn, Bi-Level and dual-discount GAE, GRPO, RLOO
+    advantages     how good each token was: token, turn, Bi-Level and dual-discount GAE, VinePPO; group_advantages:
+                   GRPO, RLOO, RLOO by turn, GiGPO
+    forks          episodes played on from states that were met
     losses         what is minimised
     metrics        what is logged
     config         the trainer's settings

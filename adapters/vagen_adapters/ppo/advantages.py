@@ -6,19 +6,22 @@
     bilevel_gae_released      VAGEN's page, the released code                 token
     turn_gae                  Turn-PPO, section 2.4                           turn
     dual_discount_gae         Verlog, Dual Discounting GAE                    token
-    grpo, rloo                                                                none
+    vine                      VinePPO, section 5.1                            turn, by playing on from it
 
 None has a loop over tokens or episodes. The sampled tokens of the whole batch are laid end to end, so
 that padding and observations do not exist for the arithmetic, and every recursion is summed by doubling
 (`packing`). Each raises TrainingDataError for a batch that lacks what it needs or has NaN where it counts.
+Those that compare episodes with each other are in `group_advantages`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
-from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
 from vagen_adapters.ppo.trajectories import Trajectories
 
@@ -39,7 +42,7 @@ def token_gae(
         mask_observations: False is vanilla PPO (table 2): the observations between the first and the last
             sampled token of each row are treated as if the policy had said them.
     """
-    _check_unit(gamma=gamma, lam=lam)
+    check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch, with_observations=not mask_observations)
     rewards = tokens.kl_rewards + torch.where(tokens.ends_episode, tokens.episode_returns()[tokens.episode], 0)
     deltas = rewards + gamma * tokens.next_values - tokens.values
@@ -61,7 +64,7 @@ def dual_discount_gae(
     turn, or to the observation after a truncated episode (`bootstrap_values`), with γ_turn and λ_turn.
     The defaults are the paper's.
     """
-    _check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
+    check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
     gamma = torch.full_like(tokens.values, gamma_token).masked_fill(tokens.ends_turn, gamma_turn)
     lam = torch.full_like(tokens.values, lam_token).masked_fill(tokens.ends_turn, lam_turn)
@@ -89,7 +92,7 @@ def bilevel_gae(
     after actions, which no token stands behind, get A_t + V(τ_≤a_t): otherwise the first GAE would rest on
     values that are never trained. Where a turn begins right after another, its first token's target stands.
     """
-    _check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
+    check_unit(gamma_turn=gamma_turn, lam_turn=lam_turn, gamma_token=gamma_token, lam_token=lam_token)
     tokens = PackedTokens(batch)
     after = tokens.values_after_turns()
     deltas_turn = tokens.turn_rewards + gamma_turn * tokens.following_turn(after) - after
@@ -111,7 +114,7 @@ def bilevel_gae_released(
     both levels, and the last token's advantage is the turn's. Equal to `bilevel_gae` for λ = γ_token = 1
     without KL rewards, whatever γ_turn is; else not.
     """
-    _check_unit(gamma_turn=gamma_turn, gamma_token=gamma_token, lam=lam)
+    check_unit(gamma_turn=gamma_turn, gamma_token=gamma_token, lam=lam)
     tokens = PackedTokens(batch)
     values_turn = tokens.values[tokens.turn_ends]
     rewards_turn = tokens.turn_rewards + tokens.kl_rewards[tokens.turn_ends]
@@ -131,63 +134,59 @@ def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Ad
     observation, and only there does the critic have a target, A_t + V_t. KL rewards of a turn are summed
     into its reward. Row "Turn-PPO w/ Mask" of VAGEN, table 2.
     """
-    _check_unit(gamma=gamma, lam=lam)
+    check_unit(gamma=gamma, lam=lam)
     tokens = PackedTokens(batch)
     starts = tokens.starts_turn.nonzero().squeeze(1)
     values = tokens.values[starts]
-    rewards = tokens.turn_rewards.index_add(0, tokens.turn_of_token, tokens.kl_rewards)
-    deltas = rewards + gamma * tokens.following_turn(values) - values
+    deltas = tokens.turn_rewards_with_kl() + gamma * tokens.following_turn(values) - values
     advantages = sum_backwards(deltas, gamma * lam, tokens.turn_ends_episode)
     of_tokens = advantages[tokens.turn_of_token]
     return tokens.spread(of_tokens, targets=(advantages + values)[tokens.turn_of_token], targeted=tokens.starts_turn)
 
 
-def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
-    """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024 (GRPO).
+def vine(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
+    """What a turn changed in the worth of the state, as found by playing on from before and after it. VinePPO.
 
-    The return is the sum of all turn and KL rewards. An episode without sampled tokens is not counted in
-    its group; an episode alone in its group has nothing to be compared with and gets 0.
+    A_t = r_t + γ·V(s_t+1) - V(s_t) for all tokens of turn t, with `turn_values`, the mean return of episodes that the
+    policy played on from the state, in place of a critic's (Kazemnejad et al. 2024, section 5.1, where a step of
+    reasoning is what a turn is here). Nothing is worth anything after an episode's end. KL rewards count with their
+    turn.
+    """
+    check_unit(gamma=gamma)
+    if batch.turn_values is None:
+        raise TrainingDataError("vine needs the worth of each state; give the batch turn_values")
+    tokens = PackedTokens(batch, with_values=False)
+    values = tokens.of_turns("turn_values", batch.turn_values)
+    following = values.roll(-1).masked_fill(tokens.turn_ends_episode, 0)
+    advantages = tokens.turn_rewards_with_kl() + gamma * following - values
+    return tokens.spread(advantages[tokens.turn_of_token])
+
+
+def without_a_poor_critic(batch: Trajectories, gamma: float = 1.0) -> tuple[Trajectories, float]:
+    """The batch with the mean return in place of the critic's values if those explain nothing; and what they explain.
+
+    EVPO (Pan et al. 2026): as long as the explained variance of returns isn't above 0, a critic's errors add more to
+    the variance of advantages than it takes away, and the batch's mean is the better baseline. Returns are those from
+    a turn on, values those before the turn's first token. Where returns don't vary the critic stays, and explains NaN.
 
     Args:
-        batch: The episodes, with `group_ids`; `values` are not used.
-        scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is Dr. GRPO.
-        eps: Keeps a group of equal returns at 0.
+        batch: The episodes, with `values`.
+        gamma: Discount of the returns, from one turn to the next.
     """
-    tokens, returns, group, counted = _returns_in_groups(batch)
-    size = counted.new_zeros(len(returns)).index_add(0, group, counted)
-    mean = torch.zeros_like(returns).index_add(0, group, returns * counted) / size.clamp(min=1)
-    centred = returns - mean[group]
-    if scale:
-        squares = torch.zeros_like(returns).index_add(0, group, centred.square() * counted)
-        centred = centred / ((squares / (size - 1).clamp(min=1)).sqrt()[group] + eps)
-    return tokens.spread(centred[tokens.episode])
+    check_unit(gamma=gamma)
+    tokens = PackedTokens(batch)
+    after_the_end = tokens.following_turn(torch.zeros_like(tokens.turn_rewards))
+    rewards = tokens.turn_rewards_with_kl() + gamma * after_the_end
+    returns = sum_backwards(rewards, gamma, tokens.turn_ends_episode)
+    explained = explained_variance(tokens.values[tokens.starts_turn], returns)
+    if not explained <= 0:
+        return batch, explained
+    values = torch.full((len(batch.turn_ids), batch.turn_ids.shape[1] + 1), float(returns.mean())).to(rewards)
+    return replace(batch, values=values), explained
 
 
-def rloo(batch: Trajectories) -> Advantages:
-    """An episode's return against the mean of the others of its group. Ahmadian et al. 2024 (RLOO).
-
-    Returns, episodes without sampled tokens and groups of one are treated as in `grpo`.
-    """
-    tokens, returns, group, counted = _returns_in_groups(batch)
-    size = counted.new_zeros(len(returns)).index_add(0, group, counted)
-    total = torch.zeros_like(returns).index_add(0, group, returns * counted)
-    of_others = (total[group] - returns) / (size[group] - 1).clamp(min=1)
-    return tokens.spread(torch.where(size[group] > 1, returns - of_others, 0)[tokens.episode])
-
-
-def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
-    """The tokens, and for each episode (E,) its return, its group (0 … E - 1) and 1.0 if it has any tokens."""
-    if batch.group_ids is None:
-        raise TrainingDataError("GRPO and RLOO compare the episodes of a group; give the batch group_ids")
-    tokens = PackedTokens(batch, with_values=False)
-    returns = tokens.episode_returns().index_add(0, tokens.episode, tokens.kl_rewards)
-    counted = torch.zeros_like(returns).index_fill(0, tokens.episode, 1)
-    group_of_row = torch.unique(batch.group_ids, return_inverse=True)[1]
-    group = torch.zeros_like(returns, dtype=torch.int64).index_copy(0, tokens.episode_of_row, group_of_row)
-    return tokens, returns, group, counted
-
-
-def _check_unit(**coefficients: float) -> None:
+def check_unit(**coefficients: float) -> None:
+    """Raises TrainingConfigError for a discount or λ that isn't from 0 to 1."""
     for name, coefficient in coefficients.items():
         if not 0 <= coefficient <= 1:
             raise TrainingConfigError(f"{name} is {coefficient}, but a discount or λ lies between 0 and 1")

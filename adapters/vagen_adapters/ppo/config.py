@@ -9,17 +9,22 @@ from typing import Any, Literal
 from trl.trainer.base_config import _BaseConfig
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import advantages
+from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_envs.errors import did_you_mean
 
 ESTIMATORS = {
-    name: getattr(advantages, name)
-    for name in (
-        "token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "turn_gae", "grpo", "rloo",
+    name: getattr(module, name)
+    for module, names in (
+        (advantages, (
+            "token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "turn_gae", "vine",
+        )),
+        (group_advantages, ("grpo", "rloo", "rloo_turns", "gigpo")),
     )
+    for name in names
 }  # fmt: skip
-WITHOUT_CRITIC = ("grpo", "rloo")
+IN_GROUPS = ("grpo", "rloo", "rloo_turns", "gigpo")
+WITHOUT_CRITIC = ("vine", *IN_GROUPS)
 
 
 @dataclass
@@ -50,8 +55,10 @@ class MultiTurnPPOConfig(_BaseConfig):
         vllm_server: the server's address.
         vllm_weights_folder: where weights are handed to the server, a folder that both can reach; None sends them
             through NCCL.
-        advantage: one of the estimators of `advantages`.
+        advantage: one of the estimators of `advantages` and `group_advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
+        forks: episodes that are played on from each state that was met, to find what it is worth; for `vine` only.
+        critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO).
         bootstrap_truncated: whether the observation after a truncated episode has a value (Verlog).
         reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
             small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
@@ -131,6 +138,8 @@ class MultiTurnPPOConfig(_BaseConfig):
     vllm_weights_folder: str | None = None
     advantage: str = "bilevel_gae"
     advantage_settings: dict[str, Any] = field(default_factory=dict)
+    forks: int = 0
+    critic_gate: bool = False
     bootstrap_truncated: bool = False
     reward_scale: float = 1.0
     whiten: bool = True
@@ -218,8 +227,12 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(0 <= self.max_failed <= 1, "max_failed", "a share, from 0 to 1")
         self._require(self.kl_estimator in ("k1", "k3", "exact"), "kl_estimator", "k1, k3 or exact")
         self._require(self.kl_loss_estimator in ("k3", "exact"), "kl_loss_estimator", "k3 or exact")
-        self._require(self.advantage not in WITHOUT_CRITIC or self.group_size > 1, "group_size",
+        self._require(self.advantage not in IN_GROUPS or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
+        self._require((self.forks > 0) == (self.advantage == "vine"), "forks",
+                      "at least 1 for vine, and 0 for all others")  # fmt: skip
+        self._require(not (self.critic_gate and self.critic_kind == "none"), "critic_gate",
+                      f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(not (self.critic_reads and self.critic_kind == "none"), "critic_reads",
                       f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",

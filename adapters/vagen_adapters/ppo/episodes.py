@@ -6,15 +6,17 @@ so that nothing is tokenised twice and what was sampled is what is trained on.
 
 from __future__ import annotations
 
+import copy
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.generation import Prompt, Reply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
+from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import Words
 
 
@@ -47,6 +49,7 @@ class PlayedTurn:
         turn: the environment's record.
         rewards: the environment's terms and any others.
         words: which of the reply's words are true, where they are credited by themselves; see `word_credit`.
+        snapshot: the environment before the reply, where it is kept; empty elsewhere.
     """
 
     shown: Shown
@@ -54,6 +57,7 @@ class PlayedTurn:
     turn: Turn
     rewards: tuple[RewardTerm, ...]
     words: tuple[Words, ...] = ()
+    snapshot: bytes = b""
 
     @property
     def reward(self) -> float:
@@ -82,6 +86,7 @@ class Episode:
         terminated: solved or lost.
         truncated: cut, by the environment's budget, by `max_turns` or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
+        begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
     """
 
     level: Level
@@ -90,6 +95,16 @@ class Episode:
     terminated: bool = False
     truncated: bool = False
     failure: str | None = None
+    begins_at: bytes = b""
+
+    def fork(self, turn: int, number: int) -> Episode:
+        """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""
+        draw = HashStream("fork", self.level.draw, turn, number).bits(48)
+        here = self.turns[turn]
+        turns = list(self.turns[:turn])
+        if turns:  # a conversation is known by its first observation, and this is another
+            turns[0] = replace(turns[0], shown=copy.copy(turns[0].shown))
+        return Episode(replace(self.level, draw=draw), turns, copy.copy(here.shown), begins_at=here.snapshot)
 
     @property
     def success(self) -> bool:

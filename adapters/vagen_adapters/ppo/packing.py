@@ -41,7 +41,8 @@ class PackedTokens:
 
     Attributes of shape (N,): values, next_values (of the following token; past the end of an episode its
     bootstrap value or 0), kl_rewards, episode, turn_of_token, starts_turn, ends_turn, ends_episode.
-    Attributes of shape (M,): turn_ends (index of the last token), turn_rewards, turn_ends_episode.
+    Attributes of shape (M,): turn_ends (index of the last token), turn_rewards, turn_ends_episode, turn_rows (of the
+    batch), turns (their numbers).
     """
 
     def __init__(self, batch: Trajectories, *, with_observations: bool = False, with_values: bool = True) -> None:
@@ -65,9 +66,8 @@ class PackedTokens:
         self.turn_of_token = self.starts_turn.cumsum(0) - 1
         self.turn_ends = self.ends_turn.nonzero().squeeze(1)
         self.turn_ends_episode = self.ends_episode[self.turn_ends]
-        rows = self.row[self.turn_ends]
-        rewards = batch.turn_rewards.detach()[rows, turn[self.turn_ends]]
-        self.turn_rewards = self._finite("turn_rewards", rewards, rows)
+        self.turn_rows, self.turns = self.row[self.turn_ends], turn[self.turn_ends]
+        self.turn_rewards = self.of_turns("turn_rewards", batch.turn_rewards)
         if batch.kl_rewards is None:
             self.kl_rewards = self.turn_rewards.new_zeros(len(self.place))
         else:
@@ -101,6 +101,14 @@ class PackedTokens:
         rewards = self.batch.turn_rewards.detach().sum(1)
         episodes = int(self.episode_of_row.max()) + 1
         return rewards.new_zeros(episodes).index_add(0, self.episode_of_row, rewards)
+
+    def of_turns(self, name: str, entries: Tensor) -> Tensor:
+        """(B, T) → (M,) What the batch says of each turn. Raises TrainingDataError where that is no number."""
+        return self._finite(name, entries.detach()[self.turn_rows, self.turns], self.turn_rows)
+
+    def turn_rewards_with_kl(self) -> Tensor:
+        """(M,) The rewards of the turns, with the KL rewards of their tokens."""
+        return self.turn_rewards.index_add(0, self.turn_of_token, self.kl_rewards)
 
     def following_turn(self, of_turns: Tensor) -> Tensor:
         """(M,) → (M,) The entry of the next turn; past the last turn the bootstrap value or 0."""

@@ -31,6 +31,7 @@ with metrics that are logged; or that and which of its words are true."""
 class _Step:
     """What an environment and a judge said to a reply, and how long each took in seconds."""
 
+    before: bytes
     observation: dict[str, Any]
     terminated: bool
     truncated: bool
@@ -89,6 +90,7 @@ class Rollout:
         self.codec, self.sampler, self.sampling = codec, sampler, sampling
         self.window, self.max_length, self.max_turns, self.score = window, max_length, max_turns, score
         self.prompts = prompts
+        self._takes_snapshots = False
         self._pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.times: dict[str, float] = {}
 
@@ -97,8 +99,18 @@ class Rollout:
 
         Failed episodes are among the result, marked by `failure`: the caller counts them and trains on the rest.
         """
+        return self.play_on([Episode(level) for level in levels], seed)
+
+    def play_on(self, episodes: list[Episode], seed: int, *, snapshots: bool = False) -> list[Episode]:
+        """Play episodes to their ends, those of `Episode.fork` from where they begin.
+
+        Args:
+            episodes: changed and returned.
+            seed: as for `play`.
+            snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
+        """
+        self._takes_snapshots = snapshots
         self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
-        episodes = [Episode(level) for level in levels]
         waiting = deque(episodes)
         playing: dict[int, Episode] = {}  # by the number of the environment
         while True:
@@ -142,6 +154,7 @@ class Rollout:
             return None
         try:
             started = time.perf_counter()
+            before = env.unwrapped.snapshot() if self._takes_snapshots else b""  # type: ignore[attr-defined]
             observation, _, terminated, truncated, info = env.step(text)
             stepped = time.perf_counter()
             turn: Turn = info["turn"]
@@ -151,7 +164,9 @@ class Rollout:
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()
-        return _Step(observation, terminated, truncated, turn, rewards, words, stepped - started, judged - stepped)
+        return _Step(
+            before, observation, terminated, truncated, turn, rewards, words, stepped - started, judged - stepped
+        )
 
     def _begin_all(self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]]) -> None:
         """Reset environments to their episodes' levels. An episode that can't be played has a `failure` then."""
@@ -161,7 +176,7 @@ class Rollout:
             try:
                 if isinstance(observation, Exception):
                     raise observation
-                episode.last_shown = self._show(env, observation)
+                episode.last_shown = episode.last_shown or self._show(env, observation)
             except Exception as error:  # as below
                 episode.failure = f"{type(error).__name__} at reset: {error}"
             else:
@@ -177,6 +192,8 @@ class Rollout:
             observation: dict[str, Any] = env.reset(
                 seed=episode.level.seed, options={"split": episode.level.split}
             )[0]  # fmt: skip
+            if episode.begins_at:
+                env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
         except Exception as error:  # an environment may raise anything
             return error
         return observation
@@ -202,7 +219,7 @@ class Rollout:
             if not math.isfinite(term.value):
                 episode.failure = f"reward {term.name!r} of turn {step.turn.index} is {term.value}"
                 return True
-        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards, step.words))
+        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards, step.words, step.before))
         episode.last_shown = last_shown
         episode.terminated = step.terminated
         if step.terminated:

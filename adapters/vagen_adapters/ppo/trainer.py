@@ -26,8 +26,9 @@ from trl.trainer.base_trainer import _BaseTrainer
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.advantages import without_a_poor_critic
 from vagen_adapters.ppo.codec import Codec
-from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC, MultiTurnPPOConfig
+from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, WITHOUT_CRITIC, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import (
     Episode,
     Level,
@@ -38,6 +39,7 @@ from vagen_adapters.ppo.episodes import (
     training_sequences,
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, check_packing, sight_for
+from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.kl_control import AdaptiveKL
@@ -241,10 +243,23 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(self._clock.spent("generation"), 1e-9)})
+        worth: list[list[float]] = []
+        if self.args.forks:
+            kept, worth = self._fork(kept, number)
         if not kept:
             return None
         with self._clock("score"):
-            return self._score(model, kept)
+            return self._score(model, kept, worth)
+
+    def _fork(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
+        """The episodes whose states could all be played on from, and what each state was worth."""
+        forks = fork_all(episodes, self.args.forks)
+        played = self._play_on([fork.episode for fork in forks], self._seed(number, 50), name="forks")
+        worth = worth_of(episodes, forks, played, float(self.args.advantage_settings.get("gamma", 1.0)))
+        sound = [all(map(math.isfinite, each)) for each in worth]
+        self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
+        both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
+        return [episode for episode, _ in both], [each for _, each in both]
 
     def _play_enough(self, number: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
@@ -270,20 +285,25 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
         """The episodes of all levels in their order, of which each process plays its share."""
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self._clock("sync"):
             self.rollout.sampler.sync()
+        return self._play_on([Episode(level) for level in levels], seed, snapshots=self.args.forks > 0)
+
+    def _play_on(
+        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
+    ) -> list[Episode]:
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
-            mine = self.rollout.play(levels[rank::world], seed)
+            mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
         if isinstance(self.rollout.sampler, TransformersSampler):
             reads = self.rollout.sampler.finish()
-            self._record({"generation/tokens_read": reads.tokens, "generation/pictures_read": reads.pictures})
-        for name, seconds in self.rollout.times.items():
-            self._clock.add(name, seconds)
+            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
+        for part, seconds in self.rollout.times.items():
+            self._clock.add(part, seconds)
         if world == 1:
             return mine
         with self._clock("exchange"):
-            numbered = gather_object(list(zip(range(rank, len(levels), world), mine, strict=True)))
+            numbered = gather_object(list(zip(range(rank, len(episodes), world), mine, strict=True)))
         return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     def _levels(self, number: int, extra: int = 0) -> list[Level]:
@@ -302,7 +322,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         ]
 
     @torch.no_grad()
-    def _score(self, model: Any, episodes: Sequence[Episode]) -> ScoredRollout:
+    def _score(self, model: Any, episodes: Sequence[Episode], worth: Sequence[Sequence[float]]) -> ScoredRollout:
         args, device = self.args, self.args.device
         laid_out = [training_sequences(each, args.window, with_end=args.bootstrap_truncated) for each in episodes]
         sequences = [sequence for each in laid_out for sequence in each]
@@ -326,7 +346,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 kl_rewards = (
                     -args.kl_coef * self._kl_factor * losses.kl_estimates(logprobs, reference, args.kl_estimator)
                 )
-        batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards)
+        batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards, worth)
+        if args.critic_gate:
+            batch, explained = without_a_poor_critic(batch)
+            self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
         sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
         self._record(metrics.of_scores(batch, advantages, logprobs, sampled, reference))
@@ -341,7 +364,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.log_samples and self.accelerator.is_main_process:
             metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
                                   self.state.global_step, args.log_samples)  # fmt: skip
-        if args.whiten and args.advantage not in WITHOUT_CRITIC:
+        if args.whiten and args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         if args.reasoning_credit == "claim":
             of_rows = [episodes[each] for each in episode_ids.tolist()]
@@ -381,13 +404,19 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         turn_ids: Tensor,
         values: Tensor,
         kl_rewards: Tensor | None,
+        worth: Sequence[Sequence[float]],
     ) -> Trajectories:
         device = self.args.device
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
+        states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
+        values_of_turns = torch.zeros_like(rewards) if worth else None
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
                 played = episodes[episode].turns[turn]
                 rewards[row, turn] = (played.reward + self._overlong(played)) * self.args.reward_scale
+                states[row, turn] = number_of(episodes[episode].level, played.turn)
+                if values_of_turns is not None:
+                    values_of_turns[row, turn] = worth[episode][turn] * self.args.reward_scale
         ends = torch.tensor([len(each.prompt.ids) for each in sequences], device=device)
         with_end = torch.tensor([each.ends_with_observation for each in sequences], device=device)
         of_rows = [episodes[number] for number in episode_ids.tolist()]
@@ -401,6 +430,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             bootstrap_values=values.gather(1, ends[:, None]).squeeze(1) * with_end,
             episode_ids=episode_ids,
             group_ids=torch.tensor([each.level.group for each in of_rows], device=device),
+            turn_states=states,
+            turn_values=values_of_turns,
         )
 
     def _overlong(self, played: PlayedTurn) -> float:

@@ -42,6 +42,10 @@ class Trajectories:
             episode is truncated and not terminated. None is VAGEN's choice (V = 0 at every end).
         episode_ids: (B,) int64, or None if every row is an episode of its own.
         group_ids: (B,) int64, or None. Episodes with the same prompt and level, for GRPO and RLOO.
+        turn_states: (B, T) int64, or None. The state that turn t met, the same number wherever the same state was met,
+            for GiGPO. Only counts where the row holds tokens of the turn.
+        turn_values: (B, T), or None. What the state before turn t was found to be worth by playing on from it, for
+            VinePPO. Only counts where the row holds tokens of the turn.
 
     Raises:
         TrainingDataError: The tensors do not fit together. NaN and infinity are met by the estimators, where they
@@ -57,6 +61,8 @@ class Trajectories:
     bootstrap_values: Tensor | None = None
     episode_ids: Tensor | None = None
     group_ids: Tensor | None = None
+    turn_states: Tensor | None = None
+    turn_values: Tensor | None = None
 
     def __post_init__(self) -> None:
         self._check_layout()
@@ -122,6 +128,8 @@ class Trajectories:
             "bootstrap_values": ((rows,), float_type),
             "episode_ids": ((rows,), torch.int64),
             "group_ids": ((rows,), torch.int64),
+            "turn_states": ((rows, turns), torch.int64),
+            "turn_values": ((rows, turns), float_type),
         }
         for name, (shape, dtype) in layout.items():
             tensor = getattr(self, name)

@@ -1,0 +1,134 @@
+"""How much better each sampled token was than what others got from the same level, or the same state: no critic.
+
+    estimator     from                              one advantage per …
+    grpo          Shao et al. 2024, GRPO            episode
+    rloo          Ahmadian et al. 2024, RLOO        episode
+    rloo_turns    RLOO, turn by turn                turn
+    gigpo         Feng et al. 2025, GiGPO           episode and turn
+
+Pure functions of a batch of episodes, as in `advantages`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo.advantages import check_unit
+from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
+from vagen_adapters.ppo.trajectories import Trajectories
+
+
+def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
+    """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024 (GRPO).
+
+    The return is the sum of all turn and KL rewards. An episode without sampled tokens is not counted in
+    its group; an episode alone in its group has nothing to be compared with and gets 0.
+
+    Args:
+        batch: The episodes, with `group_ids`; `values` are not used.
+        scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is Dr. GRPO.
+        eps: Keeps a group of equal returns at 0.
+    """
+    tokens, turn_groups = _in_groups(batch)
+    episodes, returns = _returns(tokens)
+    groups = turn_groups[tokens.turn_ends_episode]
+    return tokens.spread(_above_mean(returns, groups, scale, eps)[episodes[tokens.turn_of_token]])
+
+
+def rloo(batch: Trajectories) -> Advantages:
+    """An episode's return against the mean of the others of its group. Ahmadian et al. 2024 (RLOO).
+
+    Returns, episodes without sampled tokens and groups of one are treated as in `grpo`.
+    """
+    tokens, turn_groups = _in_groups(batch)
+    episodes, returns = _returns(tokens)
+    groups = turn_groups[tokens.turn_ends_episode]
+    return tokens.spread(_above_others(returns, groups)[episodes[tokens.turn_of_token]])
+
+
+def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
+    """RLOO by turn: what came from turn t on, against the mean of the group's others that played turn t, too.
+
+    An episode that was alone in playing a turn has nothing to be compared with there and gets 0.
+
+    Args:
+        batch: The episodes, with `group_ids`.
+        gamma: Discount from one turn to the next, 0 to 1.
+    """
+    check_unit(gamma=gamma)
+    tokens, groups = _in_groups(batch)
+    to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
+    return tokens.spread(_above_others(to_go, _pairs(groups, tokens.turns))[tokens.turn_of_token])
+
+
+def gigpo(
+    batch: Trajectories, *, gamma: float = 0.95, step_weight: float = 1.0, scale: bool = True, eps: float = 1e-6
+) -> Advantages:
+    """An episode's advantage in its group, and each turn's among all turns of the group that met the same state.
+
+    Feng et al. 2025 (GiGPO): A = A^E + ω·A^S, where A^E is `grpo`'s and A^S the discounted return from the turn on
+    against the mean of those from the same state, `turn_states`, divided by their standard deviation. A state that was
+    met once tells nothing and gets 0.
+
+    Args:
+        batch: The episodes, with `group_ids` and `turn_states`.
+        gamma: Discount of the returns from a state, from one turn to the next.
+        step_weight: ω.
+        scale: Whether both are divided by standard deviations; False is the paper's F_norm = 1.
+        eps: Keeps groups of equal returns at 0.
+    """
+    check_unit(gamma=gamma)
+    if batch.turn_states is None:
+        raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
+    tokens, groups = _in_groups(batch)
+    episodes, returns = _returns(tokens)
+    of_episodes = _above_mean(returns, groups[tokens.turn_ends_episode], scale, eps)[episodes]
+    to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
+    states = _pairs(groups, tokens.of_turns("turn_states", batch.turn_states))
+    of_turns = of_episodes + step_weight * _above_mean(to_go, states, scale, eps)
+    return tokens.spread(of_turns[tokens.turn_of_token])
+
+
+def _in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor]:
+    """The tokens, and (M,) the group of each turn."""
+    if batch.group_ids is None:
+        raise TrainingDataError("this estimator compares the episodes of a group; give the batch group_ids")
+    tokens = PackedTokens(batch, with_values=False)
+    return tokens, batch.group_ids[tokens.turn_rows]
+
+
+def _returns(tokens: PackedTokens) -> tuple[Tensor, Tensor]:
+    """(M,) the number of each turn's episode among those that have any, and (E,) their returns with KL rewards."""
+    episodes = tokens.turn_ends_episode.roll(1).cumsum(0) - 1
+    rewards = tokens.turn_rewards_with_kl()
+    return episodes, rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
+
+
+def _pairs(one: Tensor, other: Tensor) -> Tensor:
+    """(M,), (M,) → (M,) A number for each pair."""
+    numbers: Tensor = torch.unique(torch.stack([one, other]), dim=1, return_inverse=True)[1]
+    return numbers
+
+
+def _sums(x: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the group of each entry: the sum and the size."""
+    group = torch.unique(group, return_inverse=True)[1]
+    sums = torch.zeros_like(x).index_add(0, group, x)
+    return sums[group], torch.zeros_like(x).index_add(0, group, torch.ones_like(x))[group]
+
+
+def _above_mean(x: Tensor, group: Tensor, scale: bool, eps: float) -> Tensor:
+    """How far each entry is above its group's mean; in standard deviations (n - 1) + `eps` if it is scaled."""
+    total, size = _sums(x, group)
+    centred = x - total / size
+    if not scale:
+        return centred
+    return centred / ((_sums(centred.square(), group)[0] / (size - 1).clamp(min=1)).sqrt() + eps)
+
+
+def _above_others(x: Tensor, group: Tensor) -> Tensor:
+    """How far each entry is above the mean of the others of its group; 0 where there are none."""
+    total, size = _sums(x, group)
+    return torch.where(size > 1, x - (total - x) / (size - 1).clamp(min=1), 0)

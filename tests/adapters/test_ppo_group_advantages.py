@@ -1,0 +1,177 @@
+"""Estimators that compare episodes with each other, and those that need no critic, against literal loops."""
+
+import dataclasses
+import itertools
+import statistics
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from batches import batches  # noqa: E402
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from vagen_adapters.ppo import advantages as ppo  # noqa: E402
+from vagen_adapters.ppo import group_advantages as grouped  # noqa: E402
+from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
+
+
+@st.composite
+def comparable(draw):
+    """Batches with groups, states that recur and what they are worth."""
+    batch = draw(batches(max_rows=6))
+    rows, turns = batch.turn_rewards.shape
+    groups = draw(st.lists(st.integers(-2, 2), min_size=rows, max_size=rows))
+    states = draw(st.lists(st.integers(0, 3), min_size=rows * turns, max_size=rows * turns))
+    return dataclasses.replace(
+        batch, values=None, group_ids=torch.tensor(groups), turn_states=torch.tensor(states).view(rows, turns),
+        turn_values=torch.tensor(states, dtype=torch.float64).view(rows, turns) / 3 + batch.turn_rewards,
+    )  # fmt: skip
+
+
+def rewards_of(batch):
+    """For each row its turns that have tokens, and their rewards with KL rewards."""
+    found = []
+    for ids, rewards, kl in zip(batch.turn_ids, batch.turn_rewards, batch.kl_rewards, strict=True):
+        turns = sorted({int(each) for each in ids if each >= 0})
+        found.append({turn: float(rewards[turn] + kl[ids == turn].sum()) for turn in turns})
+    return found
+
+
+def to_go(rewards, gamma):
+    """Turn by turn what comes from it on; the turns that a row has are next to each other."""
+    return {
+        turn: sum(gamma**i * rewards[other] for i, other in enumerate(t for t in sorted(rewards) if t >= turn))
+        for turn in rewards
+    }
+
+
+def assert_turns(found, batch, expected):
+    for row, ids in enumerate(batch.turn_ids):
+        by_token = [0.0 if turn < 0 else expected[row][int(turn)] for turn in ids]
+        torch.testing.assert_close(
+            found.advantages[row], torch.tensor(by_token, dtype=torch.float64), rtol=1e-8, atol=1e-8
+        )
+    assert not found.value_mask.any()
+
+
+def against_mean(own, peers, scale):
+    if len(peers) < 2:
+        return 0.0
+    return (own - statistics.fmean(peers)) / ((statistics.stdev(peers) + 1e-6) if scale else 1.0)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_grpo_and_rloo_equal_arithmetic_on_lists(scale, data):
+    batch = data.draw(batches(max_rows=6))
+    groups = data.draw(st.lists(st.integers(-5, 5), min_size=len(batch.turn_ids), max_size=len(batch.turn_ids)))
+    batch = dataclasses.replace(batch, group_ids=torch.tensor(groups), values=None)
+    played = [bool(row.any()) for row in batch.mask]
+    totals = [
+        float(rewards.sum() + kl[mask].sum())
+        for rewards, kl, mask in zip(batch.turn_rewards, batch.kl_rewards, batch.mask, strict=True)
+    ]
+    grpo, rloo = grouped.grpo(batch, scale=scale), grouped.rloo(batch)
+    for b, total in enumerate(totals):
+        group = [totals[c] for c in range(len(totals)) if groups[c] == groups[b] and played[c]]
+        against_all = against_others = 0.0
+        if played[b] and len(group) > 1:
+            against_all = total - statistics.mean(group)
+            if scale:
+                against_all /= statistics.stdev(group) + 1e-6
+            against_others = total - (sum(group) - total) / (len(group) - 1)
+        row = batch.mask[b].double()
+        torch.testing.assert_close(grpo.advantages[b], against_all * row, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(rloo.advantages[b], against_others * row, rtol=0, atol=1e-12)
+    assert not grpo.value_mask.any()
+    assert not rloo.value_mask.any()
+
+
+@settings(max_examples=50, deadline=None)
+@given(batch=comparable(), gamma=st.sampled_from([0.0, 0.9, 1.0]))
+def test_rloo_by_turn_equals_arithmetic_on_lists(batch, gamma):
+    groups, returns = batch.group_ids.tolist(), [to_go(each, gamma) for each in rewards_of(batch)]
+    expected = []
+    for row, own in enumerate(returns):
+        others = [each for other, each in enumerate(returns) if groups[other] == groups[row] and other != row]
+        peers = {turn: [each[turn] for each in others if turn in each] for turn in own}
+        expected.append({turn: own[turn] - statistics.fmean(peers[turn]) if peers[turn] else 0.0 for turn in own})
+    assert_turns(grouped.rloo_turns(batch, gamma=gamma), batch, expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(batch=comparable(), gamma=st.sampled_from([0.0, 0.95, 1.0]), weight=st.sampled_from([0.0, 0.5, 1.0]),
+       scale=st.booleans())  # fmt: skip
+def test_gigpo_equals_arithmetic_on_lists(batch, gamma, weight, scale):
+    groups, states, rewards = batch.group_ids.tolist(), batch.turn_states.tolist(), rewards_of(batch)
+    returns = [to_go(each, gamma) for each in rewards]
+    expected = []
+    for row, own in enumerate(returns):
+        same = [other for other in range(len(groups)) if groups[other] == groups[row]]
+        wholes = [sum(rewards[other].values()) for other in same if rewards[other]]
+        of_episode = against_mean(sum(rewards[row].values()), wholes, scale) if own else 0.0
+        expected.append({})
+        for turn in own:
+            met = [returns[other][t] for other in same for t in returns[other] if states[other][t] == states[row][turn]]
+            expected[row][turn] = of_episode + weight * against_mean(own[turn], met, scale)
+    found = grouped.gigpo(batch, gamma=gamma, step_weight=weight, scale=scale)
+    assert_turns(found, batch, expected)
+
+
+def test_gigpo_without_its_steps_is_grpo():
+    batch = Trajectories(
+        turn_ids=torch.tensor([[0, 1], [0, 1], [0, 1]]),
+        turn_rewards=torch.tensor([[0.0, 1.0], [0.5, 0.0], [0.0, 0.0]]),
+        terminated=torch.ones(3, dtype=torch.bool), truncated=torch.zeros(3, dtype=torch.bool),
+        group_ids=torch.zeros(3, dtype=torch.int64), turn_states=torch.tensor([[7, 1], [7, 2], [7, 3]]),
+    )  # fmt: skip
+    grpo, episodes, both = grouped.grpo(batch), grouped.gigpo(batch, step_weight=0.0), grouped.gigpo(batch, gamma=1.0)
+    torch.testing.assert_close(episodes.advantages, grpo.advantages)
+    # The first turns met one state, and say the same again; the second ones met states of their own.
+    torch.testing.assert_close(both.advantages, grpo.advantages * torch.tensor([2.0, 1.0]))
+
+
+@settings(max_examples=50, deadline=None)
+@given(batch=comparable(), gamma=st.sampled_from([0.0, 0.9, 1.0]))
+def test_vine_equals_arithmetic_on_lists(batch, gamma):
+    expected = []
+    for row, rewards in enumerate(rewards_of(batch)):
+        turns = sorted(rewards)
+        worth = {turn: float(batch.turn_values[row, turn]) for turn in turns}
+        after = {turn: worth[following] for turn, following in itertools.pairwise(turns)}
+        expected.append({turn: rewards[turn] + gamma * after.get(turn, 0.0) - worth[turn] for turn in turns})
+    assert_turns(ppo.vine(batch, gamma=gamma), batch, expected)
+
+
+def with_values(*values):
+    """Four episodes of one turn of one token, worth 0, 0, 1 and 1."""
+    return Trajectories(
+        turn_ids=torch.zeros(4, 1, dtype=torch.int64),
+        turn_rewards=torch.tensor([[0.0], [0.0], [1.0], [1.0]]),
+        terminated=torch.ones(4, dtype=torch.bool), truncated=torch.zeros(4, dtype=torch.bool),
+        values=torch.tensor([[each, 5.0] for each in values]),
+    )  # fmt: skip
+
+
+def test_a_critic_is_used_while_it_explains_something():
+    good = with_values(0.2, 0.1, 0.9, 0.6)
+    kept, explained = ppo.without_a_poor_critic(good)
+    assert kept is good
+    assert explained == pytest.approx(
+        1 - statistics.variance([-0.2, -0.1, 0.1, 0.4]) / statistics.variance([0, 0, 1, 1])
+    )
+
+    replaced, explained = ppo.without_a_poor_critic(with_values(0.9, 0.8, 0.3, 0.1))
+    assert explained < 0
+    found = ppo.token_gae(replaced)
+    assert found.advantages[:, 0].tolist() == pytest.approx([-0.5, -0.5, 0.5, 0.5])
+    assert found.returns[:, 0].tolist() == pytest.approx([0, 0, 1, 1])  # the critic goes on learning
+
+
+def test_where_returns_do_not_vary_the_critic_stays():
+    batch = dataclasses.replace(with_values(1.0, 2.0, 3.0, 4.0), turn_rewards=torch.ones(4, 1))
+    kept, explained = ppo.without_a_poor_critic(batch)
+    assert kept is batch
+    assert explained != explained
