@@ -25,8 +25,8 @@ TOPICS = {
         ["tests/envs/test_parsing.py"],
     ),
     "advantages": (
-        [f"vagen_adapters/ppo/{name}.py" for name in ("advantages", "packing", "trajectories")],
-        ["tests/adapters/test_ppo_advantages.py", "tests/adapters/test_ppo_trajectories.py"],
+        [f"vagen_adapters/ppo/{name}.py" for name in ("advantages", "group_advantages", "packing", "trajectories")],
+        [*(f"tests/adapters/test_ppo_{name}.py" for name in ("advantages", "group_advantages", "trajectories"))],
     ),
     "judging": (
         [f"vagen_rewards/{name}.py" for name in ("scores", "rules/judge", "rules/marks", "rules/counting",

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason='needs pip install "vagen-envs[ppo]"')
 
-from vagen_adapters.ppo import advantages  # noqa: E402
+from vagen_adapters.ppo import advantages, group_advantages  # noqa: E402
 from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
 from vagen_benchmarks.perf import advantage_loops  # noqa: E402
 
@@ -70,7 +70,7 @@ def test_theirs(benchmark: Any, batch: Any, name: str) -> None:
 def test_ours_without_critic(benchmark: Any, batch: Any, name: str) -> None:
     benchmark.group = f"{name}, {ROWS}×{LENGTH}"
     benchmark.extra_info.update(at_most_us=20_000)
-    benchmark.pedantic(getattr(advantages, name), (batch,), rounds=15, warmup_rounds=2)
+    benchmark.pedantic(getattr(group_advantages, name), (batch,), rounds=15, warmup_rounds=2)
 
 
 def test_ours_whitening(benchmark: Any, batch: Any) -> None:
