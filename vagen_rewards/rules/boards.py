@@ -16,6 +16,8 @@ from vagen_rewards.rules.reading import read
 from vagen_rewards.rules.relations import Mention, Relation, Relations
 
 MAX_ASSIGNMENTS = 5000
+"""Ways to say which thing is which that are all tried, over all kinds; six boxes with six names have 720. Beyond it the
+next kind's things are matched at once."""
 
 MAX_CACHED = 1000
 """Characters of a text whose marks are kept."""

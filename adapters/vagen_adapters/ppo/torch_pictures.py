@@ -31,6 +31,7 @@ class InterpolationMode(enum.Enum):
     LANCZOS = "lanczos"
 
 
+# Pillow's numbers of its resampling filters, which image processors have in their configurations.
 _OF_PIL = {0: "NEAREST", 1: "LANCZOS", 2: "BILINEAR", 3: "BICUBIC", 4: "BOX", 5: "HAMMING"}
 
 
@@ -89,6 +90,7 @@ def to_dtype(image: Tensor, dtype: torch.dtype = torch.float32, scale: bool = Fa
     """With `scale`, bytes of 0 to 255 and numbers of 0 to 1 become each other."""
     if not scale or image.dtype == dtype or image.is_floating_point() == dtype.is_floating_point:
         return image.to(dtype)
+    # torchvision's factor, 256 less a thousandth: 1.0 becomes 255 and each byte has the same share of [0, 1].
     return image.to(dtype) / 255 if dtype.is_floating_point else (image * 255.999).to(dtype)
 
 

@@ -312,6 +312,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         number += extra * self.args.rollouts
         pool, size = self.args.num_levels, self.args.group_size
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
+        # 2**32 levels apart: runs of different seeds never share a level.
         seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
         packs = max(1, len(self.args.prompt_pool))
         prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
@@ -613,6 +614,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _seed(self, number: int, purpose: int) -> int:
         """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
+        # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
         return (self.args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
 
     # -- what Trainer asks for ---------------------------------------------------------------------

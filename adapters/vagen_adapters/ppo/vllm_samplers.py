@@ -218,6 +218,7 @@ class _Engine(_Weights):
             "logprobs_mode": "processed_logprobs",
             "worker_extension_cls": WORKER_EXTENSION,
         }
+        # TRL's share of a GPU beside a trainer, which the plan of memory counts with, too.
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()
 

@@ -65,6 +65,7 @@ def credit_words(
         if read.any():
             said = truths[read]
             told[f"credit/{part}"] = float(said.mean())
+            # Where all are alike the difference is 0, and stays it whatever it is divided by.
             truths[read] = (said - said.mean()) / said.std(correction=0).clamp(min=1e-4)
         dense = torch.where(words, weight * truths, dense)
     return replace(advantages, advantages=dense), told

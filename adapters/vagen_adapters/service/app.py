@@ -337,6 +337,7 @@ async def _body(request: Request, config: ServiceConfig) -> bytes:
                     holder.reading += len(chunk)
                     if holder.reading + holder.held > config.key_bytes:
                         raise Refused("busy", "the requests of this key are too many bytes at a time; try again")
+                # What is too large is read on and dropped: who still sends doesn't read why. But not for ever.
                 elif size > 16 * config.max_request:
                     break
     except TimeoutError:

@@ -81,6 +81,7 @@ class LocalHost:
             try:
                 view = view[self._socket.send(view, socket.MSG_DONTWAIT) :]
             except BlockingIOError:
+                # A worker reads on when its turn is over; those of grids take 0.6 ms.
                 time.sleep(0.001)
             except OSError:
                 return

@@ -177,6 +177,7 @@ def _place(points: list[Point]) -> list[str]:
 def _stack(points: list[Point]) -> list[str]:
     """The others onto the first, as they are listed."""
     top = max(points, key=lambda each: each[2])
+    # Cubes are of 40 mm: one on the table has its middle at 20, one on another at 60.
     if top[2] < 40:
         top = points[0]
     loose = [each for each in points if not _near(each, top)]
@@ -191,6 +192,7 @@ def _align(points: list[Point]) -> list[str]:
 
 def _carried(things: list[Point], places: list[Point]) -> list[str]:
     pairs = zip(things, places, strict=False)
+    # Half a cube and 5 mm of air: the hand lets go above what it stands on.
     return [text for one, (x, y, z) in pairs for text in (_skill("pick", one), _skill("place", (x, y, z + 25)))]
 
 

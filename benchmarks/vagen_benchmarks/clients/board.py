@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 LOOK = 0.1
 """Seconds between looks at what others do."""
-_DOUBLE = 8
-_GATE = 5
+_DOUBLE = 8  # bytes of a number
+_GATE = 5  # numbers of a gate; `SharedGate` names them
 _WHY = 64
 """Numbers' room for the words of an outage."""
 

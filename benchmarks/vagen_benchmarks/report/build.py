@@ -173,6 +173,8 @@ def _for_page(png: bytes) -> tuple[str, str]:
     if len(png) > LARGE_PICTURE:
         buffer = io.BytesIO()
         with Image.open(io.BytesIO(png)) as image:
+            # On seven pictures of the documentation method 0 takes 32 ms each for 228 kB in all, 2 takes 24 for 204,
+            # 4 takes 43 for 198, and 6 takes 70 for 195.
             image.convert("RGB").save(buffer, "WEBP", quality=90, method=2)
         if buffer.tell() < len(png):
             kind, png = "webp", buffer.getvalue()

@@ -96,6 +96,7 @@ def rate(levels: Sequence[Cluster]) -> Estimate:
 
     def effective(of: _Moments) -> Any:
         inner, variance = np.clip(of.mean * (1 - of.mean), 0.0, None), of.variance
+        # Levels that all agree have a variance of 0 but for rounding, which must not become a sample of 10**15 plays.
         known = (variance > 1e-12) & (inner > 1e-12)
         return np.where(known, inner / np.where(known, variance, 1.0), float(of.count))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from vagen_benchmarks.errors import RunFolderError
 
 _HEAD = re.compile(rb"([0-9a-f]{64}) ([0-9]{1,12})\n")
-_LONGEST_HEAD = 78
+_LONGEST_HEAD = 78  # the hash's 64, a space, the length's 12, a line feed
 
 
 class PicturePack:
