@@ -246,6 +246,23 @@ TRUE = [
     (DRAWER, "Drawer state: open"),
     (PICTURE, "A red circle sits at 50% from the left and 40% from the top."),
     (PICTURE, "*   **Shape:** circle\n*   **Color:** red\n*   **Center:** (50, 40)"),
+    (BOARD, "From my perspective, the box is 1 step up and the target is 2 steps up and 2 steps left."),
+    (BOARD, "Both the box and the target are above the player."),
+    (
+        BOARD,
+        "Object | Relative position\n--- | ---\nbox | above the player\ntarget | above and to the left of the player",
+    ),
+    (BOARD, '{"player_pos": [3, 3], "target_pos": [1, 1], "box_pos": [2, 3]}'),
+    (BOARD, "I moved last turn. Now the box is above the player."),
+    (RIGHT, "I turned last time, and now the desk lamp is on my right."),
+    (RIGHT, "The desk lamp is still on my right, as it was before."),
+    (TABLE, "I map (100, 50, 20) to the red cube, (-40, 95, 20) to the green cube."),
+    (TABLE, "The coordinates (100, 50, 20) belong to the red cube."),
+    (TABLE, "the red cube is 100 mm in x, 50 mm in y and 20 mm in z"),
+    (STACK, "The red cube rests atop the green cube."),
+    (DRAWER, "The drawer's open."),
+    (PICTURE, "Target contains: circle [red] at (50, 40)."),
+    (PICTURE, "Element | Colour | Position\n--- | --- | ---\ncircle | red | (50, 40)"),
 ]
 FALSE = [
     (BOARD, "The box is almost on the player."),
@@ -295,6 +312,12 @@ FALSE = [
     (DRAWER, "The drawer is pushed in."),
     (DRAWER, "The apple should be put in the drawer."),
     (PICTURE, "A red circle sits at 10% from the left and 90% from the top."),
+    (BOARD, "From my perspective, the box is 1 step down and the target is 2 steps up and 2 steps left."),
+    (BOARD, "I moved last turn. Now the box is below the player."),
+    (RIGHT, "The desk lamp was on my right last turn, as it was before."),
+    (TABLE, "I map (-40, 95, 20) to the red cube, (100, 50, 20) to the green cube."),
+    (DRAWER, "The drawer's shut."),
+    (PICTURE, "Target contains: circle [blue] at (50, 40)."),
 ]
 
 

@@ -87,8 +87,13 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     if now.isspace():
         now = ""
     cut = now != whole
-    denied = not now and not (plans and _INTENT.search(whole))
+    denied = not now and not (plans and _INTENT.search(whole)) and not _is_idle(kind, whole, words)
     return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
+
+
+def _is_idle(kind: str, said: str, words: frozenset[str]) -> bool:
+    """Whether a sentence about the past names nothing but who acted: "I moved last turn"."""
+    return _named(kind).isdisjoint(words) and not (_DOUBT.are_in(said, words) or _SAID_TO_DENY.are_in(said, words))
 
 
 def _in_sentences(kind: str, said: str) -> str:
@@ -122,6 +127,18 @@ _TELLING_SIGNS = re.compile(rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|
 
 
 _NO_WORDS: frozenset[str] = frozenset()
+
+
+@functools.cache
+def _named(kind: str) -> frozenset[str]:
+    """Words of things other than the player, and of directions."""
+    data = language("en")
+    nouns = [(name, each) for name, each in data["nouns"][kind].items() if name != "player"]
+    things = [word for name, each in nouns for word in (*re.findall("[A-Z]?[a-z]+", name), *each)]
+    ways = [way for each in data["directions"].values() for way in each]
+    said = " ".join([*things, *ways, "ahead behind front target it"]).lower()
+    words = set(re.findall(r"[a-z]+", said))
+    return frozenset(words | {f"{word}s" for word in words})
 
 
 def _words_of(said: str) -> frozenset[str]:
@@ -265,6 +282,10 @@ _PAST = Phrases(
 _BUT_NOW = re.compile(
     r"\b(?:was|were|had been|used to be|stood|sat|lay)\b.*?"
     r"(?=,? (?:(?:but|and|yet) )?(?:(?:it|they|he) )?(?:(?:is|are) )?(?:now|currently|at present)\b)"
+    r"|^.*\b(?:last|previous) (?:turn|step|time|round|move)\b[^,]*, (?:and |but |so )?(?=now\b)"
+)
+_AS_BEFORE = re.compile(
+    r",? (?:just |exactly )?(?:as|like) (?:(?:it|they|he) (?:was|were) )?(?:before|previously|in the (?:last|previous) [a-z]+)(?=[ ,]*$)"
 )
 _SAID_TO_DENY = Phrases(
     r"(?:claim|statement|assertion|idea|notion|assumption|belief|suggestion|hypothesis|allegation|proposition|thought"
@@ -283,7 +304,7 @@ def _now(said: str, words: frozenset[str]) -> str:
     if _DOUBT.are_in(said, words) or _SAID_TO_DENY.are_in(said, words):
         return ""
     if _PAST.are_in(said, words):
-        said = _BUT_NOW.sub("", said)
+        said = _AS_BEFORE.sub("", _BUT_NOW.sub("", said))
         if _PAST.are_in(said, words):
             return ""
     return said

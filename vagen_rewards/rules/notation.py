@@ -75,13 +75,19 @@ def with_headings(pieces: Iterable[tuple[str, Span]]) -> list[tuple[str, Span]]:
 _HEADS = (("row", "r"), ("column", "col", "c"))
 
 
+_NAME = re.compile(
+    rf"\s*[*_]*(?:the )?(?:{'|'.join({names for each in BOARD_NOUNS.values() for names in each.values()})})[*_]*\s*\|"
+)
+"""A thing alone in the first cell of a row without a bar before it."""
+
+
 def rows(said: str) -> list[str]:
     """A sentence as its pieces: a row of a table as "first: others", what else bars part as pieces of their own."""
     if "(" in said:
         said = _BRACKETS.sub(lambda match: f": {match[1]}", said)
     if "|" not in said:
         return [said]
-    if said.lstrip().startswith("|"):
+    if said.lstrip().startswith("|") or _NAME.match(said):
         cells = [cell.strip() for cell in said.strip().strip("|").split("|")]
         return [f"{cells[0]}: {', '.join(cells[1:])}"]
     return said.split("|")

@@ -84,12 +84,13 @@ class NounPhrases(Notes):
         self.count = value if isinstance(value, int) else 0
 
     def on_all(self, token: Token) -> None:
-        self.everyone = self._next_but("the", "a", "number").kind in (
-            "thing",
-            "is",
-            "it",
-            "they",
-        )  # not "if all goes well"
+        following = self._next_but("the", "a", "number").kind  # not "if all goes well"
+        self.everyone = following in ("thing", "is", "it", "they") and not self._pairs()
+
+    def _pairs(self) -> bool:
+        """Whether one thing and another follow: "both the hole and the goal"."""
+        ahead = [token for token in self.words[self.index + 1 :][:6] if token.kind not in ("the", "word")][:3]
+        return [token.kind for token in ahead] == ["thing", "and", "thing"] and not ahead[0].value[2]
 
     def _mentions(self, token: Token) -> tuple[Mention, ...]:
         kind, label, plural = token.value[:3]

@@ -91,7 +91,7 @@ def _read_grid(text: str, meaning: Mapping[str, tuple[str, ...]]) -> Said | None
 
 
 _ENTRY = re.compile(
-    r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?positions?[\"']?\s*[:=]\s*"
+    r"[\"']?(player|box|boxes|target|targets|goal|hole|holes)_?(?:pos(?:itions?)?|coord(?:inate)?s?|locations?)[\"']?\s*[:=]\s*"
     r"((?:[\[\](),\s]|-?\d{1,6})*)",
     re.IGNORECASE,
 )

@@ -20,6 +20,7 @@ _POINT = (
     rf"|\bx{_IS}{_N}[ ,]*(?:and )?(?:its |the |an? )?y{_IS}{_N}(?:[ ,]*(?:and )?(?:its |the |an? )?z{_IS}{_N})?"
     rf"|(?<![\d.(\[,])(?<![\d.(\[,] ){_N}\s*,\s*{_N}\s*,\s*(?:and )?{_N}(?![\d.]*\s*[)\],])"
     rf"|(?<![\d./]){_N}\s?/\s?{_N}\s?/\s?{_N}"
+    rf"|(?<![\d.]){_N} in x[ ,]*(?:and )?{_N} in y(?:[ ,]*(?:and )?{_N} in z)?"
 )
 _NUMBER = re.compile(rf"([-+]?\d{{1,6}}(?:\.\d{{1,6}})?)\s?({UNIT})?")
 _UNIT_LAST = re.compile(rf"[)\]}}>⟩]\s?({UNIT})$")
@@ -59,13 +60,17 @@ _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )
 _FRONTED = re.compile(
-    r",?\s*(?:there )?(?:is|for|are|lies|sits|stands|rests|i see|i find|we see|we have|we find|you see)?\s*(?:where )?"
+    r",?\s*(?:there )?(?:is|for|(?:(?:belongs?|corresponds?) )?to|are|lies|sits|stands|rests|i see|i find|we see"
+    r"|we have|we find|you see)?\s*(?:where )?"
     r"(?:(?:the|a|an|our) )?(?:(?:position|location|place|coordinates) of (?:the |a )?)?"
 )
 
 
 _AT = re.compile(r"\bat\s*$")
-_COMES = re.compile(r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|i see|we (?:see|have|find))\b")
+_COMES = re.compile(
+    r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|(?:(?:belongs?|corresponds?) )?to (?:the|an?)"
+    r"|i see|we (?:see|have|find))\b"
+)
 """After coordinates whose thing comes next."""
 
 
@@ -189,8 +194,7 @@ class _Reader:
             or (self.points and _AT.search(between) and _COMES.match(self.text, self.end))
         ):
             before = self.text[max(0, match.start() - 40) : match.start()]
-            listed = before.endswith(": ") and _COMES.match(self.text, self.end)
-            self.waiting = pose if listed or _FRONT.search(before) else None
+            self.waiting = pose if _COMES.match(self.text, self.end) or _FRONT.search(before) else None
         elif not self.denied and (
             len(between) < 6 or (len(between) <= 80 and not _ELSEWHERE.search(between) and not denies(between))
         ):

@@ -54,7 +54,7 @@ _SIDE = (
 )
 _RELATION = re.compile(
     rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}"
-    r"(?:(?P<on>on top of|onto|on|upon)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries|occupied by)"
+    r"(?:(?P<on>on top of|onto|on|upon|atop|occupies|covers)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries|occupied by)"
     r"|(?P<above>above|over|higher than)|(?P<lower>lower than)"
     r"|(?P<inside>inside of|inside|into|within|in|at)|(?P<outside>outside of|outside|out of)"
     rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
@@ -82,8 +82,8 @@ _AND = re.compile(r" (?:and|&) (?:the )?")
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
-    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/])"
-    r"|drawer(?:[,:]|(?: state| status)?:)? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
+    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/]|\s?(?:m |[mc]m )?in [xyz]\b)"
+    r"|drawer(?: s\b|[,:]|(?: state| status)?:)? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
     r"|partially|already|currently|has been|has|be| )*"
     r"(?P<no>not |no longer )?(?:fully |completely |yet |been |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out|pushed in)\b"
     r"|\b(?:an? |the )(?P<adjective>open|closed|shut) drawer"

@@ -202,7 +202,10 @@ class Reader(NounPhrases):
             self.on_direction(token)
 
     def on_owner_of(self, token: Token) -> None:
-        self.owner = (Mention("player", ""),) if self._next().kind == "direction" else ()
+        me = (Mention("player", ""),)
+        self.owner = me if self._next().kind == "direction" else ()
+        if self.wants_frame and not self.owner:  # "from my perspective"
+            self.frame, self.wants_frame = me, False
 
     def on_owner(self, token: Token) -> None:
         if self._next().kind == "is" or (self._next().kind != "direction" and not self.owner):

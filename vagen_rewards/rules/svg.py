@@ -54,7 +54,7 @@ _SIZE = re.compile(
     r"|(?P<w3>\d{1,3})\s*% of the width"
 )
 _AFTER = re.compile(
-    r"(?:[, :=(-]"
+    r"(?:[, :=(\[-]"
     r"|\b(?:in|that|which|whose|its?|'s|is|are|will|be|has|with|of|the|a|colou?r(?:ed)?|fill(?:ed)?|painted|drawn|shaded"
     r"|tinted|solid|outlined?|border|stroke|edge|very|quite|all|completely|entirely|not [a-z]+,? but)\b|'s\b)*"
     rf"{_PAINT}\b(?! background)"
@@ -257,7 +257,7 @@ def _plainer(words: str) -> str:
     if mentions(words, _EMPTY):
         words = _EMPTY_TAIL.sub("", words)
     words = _NO_PLACE.sub("", words).replace(" of the target", "").replace("+", " and ").replace("*", "")
-    if words.lstrip().startswith("|"):
+    if "|" in words:
         words = words.strip(" |").replace("|", ",")
     if not words.isascii():
         words = words.replace("–", "-").replace("—", "-")
