@@ -22,7 +22,7 @@ from vagen_envs.seeding import HashStream
 from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
-from vagen_rewards.worth.weighing import Shares, Worth, unique
+from vagen_rewards.worth.weighing import Shares, Worth, on_scale, unique
 
 FORMS = ("natural_language", "structured", "symbolic")
 _MOST_TEXTS = 250
@@ -116,12 +116,6 @@ def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, 
     )
 
 
-def _on_scale(nets: NDArray[np.float64], full: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`weighing.on_scale` of many at once."""
-    curve = np.where(nets > 0, np.log1p(np.maximum(nets, 0.0)), nets)
-    return np.clip(np.divide(curve, full, out=np.zeros_like(full), where=full > 0), -1.0, 1.0)
-
-
 class _Column(NamedTuple):
     """A claim in a field.
 
@@ -148,7 +142,7 @@ class _Field:
         self.turns = [each for _, here in told.values() for each in here]
         sizes = [len(here) for _, here in told.values()]
         self.members = [((1 << size) - 1) << sum(sizes[:i]) for i, size in enumerate(sizes)]
-        self.full = np.array([worth.full(part, stage, each) for each in self.turns])
+        self.full = [worth.full(part, stage, each) for each in self.turns]
         own = [worth.truth(part, stage, each) for each in transitions]
         telling = [each for each in own if each.whole > 0]
         self.oracle = math.fsum(each.value for each in telling) / max(1, len(telling))
@@ -162,7 +156,7 @@ class _Field:
         for number in range(len(self.groups)):
             for turns, net in self._weighed(columns, number):
                 nets[_numbers(turns, len(nets))] = net
-        return float(_on_scale(nets, self.full).mean())
+        return math.fsum(map(on_scale, nets.tolist(), self.full)) / len(self.full)
 
     def _weighed(self, columns: Sequence[_Column], number: int) -> Iterator[tuple[int, float]]:
         """The nats of the turns of a group. Those in which the claims so far were equally true go together."""

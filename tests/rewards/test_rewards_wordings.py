@@ -263,6 +263,16 @@ TRUE = [
     (DRAWER, "The drawer's open."),
     (PICTURE, "Target contains: circle [red] at (50, 40)."),
     (PICTURE, "Element | Colour | Position\n--- | --- | ---\ncircle | red | (50, 40)"),
+    (
+        BOARD,
+        "There is one box, 1 step up from the player, and one target, 2 steps up and 2 steps left from the player.",
+    ),
+    (BOARD, "Player: (3, 3)\nBox: (2, 3)\nTarget: (1, 1)\nBox needs to move 1 step up and 2 steps left."),
+    (LAKE, "The character must not step into the holes that are to the right. The goal is below the character."),
+    (RIGHT, "Ich sehe das Ziel rechts von mir."),
+    (TABLE, "red cube: 100 / 50 / 20"),
+    (TABLE, "The red cube is more to the left compared to the green cube."),
+    (TABLE, "The green cube is the one on the right of the red cube."),
 ]
 FALSE = [
     (BOARD, "The box is almost on the player."),
@@ -318,7 +328,24 @@ FALSE = [
     (TABLE, "I map (-40, 95, 20) to the red cube, (100, 50, 20) to the green cube."),
     (DRAWER, "The drawer's shut."),
     (PICTURE, "Target contains: circle [blue] at (50, 40)."),
+    (
+        BOARD,
+        "There is one box, 1 step down from the player, and one target, 2 steps up and 2 steps left from the player.",
+    ),
+    (TABLE, "On the left there is the green cube, on the right the red cube."),
 ]
+
+
+def test_what_says_two_places_of_two_things_is_not_misread():
+    score = RuleJudge("direct").score(
+        Statement("grounding", "On the left there is the red cube, on the right the green cube.", TABLE)
+    )
+    assert score.value is None
+
+
+def test_a_goal_that_may_stand_in_what_was_not_read_is_not_missed():
+    words = "A hole is to the right of the player. De vlag is onder de speler."
+    assert RuleJudge("direct").score(Statement("grounding", words, LAKE)).value is None
 
 
 @pytest.mark.parametrize(("state", "text"), TRUE)

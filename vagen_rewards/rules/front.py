@@ -18,6 +18,7 @@ from vagen_rewards.rules.lexicon import known_words, language, misspelt, spelt
 from vagen_rewards.rules.modality import TURNING, plain
 from vagen_rewards.rules.notation import without_arrows, without_keys
 from vagen_rewards.rules.spans import sentences
+from vagen_rewards.rules.tense import DOUBT, HAS_TO, INTENT, PAST, PLANNING, SAID_TO_DENY, is_only_past, speaks_of_now
 from vagen_rewards.rules.translate import GERMAN, in_english, language_of
 from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
@@ -82,18 +83,18 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     now = _in_sentences(kind, said)
     words = own if now is said else _words_of(now)
     predicts = kind == "navigation"  # a way to go says where things will be
-    plans = not _PLANNING.isdisjoint(words) or _HAS_TO.search(now) is not None
-    whole, now = now, _now(_INTENT.sub("", now) if plans and not predicts else now, words)
+    plans = not PLANNING.isdisjoint(words) or HAS_TO.search(now) is not None
+    whole, now = now, speaks_of_now(INTENT.sub("", now) if plans and not predicts else now, words)
     if now.isspace():
         now = ""
     cut = now != whole
-    denied = not now and not (plans and _INTENT.search(whole)) and not _is_idle(kind, whole, words)
+    denied = not now and not (plans and INTENT.search(whole)) and not _is_idle(kind, whole, words)
     return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
 
 
 def _is_idle(kind: str, said: str, words: frozenset[str]) -> bool:
     """Whether a sentence about the past names nothing but who acted: "I moved last turn"."""
-    return _named(kind).isdisjoint(words) and not (_DOUBT.are_in(said, words) or _SAID_TO_DENY.are_in(said, words))
+    return _named(kind).isdisjoint(words) and is_only_past(said, words)
 
 
 def _in_sentences(kind: str, said: str) -> str:
@@ -116,14 +117,13 @@ def _in_sentences(kind: str, said: str) -> str:
 @functools.cache
 def _telling(kind: str) -> frozenset[str]:
     """Words of which one stands in whatever isn't to be read just as it is said."""
-    plans = set() if kind == "navigation" else _PLANNING
+    plans = set() if kind == "navigation" else PLANNING
     own = {"expect", "anticipate", "rather", "instead"} if kind in BOARDS else set()
-    elsewhere = (_DOUBT.heads - {"has", "have"}) | _SAID_TO_DENY.heads | _PAST.heads
+    elsewhere = (DOUBT.heads - {"has", "have"}) | SAID_TO_DENY.heads | PAST.heads
     return frozenset(own | plans | GERMAN | TURNING | misspelt(kind).keys() | elsewhere)
 
 
-_HAS_TO = re.compile(r" (?:is to(?! the\b)|ha(?:s|ve) to\b)")
-_TELLING_SIGNS = re.compile(rf"['?>]|_to_|{_HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
+_TELLING_SIGNS = re.compile(rf"['?>]|_to_|{HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
 
 
 _NO_WORDS: frozenset[str] = frozenset()
@@ -203,7 +203,7 @@ _TASK = re.compile(
 _SOUGHT = re.compile(
     r"(?:,? (?:which|that) is (?:the|my) (?:thing|one|place|object|item|what))?"
     r" (?:(?:that|which) )?(?:i|we) (?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
-    r"(?=,? (?:is|are|lies|sits|stands|will be|appears)\b)"
+    r"(?=,? (?:is|are|lies|sits|stands|will be|appears|can be)\b)"
 )
 """In "the goal I need to reach is above" it says no more than the goal."""
 
@@ -224,87 +224,3 @@ _NOTHING_MORE = re.compile(r"\s*(?:[,;)|]|$)")
 @functools.cache
 def _signs() -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, language("en")["signs"])))
-
-
-_WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|plan|goal|aim|task|next (?:step|move)|idea|best (?:move|step)))"
-_INTENT = re.compile(
-    r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
-    rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
-    r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have|rest|sit|stand|lie|remain|stay|end up|appear|show)\b)|plans?|intends?|aims?|tr(?:y|ies)"
-    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! the\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as|so|meaning)(?: that)? (?:it|he|the [a-z]+) (?:is|are)\b|$)"
-    r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
-)
-"""A plan, to the end of its sentence."""
-
-_PLANNING = frozenset(
-    [
-        "need",
-        "needs",
-        "want",
-        "wants",
-        "must",
-        "ought",
-        "should",
-        "plan",
-        "plans",
-        "intend",
-        "intends",
-        "aim",
-        "aims",
-        "try",
-        "tries",
-        "going",
-        "planning",
-        "trying",
-        "about",
-        "would",
-        "let",
-    ]
-)
-"""No plan without one of these, or "is to": to look for a word is ten times as quick as to look for the pattern."""
-
-_DOUBT = Phrases(
-    r"might|may|maybe|perhaps|possibly|probable|probably|presumably|supposedly|allegedly|potentially|conceivabl[ey]"
-    r"|arguably|(?:un)?likely|unsure|unclear|uncertain|not (?:sure|certain|clear)"
-    r"|(?<=\bi )(?:guess|suppose|suspect|wonder)|(?<=\bi would )(?:guess|suppose|suspect|wonder)|(?<=my )guess"
-    r"|until(?! now| recently)|(?<=\bis )elsewhere|(?<=\bare )elsewhere|(?<=\bbe )elsewhere|hopefully"
-    r"|(?:has|have|needs?) to (?:end up|be (?:at|on|in|to|above|below|left|right|north|south|east|west))|(?<=\bi )hope"
-    r"|tends? to|imagin(?:e|ing)|pretend|hypothetically|chances? (?:is|are|that)|(?<=in )theory"
-)
-"""A guess at one thing. Alternatives ("above or below") are read, and are wrong."""
-
-_PAST = Phrases(
-    r"last (?:turn|step|time|round|move)|previous (?:turn|step|state|move|frame|image|round)|previously"
-    r"|formerly|earlier|(?:moment|turn|step|move|while)s? ago|used to|had been|until (?:now|recently)|back then"
-    r"|before (?:that|my (?:last )?(?:move|push|action|turn|step)|(?:the|this|that) (?:last )?(?:move|push|action|turn|step))"
-    r"|was|were|stood|sat|lay"
-)
-_BUT_NOW = re.compile(
-    r"\b(?:was|were|had been|used to be|stood|sat|lay)\b.*?"
-    r"(?=,? (?:(?:but|and|yet) )?(?:(?:it|they|he) )?(?:(?:is|are) )?(?:now|currently|at present)\b)"
-    r"|^.*\b(?:last|previous) (?:turn|step|time|round|move)\b[^,]*, (?:and |but |so )?(?=now\b)"
-)
-_AS_BEFORE = re.compile(
-    r",? (?:just |exactly )?(?:as|like) (?:(?:it|they|he) (?:was|were) )?(?:before|previously|in the (?:last|previous) [a-z]+)(?=[ ,]*$)"
-)
-_SAID_TO_DENY = Phrases(
-    r"(?:claim|statement|assertion|idea|notion|assumption|belief|suggestion|hypothesis|allegation|proposition|thought"
-    r"|impression|rumou?r)s?\b.*\b(?:not|no|never|false|wrong|untrue|incorrect|fail\w*"
-    r"|mistaken|inaccurate|refuted|rejected|outdated|invalid|contradict\w*|disput\w*|den(?:y|ied|ies)|reject\w*|refut\w*"
-    r"|disagree\w*)"
-    r"|(?:not|no longer|never) (?:hold|holds|apply|applies|true|so|the case)|any ?more"
-    r"|fiction(?:al)?|imaginary|wrongly|falsely|mistakenly|incorrectly|erroneously|outdated|obsolete|refuted|debunked|hoax"
-    r"|kidding|joking|dream(?:s|ed|ing|t)?|pretend(?:s|ed|ing)?|untrue|misread|misjudge(?:s|d|ment)?|mislead(?:s|ing)?"
-    r"|nonsense"
-)
-
-
-def _now(said: str, words: frozenset[str]) -> str:
-    """What of a sentence with these words speaks of now; empty if nothing does."""
-    if _DOUBT.are_in(said, words) or _SAID_TO_DENY.are_in(said, words):
-        return ""
-    if _PAST.are_in(said, words):
-        said = _AS_BEFORE.sub("", _BUT_NOW.sub("", said))
-        if _PAST.are_in(said, words):
-            return ""
-    return said

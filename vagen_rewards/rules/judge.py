@@ -60,7 +60,9 @@ class RuleJudge(Judge):
         return self._graded(marks, reason)
 
     def _graded(self, marks: Marks, reason: str) -> Score:
-        if not marks.wrong and marks.matters and (not marks.essential or self.grading != "f1"):
+        untold = bool(marks.unread) and not marks.essential  # it may stand in what wasn't read
+        matters = marks.matters or (untold and self.grading == "direct")
+        if not marks.wrong and matters and (not marks.essential or self.grading != "f1"):
             return Score.unscored(f"what was read is right, but not all was read ({reason})", marks.unread)
         if self.grading == "claims":
             return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)

@@ -39,15 +39,15 @@ _OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
 _VERB = (
     r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits?|sitting|rests?|resting|should(?= (?:rest|sit)\b)|stands"
     r"|standing|placed|stacked|put|located|positioned|remains?|stays?|ends? up|directly|just|slightly|far|well|right"
-    r"|further|farther|more|a (?:bit|little)|can be|seen|found|(?:appears?|seems?)(?: to be)?|which is|that is|:|,|_) ?)*"
+    r"|further|farther|more|a (?:bit|little)|can be|seen|found|the one|(?:appears?|seems?)(?: to be)?|which is|that is|:|,|_) ?)*"
 )
 _SIDES = {
     "left": (None, -1), "right": (None, 1), "front": (1, None), "nearer": (1, None), "behind": (-1, None),
     "further": (-1, None),
 }  # fmt: skip
 _SIDE = (
-    r"(?:(?:to|on|at) )?(?:the )?(?P<left>left)(?:[- ]hand)?(?: side)?(?: of|from| than)?"
-    r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of|from| than)?"
+    r"(?:(?:to|on|at) )?(?:the )?(?P<left>left)(?:[- ]hand)?(?: side)?(?: of| from| than| compared (?:to|with))?"
+    r"|(?:(?:to|on|at) )?(?:the )?(?P<right>right)(?:[- ]hand)?(?: side)?(?: of| from| than| compared (?:to|with))?"
     r"|(?P<front>in front of)|(?P<behind>behind|in back of)"
     r"|(?P<nearer>(?:closer|nearer)(?: to (?:the camera|me|us|the viewer))? than)"
     r"|(?P<further>(?:farther|further|deeper)(?: away| back|(?: in(?:to)?)? (?:the )?scene)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
@@ -62,6 +62,9 @@ _RELATION = re.compile(
     r"|(?P<beside>next to|beside|adjacent to|near(?: to)?|close to|touching|alongside))"
     r"(?: (?:the|a|an|top|of|that|it|its))* ?"
 )
+_BOUND = re.compile(r"(?:of|from|than|to|with|behind|beyond)$")
+"""A side of the thing that comes next; in "…, on the right the …" it is none."""
+
 _FRONTED = re.compile(
     rf"(?:(?P<on>on top of|on)|(?P<under>under|underneath|beneath|below)|(?P<side>{_SIDE})) (?:the )?"
 )
@@ -82,7 +85,7 @@ _AND = re.compile(r" (?:and|&) (?:the )?")
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
-    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/]|\s?(?:m |[mc]m )?in [xyz]\b)"
+    rf"(?:about |around |roughly |approximately |~ ?)?(?P<by>-?\d{{1,6}}(?:\.\d+)?\s?{UNIT}?)(?![\d,/]|\s?/|\s?(?:m |[mc]m )?in [xyz]\b)"
     r"|drawer(?: s\b|[,:]|(?: state| status)?:)? (?:which |that )?(?:is|are|will be|will|stays|remains|stands|sits|now|still|fully|completely|wide|slightly|partly"
     r"|partially|already|currently|has been|has|be| )*"
     r"(?P<no>not |no longer )?(?:fully |completely |yet |been |pulled |pushed )*(?P<how>closed|shut|open(?:ed)?|out|pushed in)\b"
@@ -138,7 +141,7 @@ def _related(text: str, spans: Spans) -> Iterator[Said]:
         if first == second or start - end > 90:
             continue
         match = _RELATION.fullmatch(text, end, start)
-        if match is not None:
+        if match is not None and _BOUND.search(match["second"] or match["side"] or "of"):
             yield from (Said(fact, at) for fact in _facts(match, first, second))
         elif i + 2 < len(spans) and _BETWEEN.fullmatch(text, end, start):
             third, third_start, _ = spans[i + 2]

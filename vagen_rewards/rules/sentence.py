@@ -138,8 +138,10 @@ class Reader(NounPhrases):
         return bool(self.pending) and self.pending[-1].relational
 
     def _ends_list(self) -> bool:
-        if self._next().kind == "which" and self._previous_but().kind == "a":
+        if self._previous_but().kind in ("a", "ordinal"):
             return False  # "… the player, and a box that is …"
+        if self._next().kind == "comma" and self._next(2).kind in ("direction", "loose"):
+            return False  # "… the player, and the box, two up"
         return self._next().kind in ("end", "comma", "with", "and", "which")
 
     def _start_subject(self, mentions: tuple[Mention, ...]) -> None:

@@ -13,7 +13,7 @@ _NO_CHINESE = re.compile(r"[\u3040-\u30ff\uac00-\ud7af]")
 GERMAN = frozenset(
     {
         "der", "die", "das", "ist", "und", "vom", "von", "des", "dem", "den", "liegt", "ein", "eine", "einen", "einem",
-        "einer", "eines", "kein", "zeigt", "sich",
+        "einer", "eines", "kein", "zeigt", "sich", "ich", "mir", "sehe", "ziel", "links", "rechts",
     }
 )  # fmt: skip
 _GERMAN = re.compile(rf"\b(?:{'|'.join(GERMAN)})\b")
