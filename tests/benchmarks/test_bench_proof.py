@@ -10,16 +10,18 @@ import pytest
 pytest.importorskip("typer")
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_benchmarks.proofs.measuring import OTHER_LEVEL, OtherPictures
-from vagen_benchmarks.proofs.proving import Start, imitate_play, load_proof, prove, report
+from vagen_benchmarks.proofs.proving import Start, imitate_play, load_proof, load_proofs, prove, report
 from vagen_envs import RewardTerm
 
 SMALL = """
 env = "vagen/FrozenLake-v0"
-recipes = ["vagen-full", "grpo-mask"]
+recipes = ["vagen-full", "small-grpo"]
+baseline = "vagen-full"
 seeds = [0]
 [options]
 prompt_pack = "terse"
@@ -34,6 +36,11 @@ num_envs = 8
 minibatches = 1
 max_tokens = 16
 critic_warmup_rollouts = 1
+eval_rollouts = 1
+eval_episodes = 4
+[variants.small-grpo]
+recipe = "grpo-mask"
+settings = { group_size = 4 }
 [evaluation]
 split = "test"
 episodes = 4
@@ -51,6 +58,50 @@ def test_the_interval_over_seeds_is_students():
 
 def test_a_smoothed_curve_is_the_mean_of_what_was_seen_and_passes_over_gaps():
     assert proof_report.smooth([1.0, 3.0, math.nan, 5.0]) == [1.0, 2.0, 2.0, 4.0]
+
+
+def result(recipe, seed, solved, spent):
+    success = solved.count("1") / len(solved)
+    play = {
+        "success": success,
+        "successes": solved.count("1"),
+        "episodes": len(solved),
+        "format": 1.0,
+        "solved": solved,
+    }
+    way = [(100 * (i + 1), each, success * (i + 1) / len(spent)) for i, each in enumerate(spent)]
+    return {"recipe": recipe, "seed": seed, "sampled": play, "greedy": play, "seconds": 1.0,
+            "cpu_seconds": spent[-1], "on_the_way": way}  # fmt: skip
+
+
+def test_recipes_are_compared_level_by_level_and_within_what_all_have_spent():
+    """Six levels that only the second solves, of eight, with one seed: McNemar's exact test says 2 / 2^6."""
+    runs = [result("base", 0, "11000000", [10.0, 20.0]), result("other", 0, "11111111", [15.0, 30.0])]
+    start = {how: {**runs[0][how]} for how in ("sampled", "greedy")}
+    found = proof_report.summarise(start, runs, "base")
+    base, other = sorted(found["rows"], key=lambda row: row["recipe"])
+    assert "gain" not in base
+    assert other["gain"]["value"] == pytest.approx(0.75)
+    assert other["gain"]["low"] > 0
+    assert other["gain"]["p"] == pytest.approx(2 / 2**6)
+    assert found["cpu_budget"] == 20.0
+    assert (base["within_budget"], other["within_budget"]) == (0.25, 0.5)  # the other's first evaluation, after 15 s
+    assert "+0.750 (+0." in proof_report.table(found)
+
+
+def test_the_proofs_of_credit_go_together():
+    pytest.importorskip("trl")
+    names = ["credit-frozenlake", "credit-frozenlake-words", "credit-sokoban", "credit-sokoban-words"]
+    proofs = load_proofs("credit")
+    assert [proof.name for proof in proofs] == names
+    assert [proof.name for proof in load_proofs("frozenlake")] == ["frozenlake"]  # not its words
+    for proof in proofs:
+        assert proof.baseline in proof.recipes
+        assert len(proof.seeds) >= 5
+        for name in proof.recipes:
+            recipe = proof.variants[name].recipe if name in proof.variants else name
+            settings = {**proof.settings, **(proof.variants[name].settings if name in proof.variants else {})}
+            load_recipe("tiny-" + recipe).config(proof.env, "somewhere", use_cpu=True, report_to="none", **settings)
 
 
 @pytest.mark.parametrize(("text", "message"), [("env = 1 2", "not a proof"), ("recipe = []", "not a proof")])
@@ -93,13 +144,20 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     assert sum("vagen-full" in line for line in told) == 1
     written = report(proof, out).read_text()
     assert "`vagen-full`" in written
-    assert "`grpo-mask`" in written
+    assert "`small-grpo`" in written
+    assert "gain on `vagen-full`" in written
+    assert "on val within" in written
     assert "other pictures" in written
     found = json.loads((out / "results.json").read_text())
     assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
     assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]
     assert "reward/grounding" not in found["runs"][0]["curves"]
-    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
+    for picture in ("curves.png", "budgets.png"):
+        assert (out / picture).read_bytes().startswith(b"\x89PNG")
+    for run in found["runs"]:
+        (first, second) = run["on_the_way"]
+        assert (first[0], second[0]) == (8, 16)
+        assert 0 < first[1] < second[1] <= run["cpu_seconds"]
 
 
 def test_a_start_goes_on_from_what_the_agent_tiny_knows(tmp_path, monkeypatch):
@@ -150,7 +208,7 @@ def test_a_start_from_an_agent_that_is_not_there_is_refused(tmp_path):
 def test_a_reward_for_reasoning_needs_words_or_is_left_out(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    text = SMALL.replace("max_turns = 1", 'max_turns = 1\nstrategy = "no_think"').replace('"grpo-mask"', "")
+    text = SMALL.replace("max_turns = 1", 'max_turns = 1\nstrategy = "no_think"').replace('"small-grpo"', "")
     (tmp_path / "brief.toml").write_text(text)
     told = []
     with pytest.raises(TrainingConfigError, match="no <observation> to reward"):

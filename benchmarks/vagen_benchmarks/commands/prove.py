@@ -12,16 +12,19 @@ from vagen_benchmarks.proofs import proving
 from vagen_envs.extras import need
 
 PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
+ABOUT = f"{PROOFS}, a file, or `credit` for all whose names begin so, each in a folder of its own."
 
 
 def prove(
-    proof: Annotated[str, typer.Argument(metavar="PROOF", help=f"{PROOFS}, or a file.")],
+    proof: Annotated[str, typer.Argument(metavar="PROOF", help=ABOUT)],
     out: Annotated[Path, typer.Option(help="The folder of results; what is there already isn't done again.")],
     recipe: Annotated[list[str] | None, typer.Option(help="Only this recipe; may be repeated.")] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
 ) -> None:
     """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
     need("vagen prove", *EXTRA)
-    asked = proving.load_proof(proof)
-    proving.prove(asked, out, typer.echo, recipes=recipe or [], seeds=seed or [])
-    typer.echo(proving.report(asked, out).read_text(encoding="utf-8"))
+    asked = proving.load_proofs(proof)
+    for each in asked:
+        folder = out / each.name if len(asked) > 1 else out
+        proving.prove(each, folder, typer.echo, recipes=recipe or [], seeds=seed or [])
+        typer.echo(proving.report(each, folder).read_text(encoding="utf-8"))

@@ -3,11 +3,14 @@
 A proof file (TOML; those of this package are in `proofs/`):
 
     about, env                  what it is, and the environment
-    recipes, seeds              each recipe is trained with each seed, from one start
+    recipes, seeds              each recipe or variant is trained with each seed, from one start
+    baseline                    the recipe that the others are compared with, level by level; none by default
+    [variants.NAME]             `recipe` and `settings` over it, under a name of its own
     reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
     [options]                   of the environment
     [start]                     of the imitation: see `Start`
-    [settings]                  of the trainer, over those of every tiny recipe
+    [settings]                  of the trainer, over those of every tiny recipe; with `eval_rollouts` success on the
+                                validation split is measured on the way, by episodes and by CPU seconds
     [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
                                 with the pictures of other levels, to see what sight is worth
 
@@ -99,6 +102,14 @@ class Start:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Variant:
+    """A recipe with other settings."""
+
+    recipe: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Proof:
     """A proof file."""
 
@@ -107,11 +118,21 @@ class Proof:
     recipes: Sequence[str]
     seeds: Sequence[int]
     about: str = ""
+    baseline: str = ""
+    variants: Mapping[str, Variant] = field(default_factory=dict)
     reasoning_reward: bool | Mapping[str, Any] = True
     options: Mapping[str, Any] = field(default_factory=dict)
     start: Start = field(default_factory=Start)
     settings: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=lambda: {"split": "test", "episodes": 256})
+
+
+def load_proofs(name_or_path: str) -> list[Proof]:
+    """The proof of that name or file, or those whose names begin with it: `credit` for all of `credit-…`."""
+    several = sorted(path.stem for path in HERE.glob(f"{name_or_path}-*.toml"))
+    if several and not (HERE / f"{name_or_path}.toml").is_file() and not Path(name_or_path).is_file():
+        return [load_proof(name) for name in several]
+    return [load_proof(name_or_path)]
 
 
 def load_proof(name_or_path: str) -> Proof:
@@ -124,7 +145,8 @@ def load_proof(name_or_path: str) -> Proof:
         raise ProtocolError(f"there is no proof {name_or_path!r}.{did_you_mean(name_or_path, known)}")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Proof(name=path.stem, **{**data, "start": Start(**data.get("start", {}))})
+        variants = {name: Variant(**each) for name, each in data.get("variants", {}).items()}
+        return Proof(name=path.stem, **{**data, "start": Start(**data.get("start", {})), "variants": variants})
     except (ValueError, TypeError) as error:
         raise ProtocolError(f"{path} is not a proof: {error}") from error
 
@@ -165,10 +187,12 @@ def report(proof: Proof, out: Path) -> Path:
     """Write `results.json`, `table.md` and `curves.png` beside the results, and give the table's path."""
     results = read_results(out)
     start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
-    summary = proof_report.summarise(start, results)
+    summary = proof_report.summarise(start, results, proof.baseline)
     write(out / "results.json", {"proof": proof.name, **summary, "start": start, "runs": results})
     (out / "table.md").write_text(proof_report.table(summary) + "\n", encoding="utf-8")
     proof_report.draw(f"{proof.env}: {proof.name}", results, out / "curves.png")
+    if any(each.get("on_the_way") for each in results):
+        proof_report.draw_on_the_way(f"{proof.env}: {proof.name}", results, out / "budgets.png")
     return out / "table.md"
 
 
@@ -266,11 +290,14 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.recipes import TINY, load_recipe
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+    from vagen_benchmarks.proofs.budgets import OnTheWay
 
-    recipe = load_recipe(TINY + name)
+    variant = proof.variants.get(name, Variant(recipe=name))
+    recipe = load_recipe(TINY + variant.recipe)
     config = recipe.config(
         proof.env, str(out / "models" / f"{name}-{seed}"), env_options=dict(proof.options), seed=seed,
-        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings},
+        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **proof.settings,
+           **variant.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
     score, asked = None, proof.reasoning_reward
@@ -279,8 +306,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
         with contextlib.closing(gym.make(proof.env, **proof.options)) as env:
             changed = {**options, **(asked if isinstance(asked, Mapping) else {})}
             score = reasoning_score(make_reward(changed, env), config.reasoning_credit)
-    begun = time.perf_counter()
-    trainer = MultiTurnPPOTrainer(str(start), config, score=score)
+    begun, way = time.perf_counter(), OnTheWay(config.episodes_per_rollout, config.steps_per_rollout)
+    trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[way])
     trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)
@@ -289,6 +316,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
+        "cpu_seconds": way.cpu_seconds, "on_the_way": way.found,
         "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
         **_measure(start, proof, trainer.model.policy),
         "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES

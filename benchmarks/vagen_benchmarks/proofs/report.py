@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.results.stats import t95, wilson
+from vagen_benchmarks.results.stats import difference, sign_flip, t95, wilson
 
 PANELS = (
     ("rollout/success", "success in training"),
@@ -23,8 +23,14 @@ SMOOTHED = 3
 Result = Mapping[str, Any]
 
 
-def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
-    """Means over the seeds of each recipe, with what is needed to judge them."""
+def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> dict[str, Any]:
+    """Means over the seeds of each recipe, with what is needed to judge them.
+
+    With a baseline each has its gain over it on the same levels and seeds, with an interval and a p-value by level
+    (`stats.difference`, `stats.sign_flip`); where there were evaluations on the way, their last within the CPU seconds
+    that all recipes have spent.
+    """
+    budget = min((each["cpu_seconds"] for each in results if each.get("on_the_way")), default=0.0)
     rows = []
     for recipe in dict.fromkeys(each["recipe"] for each in results):
         own = [each for each in results if each["recipe"] == recipe]
@@ -48,13 +54,35 @@ def summarise(start: Result, results: Sequence[Result]) -> dict[str, Any]:
         if blind:
             row["sampled"]["other_pictures"] = statistics.fmean(each["success"] for each in blind)
         row["seconds"] = statistics.fmean(each["seconds"] for each in own)
+        if budget:
+            row["cpu_seconds"] = statistics.fmean(each["cpu_seconds"] for each in own)
+            row["within_budget"] = statistics.fmean(_last_within(each["on_the_way"], budget) for each in own)
+        if baseline and recipe != baseline:
+            others = {each["seed"]: each for each in results if each["recipe"] == baseline}
+            pairs = [(others[each["seed"]], each) for each in own if each["seed"] in others]
+            row["gain"] = _gain(pairs) if pairs else None
         rows.append(row)
     before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
     if "other_pictures" in start:
         before["sampled"]["other_pictures"] = start["other_pictures"]["success"]
     rows.sort(key=lambda row: -row["sampled"]["success"])
-    return {"before": before, "rows": rows}
+    return {"before": before, "rows": rows, "baseline": baseline, "cpu_budget": budget}
+
+
+def _last_within(on_the_way: Sequence[Sequence[float]], budget: float) -> float:
+    return next((success for _, spent, success in reversed(on_the_way) if spent <= budget), math.nan)
+
+
+def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float]:
+    """Of sampled replies, from the first to the second of each pair, which share their seed and levels."""
+    one, other = (
+        [sum(map(int, solved)) for solved in zip(*(pair[i]["sampled"]["solved"] for pair in pairs), strict=True)]
+        for i in (0, 1)
+    )
+    found = difference([(each, len(pairs)) for each in one], [(each, len(pairs)) for each in other])
+    p = sign_flip([after - before for before, after in zip(one, other, strict=True)])
+    return {"value": found.value, "low": found.low, "high": found.high, "p": p}
 
 
 def interval(rates: Sequence[float]) -> tuple[float, float] | None:
@@ -70,23 +98,33 @@ def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
     parts = [part for part in ("grounding", "world_modeling", "other_pictures") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
-    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds"]
+    baseline, budget = summary.get("baseline", ""), summary.get("cpu_budget", 0.0)
+    more = [f"gain on `{baseline}`"] if baseline else []
+    more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
+    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds", *more]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     before = summary["before"]
-    lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–"))
-    lines += [
-        _row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, str(len(row["seeds"])))
-        for row in summary["rows"]
-    ]
+    lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–", ["–"] * len(more)))
+    for row in summary["rows"]:
+        cells = [_said(row.get("gain"))] if baseline else []
+        cells += [f"{row['cpu_seconds']:.0f}", f"{row['within_budget']:.3f}"] if budget else []
+        seeds = str(len(row["seeds"]))
+        lines.append(_row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, seeds, cells))
     return "\n".join(lines)
 
 
-def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str) -> str:
+def _said(gain: Mapping[str, float] | None) -> str:
+    if gain is None:
+        return "–"
+    return f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f}), p = {gain['p']:.2g}"
+
+
+def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str, more: Sequence[str]) -> str:
     low, high = sampled["pooled"]
     of_seeds = sampled.get("interval")
     cells = [name, f"{sampled['success']:.3f}", f"{low:.2f}–{high:.2f}",
              f"{of_seeds[0]:.2f}–{of_seeds[1]:.2f}" if of_seeds else "–", f"{greedy['success']:.3f}",
-             f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds]  # fmt: skip
+             f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds, *more]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
@@ -96,12 +134,8 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
     Raises:
         ProtocolError: matplotlib is missing.
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ProtocolError('curves need matplotlib. Install it with: pip install "vagen-envs[ppo]"') from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot, ticker
+    pyplot = _pyplot()
+    from matplotlib import ticker
 
     figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
     recipes = sorted({each["recipe"] for each in results})
@@ -133,11 +167,49 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
     figure.suptitle(f"{title} (lines: mean over seeds; bands: lowest to highest)", fontsize=11)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    _save(figure, path)
+
+
+def draw_on_the_way(title: str, results: Sequence[Result], path: Path) -> None:
+    """Draw success on the validation split by episodes and by CPU seconds: the mean over the seeds of each recipe."""
+    figure, axes = _pyplot().subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
+    recipes = sorted({each["recipe"] for each in results if each.get("on_the_way")})
+    for axis, (column, name) in zip(axes, ((0, "episodes"), (1, "CPU seconds of play and updates")), strict=True):
+        for number, recipe in enumerate(recipes):
+            runs = [each["on_the_way"] for each in results if each["recipe"] == recipe]
+            points = list(zip(*runs, strict=False))
+            axis.plot(
+                [statistics.fmean(each[column] for each in point) for point in points],
+                [statistics.fmean(each[2] for each in point) for point in points],
+                label=f"{recipe} ({len(runs)})", color=f"C{number % 10}", linestyle=("-", "--")[number // 10 % 2],
+                linewidth=1.6, marker="o", markersize=3,
+            )  # fmt: skip
+        axis.set_xlabel(name)
+        axis.grid(alpha=0.25)
+    axes[0].set_ylabel("success on val")
+    figure.suptitle(title, fontsize=11)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    _save(figure, path)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ProtocolError('curves need matplotlib. Install it with: pip install "vagen-envs[ppo]"') from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _save(figure: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_suffix(".part.png")  # a reader, or another process of the proof, never finds half of it
     figure.savefig(half, dpi=100, metadata={"Software": None})
     half.replace(path)
-    pyplot.close(figure)
+    _pyplot().close(figure)
 
 
 def smooth(curve: Sequence[float]) -> list[float]:
