@@ -1,7 +1,10 @@
 """The plan of a run's memory against what torch allocates, the published sizes of models, and its command."""
 
 import dataclasses
+import functools
+import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -61,18 +64,20 @@ class Measure(TrainerCallback):
         moments = [tensor for entry in inner.state.values() for tensor in entry.values() if getattr(tensor, "ndim", 0)]
         self.found["optimiser"] = held([*moments, *shares])
 
-if __name__ == "__main__":
-    model, out, changes = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    if os.environ.get("ACCELERATE_USE_FSDP"):
-        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
+def measure(model, out, changes):
     args = MultiTurnPPOConfig(out, **changes)
-    measure = Measure()
-    trainer = MultiTurnPPOTrainer(model, args, make_sampler=Says, callbacks=[measure],
+    watch = Measure()
+    trainer = MultiTurnPPOTrainer(model, args, make_sampler=Says, callbacks=[watch],
                                   score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])
     trainer.train()
     if trainer.accelerator.is_main_process:
-        json.dump(measure.found, open(out + "/measured.json", "w"))
-    trainer.accelerator.end_training()
+        json.dump(watch.found, open(out + "/measured.json", "w"))
+    return trainer
+
+if __name__ == "__main__":
+    if os.environ.get("ACCELERATE_USE_FSDP"):
+        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
+    measure(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])).accelerator.end_training()
 """
 RUN = {
     "env_id": "vagen/FrozenLake-v0", "num_envs": 4, "rollouts": 1, "episodes_per_rollout": 4, "minibatches": 1,
@@ -83,11 +88,12 @@ RUN = {
 
 
 def measured(backend, folder, out):
-    """What two processes on a CPU allocated, from the launch file of a back-end."""
-    import json
-
+    """What a process allocated: this one alone, or each of two on a CPU, from the launch file of a back-end."""
     script = out / "train.py"
     script.write_text(SCRIPT)
+    if backend == "alone":
+        runpy.run_path(str(script))["measure"](folder, str(out), RUN)
+        return json.loads((out / "measured.json").read_text())
     packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
     paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
@@ -110,26 +116,31 @@ def measured(backend, folder, out):
 
 @pytest.fixture(scope="module")
 def sized(tmp_path_factory):
-    """Folders of models, by about how many parameters they have."""
-    folders = {}
+    """Gives the folder of a model of about so many parameters."""
     texts = list(tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think"))
     sizes = {"1M": {"layers": 2}, "4M": {"hidden": 256, "layers": 4}, "60M": {"hidden": 768, "layers": 7}}
-    for name, widths in sizes.items():
-        folders[name] = str(tmp_path_factory.mktemp(name))
-        tiny.save_tiny(folders[name], texts, vocabulary=320, **widths)
-    return folders
+
+    @functools.cache
+    def folder(name):
+        made = str(tmp_path_factory.mktemp(name))
+        tiny.save_tiny(made, texts, vocabulary=320, **sizes[name])
+        return made
+
+    return folder
 
 
 @pytest.mark.parametrize(
     ("backend", "size"),
-    [("ddp", "1M"), ("fsdp", "1M"), *(pytest.param(backend, size, marks=pytest.mark.slow)
-     for backend in ("ddp", "fsdp") for size in ("1M", "60M") if (backend, size) not in (("ddp", "1M"), ("fsdp", "1M")))],
+    [("alone", "1M"), ("fsdp", "1M"), *(pytest.param(*each, marks=pytest.mark.slow)
+     for each in (("ddp", "1M"), ("ddp", "60M"), ("fsdp", "60M")))],
 )  # fmt: skip
-def test_weights_gradients_and_optimiser_are_what_two_processes_allocate(backend, size, sized, tmp_path):
+def test_weights_gradients_and_optimiser_are_what_is_allocated(backend, size, sized, tmp_path):
+    """What isn't spread is as large in two processes as in one alone, which needs no other to start."""
     if backend.startswith("zero"):
         pytest.importorskip("deepspeed", reason="DeepSpeed isn't installed")
-    found = measured(backend, sized[size], tmp_path)
-    plan = Planner(config_of(sized[size])).make(MultiTurnPPOConfig(str(tmp_path), **RUN), Machines(1, 2, GIB), backend)
+    found = measured(backend, sized(size), tmp_path)
+    plan = Planner(config_of(sized(size))).make(MultiTurnPPOConfig(str(tmp_path), **RUN), Machines(1, 2, GIB),
+                                                   "ddp" if backend == "alone" else backend)  # fmt: skip
     expected = {
         "policy": plan.parts["weights"],
         **{name: plan.parts[name] for name in ("critic", "reference", "optimiser")},
@@ -145,7 +156,7 @@ def test_an_updates_peak_is_what_it_allocates(recomputed, sized, tmp_path):
     from vagen_adapters.ppo.actor_critic import ActorCritic
 
     length, rows = 256, 2
-    model = ActorCritic.from_pretrained(sized["4M"]).train()
+    model = ActorCritic.from_pretrained(sized("4M")).train()
     model.freeze_vision()
     if recomputed:
         model.activation_checkpointing_enable()
@@ -159,7 +170,7 @@ def test_an_updates_peak_is_what_it_allocates(recomputed, sized, tmp_path):
             (found["logprobs"].sum() + found["values"].sum()).backward()
     changes = {"max_length": length, "sequences_per_forward": rows, "max_tokens": 64, "freeze_vision": True}
     args = MultiTurnPPOConfig(str(tmp_path), **{**RUN, **changes, "gradient_checkpointing": recomputed})
-    parts = Planner(config_of(sized["4M"]), turns=1).make(args, Machines(1, 1, GIB), "ddp").parts
+    parts = Planner(config_of(sized("4M")), turns=1).make(args, Machines(1, 1, GIB), "ddp").parts
     planned = parts["gradients"] + parts["activations"] + parts["logits"]
     assert planned == pytest.approx(live.highest, rel=0.1)
 
@@ -228,7 +239,7 @@ def plan_of(*words):
 
 
 def test_the_command_plans_from_a_folder_with_a_configuration_alone(sized, tmp_path):
-    (tmp_path / "config.json").write_bytes((Path(sized["1M"]) / "config.json").read_bytes())
+    (tmp_path / "config.json").write_bytes((Path(sized("1M")) / "config.json").read_bytes())
     done = plan_of("--model", str(tmp_path), "--plan", "--gpus", "2x8x80GiB")
     assert done.exit_code == 0
     assert "optimiser" in done.output

@@ -1,7 +1,7 @@
 """Real processes: two of them train as one does, and one that is killed goes on where it was."""
 
+import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,61 +14,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+import ppo_training  # noqa: E402
+from ppo_training import train  # noqa: E402
+
 import vagen_adapters  # noqa: E402
 import vagen_envs  # noqa: E402
 
 CONFIGS = Path(vagen_adapters.__file__).parent / "ppo" / "launch"
-SCRIPT = """
-import os
-import sys
-import torch
-from accelerate import PartialState
-from accelerate.utils import DistributedType
-from vagen_adapters.ppo import tiny
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.generation import Reply
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_envs import RewardTerm
-
-def likes_short_words(turn):
-    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
-
-class Says:
-    # A back-end that needs no weights: a reply follows from its seed.
-
-    def __init__(self, policy, codec):
-        pass
-
-    def sync(self):
-        pass
-
-    def sample(self, prompts, sampling, seeds):
-        return [Reply(tuple(20 + seed // 7**n % 200 for n in range(4)), (-5.0,) * 4) for seed in seeds]
-
-if __name__ == "__main__":
-    model, out, changes = sys.argv[1], sys.argv[2], eval(sys.argv[3])
-    resume = changes.pop("resume", None)
-    settings = {
-        "env_id": "vagen/FrozenLake-v0",
-        "env_options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
-        "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 7, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
-        "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 3e-3, "logging_steps": 1, "save_strategy": "no",
-        "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True,
-        "sequences_per_forward": 2,
-    }
-    make_sampler = Says if changes.pop("says", False) else None
-    if os.environ.get("ACCELERATE_USE_FSDP"):  # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
-        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
-    config = MultiTurnPPOConfig(out, **{**settings, **changes})
-    trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=make_sampler)
-    trainer.train(resume_from_checkpoint=resume)
-    trainer.save_model(out + "/end")
-    if trainer.accelerator.is_main_process:
-        torch.save(trainer.state.log_history, out + "/history")
-        with open(out + "/processes", "w") as file:
-            file.write(f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}")
-    trainer.accelerator.end_training()  # a process group that is left standing may abort the process
-"""
+SCRIPT = ppo_training.__file__
 
 
 def launched(kind, *words):
@@ -88,13 +41,6 @@ def launched(kind, *words):
         ACCELERATE_TORCH_DEVICE="cpu",
         DS_ACCELERATOR="cpu",
     )
-
-
-@pytest.fixture(scope="module")
-def script(tmp_path_factory):
-    file = tmp_path_factory.mktemp("script") / "train.py"
-    file.write_text(SCRIPT)
-    return str(file)
 
 
 def environment():
@@ -125,16 +71,28 @@ def history(folder, name):
     return [entry[name] for entry in torch.load(folder / "history", weights_only=False) if name in entry]
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3, "critic_warmup_rollouts": 1},
-                {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01}, {"advantage": "vine", "forks": 2}],
-    ids=["bilevel", "grpo", "warm-up and windows", "forks"],
-)  # fmt: skip
-def test_two_processes_train_as_one_does(changes, script, tiny_folder, tmp_path):
-    changes = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1, **changes}
-    one, two = tmp_path / "one", tmp_path / "two"
-    run(script, tiny_folder, one, changes)
-    run(*TWO, script, tiny_folder, two, changes)
+RECIPES = {
+    "bilevel": {},
+    "grpo": {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3, "critic_warmup_rollouts": 1},
+    "warm-up and windows": {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01},
+    "forks": {"advantage": "vine", "forks": 2},
+}
+PLAIN = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1}
+
+
+@pytest.fixture(scope="module")
+def of_two(tiny_folder, tmp_path_factory):
+    """What two processes trained: each recipe's folder. They do all, for their start costs more than a training."""
+    folders = {name: tmp_path_factory.mktemp("two") for name in RECIPES}
+    run(*TWO, SCRIPT, tiny_folder, json.dumps([(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES]))
+    return folders
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_two_processes_train_as_one_does(recipe, of_two, tiny_folder, tmp_path):
+    one, two = tmp_path / "one", of_two[recipe]
+    train(tiny_folder, one, {**PLAIN, **RECIPES[recipe]})
+    assert (one / "processes").read_text() == "1 DistributedType.NO"
     assert (two / "processes").read_text() == "2 DistributedType.MULTI_CPU"
     for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "grad_norm", "advantage/std"):
         assert history(two, name) == pytest.approx(history(one, name), rel=1e-4, abs=1e-6), name
@@ -146,7 +104,7 @@ def test_two_processes_train_as_one_does(changes, script, tiny_folder, tmp_path)
 @pytest.mark.parametrize(
     "kind", ["fsdp", pytest.param("zero2", marks=pytest.mark.slow), pytest.param("zero3", marks=pytest.mark.slow)]
 )
-def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, script, tiny_folder, tmp_path):
+def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, tiny_folder, tmp_path):
     """With the launch file's own settings, but on a CPU. Gradients aren't clipped, for DeepSpeed clips all together."""
     if kind != "fsdp":
         pytest.importorskip(
@@ -159,9 +117,11 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
         "learning_rate": 0.005,
         "critic_learning_rate": 0.005,
     }
-    run(script, tiny_folder, tmp_path / "one", changes)
+    train(tiny_folder, tmp_path / "one", changes)
     changes |= {"use_cpu": False, "ddp_backend": "gloo", "save_strategy": "steps", "save_steps": 2}
-    launched(kind, script, tiny_folder, tmp_path / "two", changes)
+    resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2")}
+    jobs = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
+    launched(kind, SCRIPT, tiny_folder, json.dumps(jobs))
     kinds = {"fsdp": "FSDP"}
     assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
     for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
@@ -171,19 +131,16 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     expected, found = trained(tmp_path / "one"), trained(tmp_path / "two")
     for name in expected.keys() & found.keys():
         torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-6, msg=name)
-
-    shutil.copytree(tmp_path / "two" / "checkpoint-2", tmp_path / "again" / "checkpoint-2")
-    launched(kind, script, tiny_folder, tmp_path / "again", changes | {"resume": True})
     again = trained(tmp_path / "again")
     assert all(torch.equal(again[name], each) for name, each in found.items())
 
 
-def test_a_killed_run_goes_on_to_the_same_end(script, tiny_folder, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):
     changes = {"rollouts": 6, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
-    run(script, tiny_folder, tmp_path / "whole", changes)
+    train(tiny_folder, tmp_path / "whole", changes)
 
     folder = tmp_path / "killed"
-    words = [sys.executable, script, tiny_folder, str(folder), str(changes)]
+    words = [sys.executable, SCRIPT, tiny_folder, json.dumps([(str(folder), changes)])]
     with subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
         while not (folder / "checkpoint-4").exists():  # it is being written right now
             assert process.poll() is None
@@ -191,7 +148,7 @@ def test_a_killed_run_goes_on_to_the_same_end(script, tiny_folder, tmp_path):
         process.send_signal(signal.SIGKILL)
     assert not (folder / "end").exists()
 
-    run(script, tiny_folder, folder, changes | {"resume": True})
+    train(tiny_folder, folder, changes | {"resume": True})
     expected = trained(tmp_path / "whole")
     found = trained(folder)
     assert found.keys() == expected.keys()

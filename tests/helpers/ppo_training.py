@@ -1,0 +1,66 @@
+"""A small training run, in the test's process or, as a script, in processes of a launcher: `MODEL JOBS`."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import torch
+from accelerate import PartialState
+from accelerate.utils import DistributedType
+
+from vagen_adapters.ppo import tiny
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.generation import Reply
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+from vagen_envs import RewardTerm
+
+SETTINGS = {
+    "env_id": "vagen/FrozenLake-v0",
+    "env_options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+    "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 7, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
+    "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 3e-3, "logging_steps": 1, "save_strategy": "no",
+    "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True,
+    "sequences_per_forward": 2,
+}  # fmt: skip
+
+
+def likes_short_words(turn):
+    return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+
+class Says:
+    """A back-end that needs no weights: a reply follows from its seed."""
+
+    def __init__(self, policy, codec):
+        pass
+
+    def sync(self):
+        pass
+
+    def sample(self, prompts, sampling, seeds):
+        return [Reply(tuple(20 + seed // 7**n % 200 for n in range(4)), (-5.0,) * 4) for seed in seeds]
+
+
+def train(model, out, changes):
+    """Train into `out`, with what was logged in `history` and who did it in `processes`."""
+    changes, out = dict(changes), str(out)
+    resume, says = changes.pop("resume", None), changes.pop("says", False)
+    config = MultiTurnPPOConfig(out, **{**SETTINGS, **changes})
+    trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=Says if says else None)
+    trainer.train(resume_from_checkpoint=resume)
+    trainer.save_model(out + "/end")
+    if trainer.accelerator.is_main_process:
+        torch.save(trainer.state.log_history, out + "/history")
+        Path(out, "processes").write_text(f"{trainer.accelerator.num_processes} {trainer.accelerator.distributed_type}")
+    return trainer
+
+
+if __name__ == "__main__":
+    if os.environ.get(
+        "ACCELERATE_USE_FSDP"
+    ):  # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
+        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
+    for to, different in json.loads(sys.argv[2]):
+        last = train(sys.argv[1], to, different)
+    last.accelerator.end_training()  # a process group that is left standing may abort the process
