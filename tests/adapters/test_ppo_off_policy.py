@@ -151,3 +151,23 @@ def test_the_critics_weight_on_a_shared_backbone(tiny_folder, tmp_path):
 def test_settings_that_do_not_go_together_are_refused(changes, named, tmp_path):
     with pytest.raises(TrainingConfigError, match=named):
         MultiTurnPPOConfig(output_dir=str(tmp_path), **{"kl_coef": 0.0, **changes})
+
+
+def test_old_log_probabilities_of_the_sampler_train_alike_and_cost_no_pass(tiny_folder, tmp_path):
+    scored = trained(tiny_folder, tmp_path / "scored", freeze_vision=False, kl_coef=0.01)
+    sampled = trained(tiny_folder, tmp_path / "sampled", freeze_vision=False, kl_coef=0.01, old_logprobs="sampled")
+    assert "policy/sampler_gap" not in {name for line in sampled.state.log_history for name in line}
+    for name, weight in scored.model.named_parameters():
+        torch.testing.assert_close(sampled.model.get_parameter(name), weight, rtol=0, atol=2e-4, msg=name)
+    reads = [history(each, "score/pictures_read")[0] for each in (scored, sampled)]
+    assert reads[0] * 2 == reads[1] * 3  # critic and reference, and not the policy
+
+
+@pytest.mark.parametrize("changes", [{"top_p": 0.9}, {"sampler_correction": "token"}, {"kl_estimator": "exact"},
+                                     {"generation": "vllm"}, {"advantage_settings": {"mask_observations": False}, "advantage": "token_gae"}],
+                         ids=lambda each: next(iter(each)))  # fmt: skip
+def test_the_samplers_log_probabilities_are_taken_only_where_they_are_the_policys(changes, tmp_path):
+    with pytest.raises(
+        TrainingConfigError, match="old_logprobs='sampled' is not valid: it must be scored, or sampled with"
+    ):
+        MultiTurnPPOConfig(output_dir=str(tmp_path), **{"top_p": 1.0, "old_logprobs": "sampled", **changes})

@@ -440,8 +440,8 @@ def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets
 def _validation_solves(trainer, solved, kept):
     play = trainer._play
 
-    def played(levels, seed):
-        episodes = play(levels, seed)
+    def played(levels, seed, *rest):
+        episodes = play(levels, seed, *rest)
         if levels[0].split == "val":
             kept.append(weights(trainer))
             share = next(solved)

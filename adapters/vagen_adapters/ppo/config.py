@@ -78,6 +78,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         sampler_correction: whether losses are weighed by how likely the trainer finds what was sampled, over how likely
             the sampler found it (truncated importance sampling): of each token, or of whole sequences.
         sampler_cap: the most that such a weight may be.
+        old_logprobs: those that ratios are taken against: scored anew by the policy before its updates, or those with
+            which replies were sampled. The same to 1e-6 in float32 at `top_p=1`, and a pass of the policy less.
         dual_clip: the most that a ratio counts where the advantage is negative; None doesn't limit it.
         ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
         reasoning_credit: whom the reward for reasoning pays: the turn, with all its tokens (VAGEN), or each sentence of
@@ -89,6 +91,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         adaptive_kl: β of the KL is steered, from rollout to rollout, to where the KL to the reference is this many nats
             a token (Ziegler et al. 2019, section 2.2); None leaves it as it is.
         kl_horizon: over how many episodes β may double, roughly; theirs.
+        max_staleness: by how many updates the weights that sampled a reply may be older than those that first learn
+            from it; see `ahead`. 0 plays each rollout once the updates before it are over.
         dynamic_sampling: at most so many times more levels are played, until enough groups have returns that differ
             (DAPO); 0 for none. Groups whose returns are equal are left out then.
         overlong_share: the last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for nothing.
@@ -158,6 +162,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     policy_loss: Literal["clip", "cispo"] = "clip"
     sampler_correction: Literal["none", "token", "sequence"] = "none"
     sampler_cap: float = 2.0
+    old_logprobs: Literal["scored", "sampled"] = "scored"
     dual_clip: float | None = None
     ratio_level: Literal["token", "turn", "sequence"] = "token"
     reasoning_credit: Literal["turn", "claim"] = "turn"
@@ -166,6 +171,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     target_kl: float | None = None
     adaptive_kl: float | None = None
     kl_horizon: float = 10_000.0
+    max_staleness: int = 0
     dynamic_sampling: int = 0
     overlong_share: float = 0.0
     loss_level: Literal["token", "turn", "sequence"] = "token"
@@ -265,6 +271,19 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.sampler_correction in ("none", "token", "sequence"), "sampler_correction",
                       "none, token or sequence")  # fmt: skip
         self._require(self.sampler_cap > 0, "sampler_cap", "above 0")
+        self._require(0 <= self.max_staleness <= self.steps_per_rollout, "max_staleness",
+                      f"from 0 to the {self.steps_per_rollout} updates of a rollout")  # fmt: skip
+        self._require(not self.max_staleness or self.sampler_correction != "none", "max_staleness",
+                      "0 without sampler_correction, token or sequence")  # fmt: skip
+        self._require(not self.max_staleness or self.generation != "vllm", "max_staleness",
+                      "0 with generation=vllm, which shares its GPU with updates; take vllm-server")  # fmt: skip
+        self._require(self.old_logprobs in ("scored", "sampled"), "old_logprobs", "scored or sampled")
+        sampled = self.old_logprobs == "sampled"
+        masks = self.advantage_settings.get("mask_observations", True)
+        for name, fits in (("top_p=1", self.top_p == 1), ("generation=transformers", self.generation == "transformers"),
+                           ("masked observations", masks), ("kl_estimator k1 or k3", self.kl_estimator != "exact"),
+                           ("sampler_correction=none", self.sampler_correction == "none")):  # fmt: skip
+            self._require(fits or not sampled, "old_logprobs", f"scored, or sampled with {name}")
         self._require(self.ratio_level in ("token", "turn", "sequence"), "ratio_level", "token, turn or sequence")
         self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
         for name in ("target_kl", "adaptive_kl"):

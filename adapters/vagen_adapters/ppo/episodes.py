@@ -50,6 +50,7 @@ class PlayedTurn:
         rewards: the environment's terms and any others.
         words: which of the reply's words are true, where they are credited by themselves; see `word_credit`.
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
+        version: of the weights that sampled all tokens of the reply, as the number of updates before.
     """
 
     shown: Shown
@@ -58,6 +59,7 @@ class PlayedTurn:
     rewards: tuple[RewardTerm, ...]
     words: tuple[Words, ...] = ()
     snapshot: bytes = b""
+    version: int = 0
 
     @property
     def reward(self) -> float:

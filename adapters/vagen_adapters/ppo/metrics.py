@@ -154,7 +154,7 @@ def print_samples(
 
 
 def of_scores(
-    batch: Trajectories, advantages: Advantages, logprobs: Tensor, sampled: Tensor, reference: Tensor | None
+    batch: Trajectories, advantages: Advantages, logprobs: Tensor, sampled: Tensor | None, reference: Tensor | None
 ) -> dict[str, float]:
     """How far the sampler was from the policy, the policy from its reference and the critic from the returns.
 
@@ -162,14 +162,13 @@ def of_scores(
         batch: the episodes; `values` only count where `advantages` has targets.
         advantages: before whitening.
         logprobs: (B, L) of the policy.
-        sampled: (B, L) of the sampler, whose top-p widens the gap.
+        sampled: (B, L) of the sampler, whose top-p widens the gap; None where they are the policy's.
         reference: (B, L) of the frozen policy, or None.
     """
     mask, trained = batch.mask, advantages.value_mask
-    found = {
-        "policy/sampler_gap": float((logprobs - sampled)[mask].abs().mean()),
-        "advantage/std": float(advantages.advantages[advantages.mask].std()),
-    }
+    found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
+    if sampled is not None:
+        found["policy/sampler_gap"] = float((logprobs - sampled)[mask].abs().mean())
     if reference is not None:
         found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
     if batch.values is not None and bool(trained.any()):
@@ -189,6 +188,14 @@ def _explained_by_turn(turn_ids: Tensor, returns: Tensor, trained: Tensor) -> fl
     counts = returns.new_zeros(int(turn.max()) + 1).index_add(0, turn, torch.ones_like(returns))
     sums = torch.zeros_like(counts).index_add(0, turn, returns)
     return explained_variance((sums / counts.clamp(min=1))[turn], returns)
+
+
+def of_versions(episodes: Sequence[Episode], step: int) -> dict[str, float]:
+    """By how many updates the weights that sampled tokens are older than those of `step`: the mean, and the most."""
+    turns = [turn for episode in episodes for turn in episode.turns]
+    tokens = sum(len(turn.reply.ids) for turn in turns)
+    older = sum((step - turn.version) * len(turn.reply.ids) for turn in turns)
+    return {"staleness/mean": older / tokens, "staleness/max": float(max(step - turn.version for turn in turns))}
 
 
 def mean(numbers: Sequence[float]) -> float:

@@ -170,6 +170,8 @@ class Planner:
             least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
             if parts["vllm"] < least:
                 parts["vllm"] = NEVER  # it would refuse to start
+        if args.max_staleness and args.generation == "transformers":
+            parts["copy that plays"] = storage_bytes(list(model.policy.parameters()))
         if not spread:
             parts["sight"] = _sight_bytes(model, self.config, args, world)
         return Plan(backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines))

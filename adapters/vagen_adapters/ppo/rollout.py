@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +62,8 @@ class Rollout:
     Attributes:
         times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
             threads those of the latter two are shared out as they would be one after the other.
+        calls: how often replies have been sampled since.
+        version: of the sampler's weights, which turns are marked with.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Rollout:
         self._takes_snapshots = False
         self._pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.times: dict[str, float] = {}
+        self.calls = self.version = 0
 
     def play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
@@ -109,7 +112,14 @@ class Rollout:
             seed: as for `play`.
             snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
         """
+        for _ in self.turns(episodes, seed, snapshots=snapshots):
+            pass
+        return episodes
+
+    def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
+        """The same, a reply of each environment at a time: what gives replies may change between them."""
         self._takes_snapshots = snapshots
+        self.calls = 0
         self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
         waiting = deque(episodes)
         playing: dict[int, Episode] = {}  # by the number of the environment
@@ -120,12 +130,14 @@ class Rollout:
                 self._begin_all([(self.envs[number], episode) for number, episode in begun.items()])
                 playing |= {number: episode for number, episode in begun.items() if episode.failure is None}
             if not playing:
-                return episodes
+                return
+            self.calls += 1
             replies = self._sample(list(playing.values()), seed)
             steps = self._step_all([(self.envs[number], reply) for number, reply in zip(playing, replies, strict=True)])
             for number, reply, step in zip(list(playing), replies, steps, strict=True):
                 if self._advance(self.envs[number], playing[number], reply, step):
                     del playing[number]
+            yield
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         started = time.perf_counter()
@@ -219,7 +231,8 @@ class Rollout:
             if not math.isfinite(term.value):
                 episode.failure = f"reward {term.name!r} of turn {step.turn.index} is {term.value}"
                 return True
-        episode.turns.append(PlayedTurn(shown, reply, step.turn, step.rewards, step.words, step.before))
+        turn = PlayedTurn(shown, reply, step.turn, step.rewards, step.words, step.before, self.version)
+        episode.turns.append(turn)
         episode.last_shown = last_shown
         episode.terminated = step.terminated
         if step.terminated:

@@ -7,6 +7,7 @@ and checkpoints. TRL itself has had no PPO since 1.16.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import os
@@ -27,6 +28,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.advantages import without_a_poor_critic
+from vagen_adapters.ppo.ahead import Ahead, CopySampler
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, WITHOUT_CRITIC, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import (
@@ -46,6 +48,7 @@ from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.seeing import FrozenSight
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_adapters.ppo.word_credit import credit_words
 from vagen_envs.core import VagenEnv
@@ -153,18 +156,17 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 check_packing(actor_critic, self.codec)
             actor_critic.sight = sight_for(actor_critic, self.codec, int(args.sight_memory * 2**30))
         actor_critic.packs = args.packing
-        self.rollout = Rollout(
-            [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
-            self.codec,
-            make_sampler(actor_critic.policy, self.codec) if make_sampler else self._make_sampler(model, keeps),
-            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
-            window=args.window,
-            max_length=args.max_length,
-            max_turns=args.max_turns,
-            score=score,
-            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
-            threads=args.env_threads,
+        make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None
+        self.rollout = self._make_rollout(
+            make(actor_critic.policy) if make else self._make_sampler(model, keeps), score
         )
+        self._ahead: Ahead | None = None
+        if args.max_staleness:
+            sampler = self.rollout.sampler
+            if args.generation == "transformers":
+                sampler = CopySampler(actor_critic.policy, make or functools.partial(self._sampler_of, keeps=keeps))
+            parts, autocast = args.max_staleness, self.accelerator.autocast
+            self._ahead = Ahead(self._make_rollout(sampler, score), parts, autocast, snapshots=args.forks > 0)
         self._scored: ScoredRollout | None = None
         self._far_off: int | None = None  # the rollout whose policy is further from its start than `target_kl`
         self._finite_gradients = True
@@ -200,6 +202,26 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found["kwargs_handlers"].append(AutocastKwargs(cache_enabled=False))
         return found
 
+    def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
+        args = self.args
+        return Rollout(
+            [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
+            self.codec,
+            sampler,
+            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
+            window=args.window,
+            max_length=args.max_length,
+            max_turns=args.max_turns,
+            score=score,
+            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
+            threads=args.env_threads,
+        )
+
+    def _sampler_of(self, policy: Any, keeps: bool) -> Sampler:
+        """Of a copy that plays in a thread, with a memory of pictures of its own."""
+        sight = FrozenSight([policy], self.codec, self.model.sight.most) if self.model.sight else None
+        return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=sight)
+
     def _make_sampler(self, path: str, keeps: bool) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
@@ -218,10 +240,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """One update's gradients, from one mini-batch; before the first of a rollout, the rollout."""
         step = self.state.global_step
         number, update = divmod(step, self.args.steps_per_rollout)
+        if self._ahead is not None:
+            self._ahead.wait()
         if update == 0:
             self._scored = self._collect(model, number)
         if self._scored is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
+        if self._ahead is not None:
+            self._play_ahead(number, update)
         model.train()
         left_out = self._far_off == number
         if self.args.target_kl is not None:
@@ -248,6 +274,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             kept, worth = self._fork(kept, number)
         if not kept:
             return None
+        if self._ahead is not None:
+            self._record(metrics.of_versions(kept, self.state.global_step))
         with self._clock("score"):
             return self._score(model, kept, worth)
 
@@ -265,7 +293,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
         episodes: list[Episode] = []
         for extra in range(self.args.dynamic_sampling + 1):
-            episodes += self._play(self._levels(number, extra), self._seed(number, 0))
+            levels, seed = self._levels(number, extra), self._seed(number, 0)
+            episodes += self._play(levels, seed, None if extra else self._ahead)
             kept = [each for each in episodes if each.failure is None]
             if self.args.dynamic_sampling:
                 kept = keep_differing(kept, self.args.episodes_per_rollout)
@@ -283,8 +312,20 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 "Mend that and resume from the last checkpoint, or raise max_failed"
             )
 
-    def _play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
+    def _play_ahead(self, number: int, update: int) -> None:
+        """Some of the next rollout, beside this update, if the weights of now aren't too old for it."""
+        assert self._ahead is not None  # noqa: S101 - for the type checker
+        left = self.args.steps_per_rollout - update
+        if number + 1 < self.args.rollouts and left <= self.args.max_staleness:
+            levels = self._levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
+            self._ahead.play(levels, self._seed(number + 1, 0), self.state.global_step)
+
+    def _play(self, levels: Sequence[Level], seed: int, ahead: Ahead | None = None) -> list[Episode]:
         """The episodes of all levels in their order, of which each process plays its share."""
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        if ahead is not None:
+            mine = ahead.finish(levels[rank::world], seed, self.state.global_step)
+            return self._gathered(ahead.rollout, mine, len(levels))
         with self._clock("sync"):
             self.rollout.sampler.sync()
         return self._play_on([Episode(level) for level in levels], seed, snapshots=self.args.forks > 0)
@@ -295,15 +336,20 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
             mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
-        if isinstance(self.rollout.sampler, TransformersSampler):
-            reads = self.rollout.sampler.finish()
+        return self._gathered(self.rollout, mine, len(episodes), name)
+
+    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
+        """The `many` episodes that all processes have played, in their order."""
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        if isinstance(rollout.sampler, TransformersSampler | CopySampler):
+            reads = rollout.sampler.finish()
             self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
-        for part, seconds in self.rollout.times.items():
+        for part, seconds in rollout.times.items():
             self._clock.add(part, seconds)
         if world == 1:
             return mine
         with self._clock("exchange"):
-            numbered = gather_object(list(zip(range(rank, len(episodes), world), mine, strict=True)))
+            numbered = gather_object(list(zip(range(rank, many, world), mine, strict=True)))
         return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     def _levels(self, number: int, extra: int = 0) -> list[Level]:
@@ -332,7 +378,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         scores = self._scores(
             model, sequences, trained_tokens(turn_ids, with_observations=not self._masks_observations)
         )
-        logprobs, reference = scores["logprobs"], scores.get("reference_logprobs")
+        sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
+        logprobs, reference = scores.get("logprobs", sampled), scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
         if broken.any():
             raise TrainingDataError(
@@ -352,8 +399,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             batch, explained = without_a_poor_critic(batch)
             self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
         advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
-        sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
-        self._record(metrics.of_scores(batch, advantages, logprobs, sampled, reference))
+        self._record(
+            metrics.of_scores(batch, advantages, logprobs, sampled if "logprobs" in scores else None, reference)
+        )
         if reference is not None:
             self._steer_kl(float(losses.kl_estimates(logprobs, reference, "k1")[batch.mask].mean()), len(episodes))
         correction = None
@@ -376,7 +424,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _scores(self, model: Any, sequences: Sequence[TokenSequence], said: Tensor) -> dict[str, Tensor]:
         """What the models say of the tokens `said`, (B, L), and, (B, L + 1), values; each process scores its share."""
         args, device, (rows, length) = self.args, self.args.device, said.shape
-        want = ["logprobs"]
+        want = ["logprobs"] if args.old_logprobs == "scored" else []
         if args.advantage not in WITHOUT_CRITIC:
             want.append("values")
         if args.kl_coef or args.kl_loss_coef:
@@ -385,7 +433,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 want.append("kl")
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         model.eval()
-        for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))):
+        for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))) if want else ():
             inputs = self._inputs(sequences, part, want)
             with self.accelerator.autocast():
                 mask = said[part, : inputs["input_ids"].shape[1]]
@@ -673,6 +721,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the validation split's first levels and log the success rate and return; see `config.eval_rollouts`."""
+        if self._ahead is not None:
+            self._ahead.wait()
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
         episodes = self._play(levels, self._seed(0, 99))
         sound = [each for each in episodes if each.failure is None]

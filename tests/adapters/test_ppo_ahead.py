@@ -1,0 +1,135 @@
+"""Rollouts that are begun beside updates: by a schedule, with weights that are known for every token."""
+
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+from transformers import TrainerCallback  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
+from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+
+def settings(folder, **changes):
+    return MultiTurnPPOConfig(**{
+        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
+        "env_options": {"strategy": "no_think", "max_turns": 3, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+        "rollouts": 3, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 3, "max_tokens": 4, "temperature": 1.0,
+        "top_p": 1.0, "learning_rate": 3e-3, "kl_coef": 0.0, "sampler_correction": "token", "max_staleness": 2,
+        "logging_steps": 3, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
+        **changes,
+    })  # fmt: skip
+
+
+class Keep(TrainerCallback):
+    """The policy's weights before every update, and the episodes of every rollout."""
+
+    def __init__(self):
+        self.policies, self.rollouts = [], []
+
+    def on_step_begin(self, args, state, control, model=None, **_):
+        self.policies.append({name: each.clone() for name, each in model.policy.state_dict().items()})
+
+
+def trained(folder, out, slow=0.0, **changes):
+    keep = Keep()
+
+    def later(turn):
+        time.sleep(slow)
+        return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
+    score = trainer._score
+
+    def kept(model, episodes, *rest):
+        keep.rollouts.append(list(episodes))
+        return score(model, episodes, *rest)
+
+    trainer._score = kept
+    trainer.train()
+    return trainer, keep
+
+
+def versions(keep):
+    return [[sorted({episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}) for turn in range(3)]
+            for rollout in keep.rollouts]  # fmt: skip
+
+
+def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_path):
+    trainer, keep = trained(tiny_folder, tmp_path)
+    # The first rollout has nothing beside it; of each other's three turns one is played beside each of two updates.
+    assert versions(keep) == [[[0], [0], [0]], [[1], [2], [3]], [[4], [5], [6]]]
+    logged = [line["staleness/max"] for line in trainer.state.log_history if "staleness/max" in line]
+    assert logged == [0, 2, 2]
+    lines = [line["staleness/mean"] for line in trainer.state.log_history if "staleness/mean" in line]
+    assert lines[0] == 0 < lines[1] < 2
+    policy, codec = trainer.model.policy.eval(), trainer.codec
+    for rollout in keep.rollouts:
+        for episode in rollout[:2]:
+            for number, turn in enumerate(episode.turns):
+                policy.load_state_dict(keep.policies[turn.version])
+                sequence = lay_out(episode.turns[:number], episode.turns[number : number + 1], None, number)
+                with torch.no_grad():
+                    found, _ = score_tokens(policy, model_inputs([sequence.prompt], codec, "cpu"), temperature=1.0,
+                                            forbidden_ids=codec.forbidden_ids)  # fmt: skip
+                said = [each for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True) if of == number]
+                assert said == pytest.approx(turn.reply.logprobs, abs=1e-5)
+
+
+def test_what_is_learned_doesnt_depend_on_how_long_anything_takes(tiny_folder, tmp_path):
+    quick, _ = trained(tiny_folder, tmp_path / "quick", rollouts=2)
+    slow, _ = trained(tiny_folder, tmp_path / "slow", rollouts=2, slow=0.02)
+    for name, weight in quick.model.named_parameters():
+        assert torch.equal(slow.model.get_parameter(name), weight), name
+
+
+def test_a_rollout_beside_no_update_is_that_of_today(tiny_folder, tmp_path):
+    """One rollout: nothing comes after it, so nothing is played beside its updates."""
+    _, of_beside = trained(tiny_folder, tmp_path / "beside", rollouts=1)
+    today, of_today = trained(tiny_folder, tmp_path / "today", rollouts=1, max_staleness=0)
+    replies = [
+        [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns] for each in (of_beside, of_today)
+    ]
+    assert replies[0] == replies[1]
+    assert today._ahead is None
+    assert not [line for line in today.state.log_history if "staleness/max" in line]
+
+
+def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_path):
+    calls = []
+
+    class Fails:
+        def __init__(self, policy, codec):
+            self.policy = policy
+
+        def sync(self):
+            pass
+
+        def sample(self, prompts, sampling, seeds):
+            calls.append(len(prompts))
+            if len(calls) == 4:
+                raise RuntimeError("the server is gone")
+            return [Reply((20, 21), (-1.0, -1.0))] * len(prompts)
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path), make_sampler=Fails)
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        trainer.train()
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"max_staleness": 4}, "from 0 to the 3 updates of a rollout"),
+    ({"max_staleness": -1}, "from 0 to the 3 updates of a rollout"),
+    ({"sampler_correction": "none"}, "0 without sampler_correction, token or sequence"),
+    ({"generation": "vllm"}, "take vllm-server"),
+])  # fmt: skip
+def test_settings_that_dont_go_with_it_are_refused(changes, reason, tmp_path):
+    with pytest.raises(TrainingConfigError, match=reason):
+        settings(tmp_path, **changes)
