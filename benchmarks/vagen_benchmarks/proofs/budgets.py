@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -9,17 +10,19 @@ from transformers import TrainerCallback
 
 
 class OnTheWay(TrainerCallback):  # type: ignore[misc]
-    """Notes every evaluation of a training.
+    """Notes every evaluation of a training, and ends it where one reaches the target.
 
     Attributes:
         cpu_seconds: of this process so far, spent on play and updates, not on evaluations.
         found: of each evaluation the episodes and CPU seconds before it and the success.
+        solved: the one of these that reached the target, if any.
     """
 
-    def __init__(self, episodes_per_rollout: int, steps_per_rollout: int) -> None:
+    def __init__(self, config: Any, target: float = math.inf) -> None:
         self.cpu_seconds = 0.0
         self.found: list[tuple[int, float, float]] = []
-        self._episodes, self._steps = episodes_per_rollout, steps_per_rollout
+        self.solved: tuple[int, float, float] | None = None
+        self._episodes, self._steps, self._target = config.episodes_per_rollout, config.steps_per_rollout, target
         self._begun = 0.0
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -31,3 +34,6 @@ class OnTheWay(TrainerCallback):  # type: ignore[misc]
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
         episodes = state.global_step // self._steps * self._episodes
         self.found.append((episodes, self.cpu_seconds, (metrics or {})["eval_success"]))
+        if self.found[-1][2] >= self._target and self.solved is None:
+            self.solved = self.found[-1]
+            control.should_training_stop = True

@@ -4,6 +4,7 @@ A proof file (TOML; those of this package are in `proofs/`):
 
     about, env                  what it is, and the environment
     recipes, seeds              each recipe or variant is trained with each seed, from one start
+    target                      success on the validation split at which a training ends; by default none does
     baseline                    the recipe that the others are compared with, level by level; none by default
     [variants.NAME]             `recipe` and `settings` over it, under a name of its own
     reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
@@ -24,6 +25,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import math
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,6 +120,7 @@ class Proof:
     recipes: Sequence[str]
     seeds: Sequence[int]
     about: str = ""
+    target: float = math.inf
     baseline: str = ""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     reasoning_reward: bool | Mapping[str, Any] = True
@@ -164,10 +167,13 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
     start = out / "start"
     if not start.is_dir():
         tell("imitating noisy play")
+        begun = time.process_time()
         imitate_play(proof.env, out / "start.part", proof.start, proof.options, tell)
+        write(out / "start.part" / "spent.json", {"cpu_seconds": time.process_time() - begun})
         (out / "start.part").rename(start)
     if not (start / "result.json").is_file():
-        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **_measure(start, proof)})
+        spent = json.loads((start / "spent.json").read_text(encoding="utf-8"))
+        write(start / "result.json", {"start": dataclasses.asdict(proof.start), **spent, **_measure(start, proof)})
     tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
     for seed in proof.seeds:
         for recipe in proof.recipes:
@@ -306,7 +312,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
         with contextlib.closing(gym.make(proof.env, **proof.options)) as env:
             changed = {**options, **(asked if isinstance(asked, Mapping) else {})}
             score = reasoning_score(make_reward(changed, env), config.reasoning_credit)
-    begun, way = time.perf_counter(), OnTheWay(config.episodes_per_rollout, config.steps_per_rollout)
+    begun, way = time.perf_counter(), OnTheWay(config, proof.target)
     trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[way])
     trainer.train()
     seconds = time.perf_counter() - begun
@@ -316,7 +322,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
-        "cpu_seconds": way.cpu_seconds, "on_the_way": way.found,
+        "cpu_seconds": way.cpu_seconds, "on_the_way": way.found, "solved": way.solved,
         "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
         **_measure(start, proof, trainer.model.policy),
         "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES
