@@ -79,21 +79,29 @@ def test_health_and_sessions_with_a_key_are_answered_under_attack(command, way):
     service.close()
 
 
+@pytest.fixture(scope="module")
+def keyless():
+    """A server that asks for no key."""
+    with Command("--workers", 1, "-e", "frozenlake") as one:
+        yield one
+        assert one.process.poll() is None, "".join(one.lines)
+
+
 @pytest.mark.parametrize("way", ["half_heads", "slow_bodies", "idle"])
-def test_health_is_answered_without_a_key_too(way):
-    with Command("--workers", 1, "-e", "frozenlake") as command:
-        attack = subprocess.Popen([sys.executable, attackers.__file__, way, str(command.port)])
-        try:
-            time.sleep(1.5)
-            service = Service(command.url)
-            env = RemoteEnv(service, LAKE)
-            for seed in range(10):
-                assert asked(command.port) < SECONDS
-                env.reset(seed=seed)
-            service.close()
-        finally:
-            attack.kill()
-            attack.wait()
+def test_health_is_answered_without_a_key_too(keyless, way):
+    attack = subprocess.Popen([sys.executable, attackers.__file__, way, str(keyless.port)])
+    try:
+        time.sleep(1.5)
+        service = Service(keyless.url)
+        env = RemoteEnv(service, LAKE)
+        for seed in range(10):
+            assert asked(keyless.port) < SECONDS
+            env.reset(seed=seed)
+        env.close()
+        service.close()
+    finally:
+        attack.kill()
+        attack.wait()
 
 
 def test_health_says_when_no_worker_lives():
