@@ -135,6 +135,7 @@ class Forkable(gym.Env[dict[str, Any], str]):
             shown: Any = self.observation_space
             drawn = np.frombuffer(pixels, np.uint8)
             self._state = State.from_json(state)
+            self._state.structured(), self._state.sentences()  # raise for what is no state
             self._observed = Observation(text, Picture(drawn.reshape(shown["image"].shape)) if self._looks else None)
             self._restore(world)
         self._running = running

@@ -274,3 +274,18 @@ def test_a_stream_goes_on_from_its_position(key, widths):
     twin = HashStream.at(*stream.position())
     assert twin.position() == stream.position()
     assert [twin.bits(n) for n in (1, 513, 64)] == [stream.bits(n) for n in (1, 513, 64)]
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("seen", [[{}], [["Chair"]], 7, None, [[1, 2, 3]]])
+def test_a_carried_state_that_is_none_is_refused(seen):
+    pytest.importorskip("mujoco")
+    env = gym.make("vagen/Navigation-v0", observation="text").unwrapped
+    env.reset(seed=1)
+    good = env.snapshot()
+    body = body_of(good)
+    body[EPISODE][STATE]["visible_objects"] = seen
+    with pytest.raises(SnapshotError):
+        env.restore(forged(good, body))
+    env.restore(good)
+    env.step("x")
