@@ -396,3 +396,17 @@ def test_reset_options_of_any_kind_are_one_short_error(options):
     with pytest.raises(ConfigError) as error:
         env.reset(seed=0, options=options)
     assert len(str(error.value)) < 600
+
+
+@pytest.mark.parametrize("env_id", ["vagen/Sokoban-v0", "vagen/FrozenLake-v0", "vagen/Sample-v0"])
+def test_the_last_observation_asks_for_nothing(env_id):
+    env = gym.make(env_id).unwrapped
+    texts, over = [env.reset(seed=1)[0]["text"]], False
+    while not over:
+        observation, _, terminated, truncated, _ = env.step("I don't know")
+        texts.append(observation["text"])
+        over = terminated or truncated
+    request = texts[0].splitlines()[-1]
+    assert all(request in text for text in texts[:-1])
+    assert request not in texts[-1]
+    assert texts[-1].endswith("The episode is over.")

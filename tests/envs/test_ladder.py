@@ -51,6 +51,23 @@ def test_all_boxes_stand_off_target_on_every_rung():
             assert not set(state.boxes) & set(state.targets)
 
 
+def test_four_boxes_stand_off_target_and_long_levels_fit_their_turns():
+    env = gym.make(
+        "vagen/Sokoban-v0", num_boxes=4, dim_room=(8, 8), max_solution_length=12, observation="text"
+    ).unwrapped
+    for seed in range(20):
+        state = env.reset(seed=seed)[1]["state"]
+        assert len(set(state.boxes) - set(state.targets)) == 4
+    long = {"dim_room": (8, 8), "min_solution_length": 20, "max_solution_length": 25, "observation": "text"}
+    env = gym.make("vagen/Sokoban-v0", **long).unwrapped
+    for seed in range(5):
+        env.reset(seed=seed)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            *_, terminated, truncated, _ = env.step(env.oracle_reply())
+        assert terminated
+
+
 def test_what_is_given_wins_over_the_rung():
     config = gym.make("vagen/Sokoban-v0", difficulty=2, num_boxes=1, max_turns=9).unwrapped.config
     assert (config.difficulty, config.dim_room, config.num_boxes, config.max_turns) == (2, (7, 7), 1, 9)
