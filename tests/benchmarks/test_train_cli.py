@@ -39,6 +39,7 @@ def run(*words):
         (["--model", "nosuch"], "there is no model 'nosuch': neither a folder with a config.json"),
         (["--model", "{empty}"], "there is no model"),
         (["--model", "{bare}"], "holds a config.json but no weights"),
+        (["--model", "{cut}"], "model.safetensors can't be read"),
         (["--model", "{model}", "--resume", "nosuch"], "--resume nosuch is no checkpoint"),
         (["--model", "{model}", "--out", "{file}"], "is a file; name a folder"),
         (["--model", "{model}", "-s", "learning_rate=fast"], "learning_rate=fast: it must be a number"),
@@ -52,7 +53,10 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "config.json").write_bytes((folder / "config.json").read_bytes())
     (tmp_path / "file").touch()
-    places = {"model": folder, **{name: tmp_path / name for name in ("empty", "bare", "file")}}
+    shutil.copytree(folder, tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    places = {"model": folder, **{name: tmp_path / name for name in ("empty", "bare", "cut", "file")}}
     out = [] if "--out" in words else ["--out", tmp_path / "out"]
     error = run(*[word.format(**places) for word in words], *out).exception
     assert isinstance(error, TrainingConfigError)

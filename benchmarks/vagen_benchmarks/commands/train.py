@@ -91,10 +91,25 @@ def _check_folders(model: str, out: Path, resume: Path | None) -> None:
     config_of(model)
     if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
         raise TrainingConfigError(f"{model} holds a config.json but no weights: no *.safetensors; --plan needs no more")
+    for file in sorted(Path(model).glob("*.safetensors")) if Path(model).is_dir() else ():
+        _check_weights(file)
     if out.exists() and not out.is_dir():
         raise TrainingConfigError(f"--out {out} is a file; name a folder")
     if resume is not None and not (resume / "trainer_state.json").is_file():
         raise TrainingConfigError(f"--resume {resume} is no checkpoint: it has no trainer_state.json")
+
+
+def _check_weights(file: Path) -> None:
+    """A file that was cut off, or is no weights at all, is known by its first bytes and its length."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(file, framework="pt"):
+            pass
+    except SafetensorError as error:
+        raise TrainingConfigError(
+            f"{file} can't be read ({error}); it may have been cut off, so copy it anew"
+        ) from error
 
 
 def _config(recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
