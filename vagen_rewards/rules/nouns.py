@@ -15,7 +15,7 @@ class NounPhrases(Notes):
         "adverbial", "attribute", "between", "count", "denial", "determiner", "everyone", "first_person", "frame",
         "front", "inverted", "label", "looked_back", "moving", "none_of", "objects", "onto", "owner", "past_objects",
         "past_subjects", "pending", "recent", "related", "scenery", "strange", "stranger", "subjects", "swallow",
-        "unknown", "wants_frame",
+        "wants_frame",
     )  # fmt: skip
 
     def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
@@ -29,7 +29,6 @@ class NounPhrases(Notes):
         self.recent: list[Mention] = []
         self.adverbial = False  # whether it comes after a preposition
         self.scenery = False  # whether the strange noun is a wall or the like
-        self.unknown = False  # whether something is said to be beside a thing, but it isn't known of what
         self._reset_clause()
 
     def _reset_clause(self) -> None:

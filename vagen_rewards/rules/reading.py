@@ -82,20 +82,21 @@ def _read(board: str, text: str) -> Relations:
             continue
         found: list[Relation] = []
         none: list[Absence] = []
-        clear = True
+        clear = whole = True
         for part, clause in enumerate(_FRONTED.split(sentence) if " and " in sentence else (sentence,)):
-            one, newly, absent_here, known, looked_back, after = _read_sentence(board, clause, _NO_PAST)
+            one, newly, absent_here, known, every, looked_back, after = _read_sentence(board, clause, _NO_PAST)
             if looked_back and past != _NO_PAST:
-                one, newly, absent_here, known, _, after = _read_sentence(board, clause, past)
+                one, newly, absent_here, known, every, _, after = _read_sentence(board, clause, past)
             past = (after[0] or past[0], after[1] or past[1])
             found += [_numbered(claim, 10 * number + part) for claim in one] if newly else one
             none += absent_here
             clear = clear and known
+            whole = whole and every
         claims += found
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)
-        if not (found or none or at) or not clear:
+        if not (found or none or at) or not clear or not (whole or at):
             unread.append(span)
         if not clear:
             matters.append(span)
@@ -124,19 +125,28 @@ def _numbered_mention(mention: Mention, sentence: int) -> Mention:
 @functools.lru_cache(maxsize=65536)
 def _read_sentence(
     board: str, sentence: str, past: Past
-) -> tuple[tuple[Relation, ...], bool, tuple[Absence, ...], bool, bool, Past]:
-    """Claims, whether of things newly spoken of, absences, whether all was understood, whether the past was needed.
+) -> tuple[tuple[Relation, ...], bool, tuple[Absence, ...], bool, bool, bool, Past]:
+    """Claims, whether of things newly spoken of, absences, and whether all was understood.
 
-    Last what the sentence leaves for the next one.
+    Then whether something was claimed of every box and target, whether the past was needed, and what the sentence
+    leaves for the next one.
     """
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     _straighten(reader)
     said = reader.claims or reader.absences
     clear = not (reader.unknown or reader.left_open) and (bool(said) or not _relates(reader.words))
+    whole = not said or _is_whole(reader)
     newly = ":" in "".join([subject.label + other.label for subject, other, *_ in reader.claims])
     after = (reader.subjects, reader.objects)
-    return tuple(reader.claims), newly, tuple(reader.absences), clear, reader.looked_back, after
+    return tuple(reader.claims), newly, tuple(reader.absences), clear, whole, reader.looked_back, after
+
+
+def _is_whole(reader: Reader) -> bool:
+    """Whether something is claimed of every box and target that is named."""
+    named = {token.value[0] for token in reader.words if token.kind == "thing"}
+    claimed = {kind for claim in reader.claims for kind in (claim.subject.kind, claim.other.kind)}
+    return named - {"player", "hole"} <= claimed
 
 
 def _relates(words: list[Token]) -> bool:

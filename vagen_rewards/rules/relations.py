@@ -92,7 +92,7 @@ class Relations(NamedTuple):
 class Notes(Cursor):
     """What has been claimed in a sentence so far."""
 
-    __slots__ = ("absences", "claims", "hedged", "negated", "new_count", "straight")
+    __slots__ = ("absences", "claims", "hedged", "negated", "new_count", "straight", "unknown")
 
     def __init__(self, words: list[Token]) -> None:
         super().__init__(words)
@@ -101,9 +101,13 @@ class Notes(Cursor):
         self.absences: list[Absence] = []
         self.negated = self.hedged = False
         self.new_count = 0
+        self.unknown = False  # whether something was said that isn't understood
 
     def emit(self, subjects: tuple[Mention, ...], directions: list[Token], others: tuple[Mention, ...]) -> None:
         """Relation of each subject that it is at these sides of each of the others."""
+        if len(directions) > 1 and subjects and subjects[0].label == "all" and _is_split(directions):
+            self.unknown = True  # "boxes: upper left and right": which of them is where isn't said
+            return
         sides: list[list[int | None]] = [[None, None]]
         for token in directions:
             for axis in (0, 1):
@@ -140,3 +144,8 @@ class Notes(Cursor):
             subject, other = other, subject
             vertical, horizontal = (None if side is None else -side for side in (vertical, horizontal))
         self.claims.append(Relation(subject, other, vertical, horizontal, self.negated, self.hedged))
+
+
+def _is_split(directions: list[Token]) -> bool:
+    """Whether something is said twice of the rows, or of the columns."""
+    return any([direction.value[axis] for direction in directions].count(None) < len(directions) - 1 for axis in (0, 1))

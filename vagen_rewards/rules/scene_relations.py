@@ -80,6 +80,8 @@ _ITS_SIDE = re.compile(
 )
 """After the second, in "the red cube has the green cube on its left"."""
 
+_OWN_SIDE = re.compile(r" s (?:immediate )?(left|right)(?:[- ]hand)?(?: side)?\b")
+_AT_OWN = re.compile(rf" ?{_VERB}(?:on|to|at) (?:the )?")
 _BETWEEN = re.compile(rf" ?{_VERB}(?:in )?between (?:the )?")
 _AND = re.compile(r" (?:and|&) (?:the )?")
 _OPENED = re.compile(
@@ -139,6 +141,11 @@ def relations_of(text: str, spans: Spans) -> Iterator[Said]:
 def _related(text: str, spans: Spans) -> Iterator[Said]:
     for i, ((first, at, end), (second, start, second_end)) in enumerate(itertools.pairwise(spans)):
         if first == second or start - end > 90:
+            continue
+        own = _OWN_SIDE.match(text, second_end)
+        if own is not None:  # "on the red cube's right"
+            if _AT_OWN.fullmatch(text, end, start):
+                yield Said(Beside(first, second, *_SIDES[own[1]]), at)
             continue
         match = _RELATION.fullmatch(text, end, start)
         if match is not None and _BOUND.search(match["second"] or match["side"] or "of"):

@@ -336,7 +336,7 @@ class Reader(NounPhrases):
         self.attribute, self.negated = attribute, denied
 
     def on_comma(self, token: Token) -> None:
-        self.stranger = False
+        self.stranger = self.wants_frame = False
         if len(self.subjects) == 2 and self.pending and all(0 in each.value for each in self.pending):
             self._elide()
         if (

@@ -333,7 +333,7 @@ def _clause(part: str) -> tuple[tuple[_Claim, ...], bool]:
             continue
         rest = _OTHERWISE.sub("", rest[:cut]) if "not " in rest or " of" in rest or " than" in rest else rest[:cut]
         claim = _element(match, lead, rest, place, doubtful)
-        if claim is not None and not claim.colour and _PAINTED.search(rest):
+        if claim is not None and not claim.colour and (_PAINTED.search(rest) or (i == 0 and _PAINTED.search(lead))):
             clear = False  # its colour is said in words that aren't known: the rest alone isn't what is claimed
         elif claim is not None:
             found += [claim] * _count(match, lead)
