@@ -278,6 +278,8 @@ TRUE = [
     (TABLE, "Positions: (100, 50, 20) for the red cube, (-40, 95, 20) for the green cube."),
     (TABLE, "(100, 50, 20): red cube. (-40, 95, 20): green cube."),
     (TABLE, "The green cube is on the red cube's right."),
+    (TABLE, "(100, 50, 20) - red cube\n(-40, 95, 20) - green cube"),
+    (BOARD, "The goal of the game is to push the box onto the target. The box is above the player."),
 ]
 FALSE = [
     (BOARD, "The box is almost on the player."),

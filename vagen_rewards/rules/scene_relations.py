@@ -103,8 +103,8 @@ _ORDER = re.compile(
 )
 _COLOUR = re.compile(r"\b(red|green|yellow|blue|purple|orange|white|black)\b")
 _MOST = re.compile(
-    rf" ?{_VERB}(?:the )?(?:(?P<left>leftmost|(?:farthest|furthest) (?:to the )?left|(?:on|at|to) the (?:far )?left)"
-    r"|(?P<right>rightmost|(?:farthest|furthest) (?:to the )?right|(?:on|at|to) the (?:far )?right)"
+    rf" ?{_VERB}(?:the )?(?:(?P<left>leftmost|(?:farthest|furthest) (?:to the )?left|(?:on|at) the (?:far )?left|to the far left)"
+    r"|(?P<right>rightmost|(?:farthest|furthest) (?:to the )?right|(?:on|at) the (?:far )?right|to the far right)"
     r"|(?P<front>(?:closest|nearest)(?: (?:one|cube))?(?: to (?:the camera|me|us|the viewer))?|in (?:the )?front|at the front)"
     r"|(?P<back>(?:farthest|furthest)(?: (?:one|cube))?(?: away)?(?: from (?:the camera|me|us|the viewer))?|(?:at|in) the back))"
     r"(?: side)?(?: (?:of|on) the table)?(?=\s*(?:[.,;]|$|and\b|while\b|with\b))"

@@ -9,7 +9,7 @@ import re
 from vagen_rewards.rules.heads import Phrases
 
 HAS_TO = re.compile(r" (?:is to(?! (?:the|my|your|our|his|her|its|their|be (?:found|seen))\b)|ha(?:s|ve) to\b)")
-_WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|character|worker|elf|box|crate|plan|goal|aim|task|next (?:step|move)|idea|best (?:move|step)))"
+_WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|character|worker|elf|box|crate|plan|(?:goal|aim|objective|purpose)(?: of (?:the|this) (?:game|puzzle|level|task))?|task|next (?:step|move)|idea|best (?:move|step)))"
 INTENT = re.compile(
     r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
     rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
