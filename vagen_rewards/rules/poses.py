@@ -60,8 +60,8 @@ _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )
 _FRONTED = re.compile(
-    r"(?:[,:]| -)?\s*(?:there )?(?:is|for|(?:(?:belongs?|corresponds?) )?to|are|lies|sits|stands|rests|i see|i find|we see"
-    r"|we have|we find|you see)?\s*(?:where )?"
+    r"(?:[,:]| -)?\s*(?:there )?(?:is|for|(?:(?:belongs?|corresponds?) )?to|are|lies|sits|stands|rests|i see|i find"
+    r"|we see|we have|we find|you see)?\s*(?:where )?"
     r"(?:(?:the|a|an|our) )?(?:(?:position|location|place|coordinates) of (?:the |a )?)?"
 )
 
