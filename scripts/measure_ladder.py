@@ -222,7 +222,7 @@ def read(kept: Path) -> Played:
     played: Played = {}
     for line in kept.read_text().splitlines() if kept.exists() else ():
         *key, solved = json.loads(line)
-        played[tuple(key)] = solved  # type: ignore[index]
+        played[tuple(key)] = solved
     return played
 
 
