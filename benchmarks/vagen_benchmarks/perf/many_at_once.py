@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -29,7 +30,7 @@ def rate(env_id: str, processes: int, seconds: float) -> tuple[float, float, flo
     """Turns a second, cores in use meanwhile, and MB of a process."""
     plain: Any = gym.make(env_id).unwrapped
     answer = plain.grammar.render(ANSWERS[plain.prompt_folder], observation="a", reasoning="b", prediction="c")
-    endless = {"max_turns": 10**9, "max_steps": 10**9}
+    endless: dict[str, Any] = {"max_turns": 10**9, "max_steps": 10**9}
     if plain.prompt_folder == "primitive_skill":
         endless["workers"] = processes
         envs = gym.make_vec(env_id, processes, "vector_entry_point", **endless)
@@ -50,10 +51,10 @@ def rate(env_id: str, processes: int, seconds: float) -> tuple[float, float, flo
     return turns / taken, cores, held
 
 
-def main(env_id: str, seconds: float = 10.0, *counts: int) -> None:
+def main(env_id: str, seconds: float, counts: Sequence[int]) -> None:
     """Print a row for each number of processes."""
     sys.stdout.write(f"{env_id} on {os.cpu_count()} cores\n")
-    for processes in counts or (1, 2, 4, 8):
+    for processes in counts:
         turns, cores, held = rate(env_id, processes, seconds)
         each = 1e3 * cores / turns
         sys.stdout.write(
@@ -64,4 +65,4 @@ def main(env_id: str, seconds: float = 10.0, *counts: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(float, sys.argv[2:3]), *map(int, sys.argv[3:]))
+    main(sys.argv[1], float((sys.argv[2:] or ["10"])[0]), [*map(int, sys.argv[3:])] or [1, 2, 4, 8])
