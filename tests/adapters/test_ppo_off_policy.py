@@ -76,8 +76,13 @@ def test_the_controller_is_ziegler_and_others():
 def test_groups_that_tell_nothing_are_played_again_with_other_levels(tiny_folder, tmp_path, monkeypatch):
     """All of the first eight are worth the same; of the next eight, every second is worth more."""
     scored, played = [], []
-    play = Rollout.play
-    monkeypatch.setattr(Rollout, "play", lambda self, levels, seed: played.append(levels) or play(self, levels, seed))
+    play_on = Rollout.play_on
+
+    def noted(self, episodes, seed, **options):
+        played.append([episode.level for episode in episodes])
+        return play_on(self, episodes, seed, **options)
+
+    monkeypatch.setattr(Rollout, "play_on", noted)
 
     def score(_):
         scored.append(len(scored) >= 8 and len(scored) % 2)

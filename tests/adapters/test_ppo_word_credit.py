@@ -185,7 +185,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     def lead():
         """Nats by which what is true is likelier than what isn't, over the same words, before an answer."""
         sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=False)]
-        rows = trainer._inputs(sequences, torch.arange(len(sequences)))
+        rows = trainer._inputs(sequences, torch.arange(len(sequences)), ["logprobs"])
         with torch.no_grad():
             found = trainer.model.eval()(rows, ["logprobs"], temperature=1.0)["logprobs"]
         sums = [float(found[row, : len(each.turn_ids)][torch.tensor(each.turn_ids) >= 0].sum())
