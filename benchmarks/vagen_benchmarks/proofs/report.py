@@ -149,7 +149,7 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
             columns = list(zip(*curves, strict=False))
             middle = [statistics.fmean(column) for column in columns]
             rollouts = range(1, len(columns) + 1)
-            axis.plot(rollouts, middle, color=f"C{number}", label=f"{recipe} ({len(curves)})", linewidth=1.6)
+            axis.plot(rollouts, middle, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number))
             axis.fill_between(rollouts, [min(column) for column in columns], [max(column) for column in columns],
                               color=f"C{number}", alpha=0.10, linewidth=0)  # fmt: skip
         axis.set_title(name, fontsize=10)
@@ -166,7 +166,7 @@ def draw(title: str, results: Sequence[Result], path: Path) -> None:
         axis.set_xlabel("rollout")
     figure.suptitle(f"{title} (lines: mean over seeds; bands: lowest to highest)", fontsize=11)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
     _save(figure, path)
 
 
@@ -181,16 +181,20 @@ def draw_on_the_way(title: str, results: Sequence[Result], path: Path) -> None:
             axis.plot(
                 [statistics.fmean(each[column] for each in point) for point in points],
                 [statistics.fmean(each[2] for each in point) for point in points],
-                label=f"{recipe} ({len(runs)})", color=f"C{number % 10}", linestyle=("-", "--")[number // 10 % 2],
-                linewidth=1.6, marker="o", markersize=3,
+                label=f"{recipe} ({len(runs)})", linewidth=1.6, marker="o", markersize=3, **_style(number),
             )  # fmt: skip
         axis.set_xlabel(name)
         axis.grid(alpha=0.25)
     axes[0].set_ylabel("success on val")
     figure.suptitle(title, fontsize=11)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
     _save(figure, path)
+
+
+def _style(number: int) -> dict[str, Any]:
+    """Of the n-th recipe's line: matplotlib has ten colours."""
+    return {"color": f"C{number % 10}", "linestyle": ("-", "--")[number // 10 % 2]}
 
 
 def _pyplot() -> Any:
