@@ -30,12 +30,13 @@ class Fleet:
         return self
 
     def strike(self, draw):
-        """Kill a server or a worker; whether there was one to kill."""
+        """Kill a server or a worker, each kind once before chance decides; whether there was one to kill."""
         front = draw.choice(self.fronts)
         if front.process.poll() is not None:
             return False
         workers = front.workers
-        if workers and draw.random() < 0.5:
+        is_for_worker = draw.random() < 0.5 if min(self.killed.values()) else not self.killed["workers"]
+        if workers and is_for_worker:
             with contextlib.suppress(ProcessLookupError):
                 kill(draw.choice(workers))
                 self.killed["workers"] += 1

@@ -3,6 +3,7 @@
 In the order of a rollout's way through it:
 
     codec          observations to tokens and picture features, replies to text
+    features       pictures' features end to end; seeing keeps what frozen towers say of them
     generation     replies from a model: the interface of back-ends, and transformers'
     vllm_samplers  the same from vLLM, in process or as a server; vllm_worker is what its workers need
     episodes       what was played, and the token sequences that are trained on

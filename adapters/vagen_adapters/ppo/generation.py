@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
-
-if TYPE_CHECKING:
-    from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_adapters.ppo.features import features_of
+from vagen_adapters.ppo.seeing import FrozenSight
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,26 +77,6 @@ def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Ten
     width = max(map(len, rows))
     gaps = [[value] * (width - len(row)) for row in rows]
     return torch.tensor([[*gap, *row] if left else [*row, *gap] for row, gap in zip(rows, gaps, strict=True)])
-
-
-def end_to_end(features: Sequence[Tensor]) -> Tensor:
-    """One feature of many pictures, along the first axis; where their sizes differ along others, zeros fill up.
-
-    Families that take pictures of many sizes say beside them how large each is, or leave out what is all zeros.
-    """
-    widest = [max(sizes) for sizes in zip(*(each.shape[1:] for each in features), strict=True)]
-    if all(list(each.shape[1:]) == widest for each in features):
-        return torch.cat(list(features))
-    gaps = [[gap for size, most in zip(each.shape[:0:-1], widest[::-1], strict=True) for gap in (0, most - size)]
-            for each in features]  # fmt: skip
-    return torch.cat([nn.functional.pad(each, gap) for each, gap in zip(features, gaps, strict=True)])
-
-
-def features_of(shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
-    """The features of all pictures of these observations, or those of them that are wanted."""
-    features = [each.features for each in shown if each.features]
-    names = [name for name in (features[0] if features else ()) if wanted is None or name in wanted]
-    return {name: end_to_end([each[name] for each in features]) for name in names}
 
 
 def model_inputs(

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.codec import Shown
-from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, features_of, pad
+from vagen_adapters.ppo.features import features_of
+from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
 from vagen_adapters.ppo.scoring import backbone_of
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.codec import Codec, Shown
-from vagen_adapters.ppo.generation import features_of
+from vagen_adapters.ppo.features import features_of
 from vagen_adapters.ppo.scoring import backbone_of, sight_of
 
 NUMBERS = "picture_numbers"
@@ -55,7 +55,7 @@ class FrozenSight:
         self._towers = towers
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """As `generation.features_of`, with the pictures' numbers instead of their pixels."""
+        """As `features.features_of`, with the pictures' numbers instead of their pixels."""
         seen = [each for each in shown if each.features]
         if not seen:
             return {}
