@@ -81,6 +81,8 @@ class VagenEnv(Forkable):
     """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
+    _loaded: tuple[Split, tuple[str, int]] | None = None
+    """Where the level came from that is loaded, of environments that keep it over a restore."""
 
     def __init__(self, render_mode: str | None = None, preset: str = "paper", **options: Any) -> None:
         modes = self.metadata["render_modes"]
@@ -408,12 +410,23 @@ class VagenEnv(Forkable):
         there already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
-        self._guarded(self._load, self._levels(self.level["split"]).child(self.level["seed"]), self.level["split"])
-        if self._content() != self.level["content"]:
-            raise ValueError("the level's content is another one; it was drawn by another version")
+        self._loaded = None  # what has happened in it is undone by loading it
+        self._load_again()
         for action in actions:
             self._guarded(self._execute, action)
             self._played.append(action.text)
+
+    def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
+        """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
+        split = self.level["split"]
+        stream = self._levels(split).child(self.level["seed"])
+        if self._loaded != (split, stream.position()):
+            if load is None:
+                self._guarded(self._load, stream, split)
+            else:
+                load(stream, split)
+        if self._content() != self.level["content"]:
+            raise ValueError("the level's content is another one; it was drawn by another version")
 
     def _actions_of(self, texts: Any) -> list[Action]:
         """The actions that a snapshot's texts say. Raises TypeError or ValueError if that can't be."""

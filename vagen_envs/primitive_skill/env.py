@@ -365,12 +365,7 @@ class PrimitiveSkillEnv(VagenEnv):
         state: Any = self._state
         if type(state) is not PrimitiveSkillState:
             raise ValueError("the state is of another environment")
-        split = self.level["split"]
-        stream = self._levels(split).child(self.level["seed"])
-        if getattr(self, "_loaded", None) != (split, stream.position()):
-            self._draw_level(stream, split)
-        if self._content() != self.level["content"]:
-            raise ValueError("the level's content is another one; it was drawn by another version")
+        self._load_again(self._draw_level)
         self._now, self._seen, self._stage = state, self._observed.picture, stage
         self._solved(), self._fields()  # a KeyError if things are missing
         self._calls = [self._call(action)[0] for action in actions]

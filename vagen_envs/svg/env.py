@@ -258,12 +258,7 @@ class SvgEnv(VagenEnv):
         numbers = [*scores.values(), score, best]
         if not all(type(each) in (int, float) and 0 <= each <= 1 for each in numbers):
             raise ValueError("a score is no number from 0 to 1")
-        split = self.level["split"]
-        stream = self._levels(split).child(self.level["seed"])
-        if getattr(self, "_loaded", None) != (split, stream.position()):
-            self._guarded(self._load, stream, split)
-        if self._content() != self.level["content"]:
-            raise ValueError("the level's content is another one; it was drawn by another version")
+        self._load_again()
         self._written, self._looked_like, self._drawn = written, looked_like, None
         self._scores, self._score, self._best = scores, score, best
 
