@@ -5,13 +5,14 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 import families  # noqa: E402
+from ppo_training import Says  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import actor_critic, family_checks, tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
+from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -64,18 +65,11 @@ def test_a_row_whose_sequences_see_each_other_is_found_out(tiny_folder, monkeypa
         family_checks.check_packing(model, codec)
 
 
-class Says:
-    """Replies of one to six tokens that follow from the seeds."""
+class Ragged(Says):
+    """Replies of one to six tokens."""
 
-    def __init__(self, policy, codec):
-        pass
-
-    def sync(self):
-        pass
-
-    def sample(self, prompts, sampling, seeds):
-        replies = [tuple(20 + seed // 7**n % 200 for n in range(1 + seed % 6)) for seed in seeds]
-        return [Reply(each, (-5.0,) * len(each)) for each in replies]
+    def length(self, seed):
+        return 1 + seed % 6
 
 
 def settings(folder, **changes):
@@ -91,7 +85,7 @@ def settings(folder, **changes):
 
 def trained(folder, out, **changes):
     later = lambda turn: [RewardTerm("later", float(turn.index))]  # noqa: E731
-    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, make_sampler=Says)
+    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, make_sampler=Ragged)
     trainer.train()
     return trainer, [line["padding"] for line in trainer.state.log_history if "padding" in line]
 

@@ -457,13 +457,15 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     ) -> Trajectories:
         device = self.args.device
         rewards = torch.zeros(len(sequences), int(turn_ids.max()) + 1, device=device)
+        compares_states = self.args.advantage == "gigpo"
         states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
         values_of_turns = torch.zeros_like(rewards) if worth else None
         for row, (sequence, episode) in enumerate(zip(sequences, episode_ids.tolist(), strict=True)):
             for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
                 played = episodes[episode].turns[turn]
                 rewards[row, turn] = (played.reward + self._overlong(played)) * self.args.reward_scale
-                states[row, turn] = number_of(episodes[episode].level, played.turn)
+                if compares_states:
+                    states[row, turn] = number_of(episodes[episode].level, played.turn)
                 if values_of_turns is not None:
                     values_of_turns[row, turn] = worth[episode][turn] * self.args.reward_scale
         ends = torch.tensor([len(each.prompt.ids) for each in sequences], device=device)
@@ -479,7 +481,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             bootstrap_values=values.gather(1, ends[:, None]).squeeze(1) * with_end,
             episode_ids=episode_ids,
             group_ids=torch.tensor([each.level.group for each in of_rows], device=device),
-            turn_states=states,
+            turn_states=states if compares_states else None,
             turn_values=values_of_turns,
         )
 
