@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,47 +13,24 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import ppo_training  # noqa: E402
-from ppo_training import train  # noqa: E402
+from ppo_training import jobs, train  # noqa: E402
+from process_groups import CONFIGS, free_port, launcher_variables, started, together  # noqa: E402
 
 import vagen_adapters  # noqa: E402
 import vagen_envs  # noqa: E402
 
-CONFIGS = Path(vagen_adapters.__file__).parent / "ppo" / "launch"
-SCRIPT = ppo_training.__file__
 
-
-def launched(kind, *words):
+def launched(kind, model, all_of_them):
     """Run with accelerate's launcher and the configuration file of `kind`, in two processes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    file = CONFIGS / f"8-{kind}.yaml"
-    accelerate = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", port]
-    run(
-        *accelerate,
-        "--num_processes",
-        2,
-        "--mixed_precision",
-        "no",
-        *words,
-        ACCELERATE_TORCH_DEVICE="cpu",
-        DS_ACCELERATOR="cpu",
-    )
-
-
-def environment():
+    words = ["-m", "accelerate.commands.launch", "--config_file", CONFIGS / f"8-{kind}.yaml", "--num_processes", 2,
+             "--main_process_port", free_port(), "--mixed_precision", "no", ppo_training.__file__, model]  # fmt: skip
     packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
-    paths = [*map(str, packages), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-
-
-TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2]
-
-
-def run(*words, **variables):
+    paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": paths, "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}
     done = subprocess.run(
-        [sys.executable, *map(str, words)], env=environment() | variables, check=False, capture_output=True, text=True
-    )
+        [sys.executable, *map(str, words), json.dumps(all_of_them)], env=variables, check=False, capture_output=True,
+        text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -84,7 +59,7 @@ PLAIN = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1}
 def of_two(tiny_folder, tmp_path_factory):
     """What two processes trained: each recipe's folder. They do all, for their start costs more than a training."""
     folders = {name: tmp_path_factory.mktemp("two") for name in RECIPES}
-    run(*TWO, SCRIPT, tiny_folder, json.dumps([(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES]))
+    together(jobs, tiny_folder, [(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES])
     return folders
 
 
@@ -120,8 +95,11 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     train(tiny_folder, tmp_path / "one", changes)
     changes |= {"use_cpu": False, "ddp_backend": "gloo", "save_strategy": "steps", "save_steps": 2}
     resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2")}
-    jobs = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
-    launched(kind, SCRIPT, tiny_folder, json.dumps(jobs))
+    both = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
+    if kind == "fsdp":
+        together(jobs, tiny_folder, both, **launcher_variables(kind))
+    else:
+        launched(kind, tiny_folder, both)
     kinds = {"fsdp": "FSDP"}
     assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
     for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
@@ -136,16 +114,16 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
 
 
 def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):
-    changes = {"rollouts": 6, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
+    changes = {"rollouts": 4, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
     train(tiny_folder, tmp_path / "whole", changes)
 
     folder = tmp_path / "killed"
-    words = [sys.executable, SCRIPT, tiny_folder, json.dumps([(str(folder), changes)])]
-    with subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        while not (folder / "checkpoint-4").exists():  # it is being written right now
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    process = started(jobs, tiny_folder, [(str(folder), changes)])
+    while not (folder / "checkpoint-4").exists():  # it is being written right now
+        assert process.exitcode is None, process.said.recv()
+        time.sleep(0.01)
+    process.kill()
+    process.join()
     assert not (folder / "end").exists()
 
     train(tiny_folder, folder, changes | {"resume": True})

@@ -60,11 +60,15 @@ def train(model, out, changes):
     return trainer
 
 
-if __name__ == "__main__":
-    if os.environ.get(
-        "ACCELERATE_USE_FSDP"
-    ):  # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
+def jobs(model, all_of_them):
+    """One training after another in this process, one of a group's or alone: folders, and what is set otherwise."""
+    if "ACCELERATE_USE_FSDP" in os.environ:
+        # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
         PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
-    for to, different in json.loads(sys.argv[2]):
-        last = train(sys.argv[1], to, different)
+    for to, different in all_of_them:
+        last = train(model, to, different)
     last.accelerator.end_training()  # a process group that is left standing may abort the process
+
+
+if __name__ == "__main__":
+    jobs(sys.argv[1], json.loads(sys.argv[2]))
