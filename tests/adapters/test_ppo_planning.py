@@ -201,6 +201,10 @@ def test_what_is_documented_fits(three):
     plan = three.best(args_of("vagen-base"), eight)
     assert plan.fits
     assert plan.peak < 60 * GIB
+    each = three.make(args_of("vagen-base", gradient_sync="each"), eight, "zero2")
+    assert (
+        plan.parts["gradients"] - each.parts["gradients"] == 2 * plan.parts["weights"] + 2 * 2048 * 2
+    )  # both, and a value head
     assert not three.make(args_of("vagen-base"), eight, "ddp").fits
     assert not three.best(args_of("vagen-base"), one).fits
     with_lora = three.best(args_of("vagen-base", lora=LORA), one)

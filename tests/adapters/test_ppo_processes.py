@@ -55,12 +55,39 @@ RECIPES = {
 PLAIN = {"optim": "sgd", "learning_rate": 0.1, "critic_learning_rate": 0.1}
 
 
+COUNTED = {
+    "whole": {"sequences_per_forward": 4},
+    "parts": {"sequences_per_forward": 1},
+    "each": {"sequences_per_forward": 1, "gradient_sync": "each"},
+}
+
+
+def counted(folder):
+    """Jobs that count how often gradients are summed: in one part, in two, and in two that are summed each."""
+    return [
+        (str(folder / name), {"says": True, "rollouts": 1, "counts": True, **each}) for name, each in COUNTED.items()
+    ]
+
+
+def assert_sums_once(folder):
+    for rank in range(2):
+        sums = {name: json.loads(Path(f"{folder / name}.sums-{rank}").read_text()) for name in COUNTED}
+        assert sums["parts"] == sums["whole"]
+        assert sum(sums["each"].values()) > sum(sums["parts"].values()) > 0
+
+
 @pytest.fixture(scope="module")
 def of_two(tiny_folder, tmp_path_factory):
     """What two processes trained: each recipe's folder. They do all, for their start costs more than a training."""
     folders = {name: tmp_path_factory.mktemp("two") for name in RECIPES}
-    together(jobs, tiny_folder, [(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES])
+    folders["counted"] = tmp_path_factory.mktemp("counted")
+    recipes = [(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES]
+    together(jobs, tiny_folder, [*recipes, *counted(folders["counted"])])
     return folders
+
+
+def test_gradients_are_summed_once_an_update(of_two):
+    assert_sums_once(of_two["counted"])
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -95,11 +122,12 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     train(tiny_folder, tmp_path / "one", changes)
     changes |= {"use_cpu": False, "ddp_backend": "gloo", "save_strategy": "steps", "save_steps": 2}
     resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2")}
-    both = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
+    all_of_them = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
+    all_of_them += [(to, {**different, "use_cpu": False, "ddp_backend": "gloo"}) for to, different in counted(tmp_path)]
     if kind == "fsdp":
-        together(jobs, tiny_folder, both, **launcher_variables(kind))
+        together(jobs, tiny_folder, all_of_them, **launcher_variables(kind))
     else:
-        launched(kind, tiny_folder, both)
+        launched(kind, tiny_folder, all_of_them)
     kinds = {"fsdp": "FSDP"}
     assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
     for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
@@ -111,6 +139,7 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
         torch.testing.assert_close(found[name], expected[name], rtol=1e-4, atol=1e-6, msg=name)
     again = trained(tmp_path / "again")
     assert all(torch.equal(again[name], each) for name, each in found.items())
+    assert_sums_once(tmp_path)
 
 
 def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):

@@ -1,8 +1,11 @@
 """A small training run, in the test's process or, as a script, in processes of a launcher: `MODEL JOBS`."""
 
+import contextlib
 import json
 import os
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -46,13 +49,24 @@ class Says:
         return 4
 
 
+@contextlib.contextmanager
+def counting(file):
+    """Write how often this process began to sum something over processes, of torch's own record."""
+    with torch.autograd.profiler.profile() as profile:
+        yield
+    names = Counter(each.name() for each in profile.kineto_results.events())  # `events` takes ten seconds
+    Path(file).write_text(json.dumps({name: names[name] for name in names if re.match("c10d::.*reduce", name)}))
+
+
 def train(model, out, changes):
     """Train into `out`, with what was logged in `history` and who did it in `processes`."""
     changes, out = dict(changes), str(out)
     resume, says = changes.pop("resume", None), changes.pop("says", False)
+    counts = changes.pop("counts", False)
     config = MultiTurnPPOConfig(out, **{**SETTINGS, **changes})
     trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=Says if says else None)
-    trainer.train(resume_from_checkpoint=resume)
+    with counting(out + f".sums-{os.environ.get('RANK', '0')}") if counts else contextlib.nullcontext():
+        trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(out + "/end")
     if trainer.accelerator.is_main_process:
         torch.save(trainer.state.log_history, out + "/history")

@@ -100,6 +100,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         epochs_per_rollout: passes over the episodes of a rollout.
         minibatches: updates in each pass.
         sequences_per_forward: sequences that go through the model at once; changes memory only.
+        gradient_sync: when gradients are summed over processes: with the last of an update's parts, until when each
+            process holds whole ones, or with each part, so that FSDP 2 and ZeRO never hold whole ones. See `reducing`.
         packing: whether these sequences go through the model as one row without padding; see `unpadding`. A family
             whose layers would look from one into the next is refused at the start.
         attn_implementation: of transformers, such as `flash_attention_2` or `sdpa`; None for what it takes by itself.
@@ -117,6 +119,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             and in the run's `evaluations.json`; the model that solved most, the first of equals, is in its `best`.
             0 for none.
         eval_episodes: episodes of an evaluation, on levels that are the same each time.
+        eval_samples: of these, so many are shown in trackers with their pictures, replies, rewards and ends.
         patience: training stops when so many evaluations in a row solved no more than the best; 0 for never.
         log_samples: turns of each rollout that are printed as a table.
     """
@@ -178,6 +181,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     epochs_per_rollout: int = 1
     minibatches: int = 4
     sequences_per_forward: int = 8
+    gradient_sync: Literal["last", "each"] = "last"
     packing: bool = False
     attn_implementation: str | None = None
     max_failed: float = 0.5
@@ -189,6 +193,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: int = 0
     eval_episodes: int = 128
+    eval_samples: int = 4
     patience: int = 0
     log_samples: int = 0
     lr_scheduler_type: str = "constant"
@@ -256,7 +261,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         super().__post_init__()  # type: ignore[no-untyped-call]
 
     def _check_evaluations(self) -> None:
-        for name in ("eval_rollouts", "patience", "sight_memory"):
+        for name in ("eval_rollouts", "eval_samples", "patience", "sight_memory"):
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",
@@ -267,6 +272,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
 
     def _check_losses(self) -> None:
+        self._require(self.gradient_sync in ("last", "each"), "gradient_sync", "last or each")
         self._require(self.policy_loss in ("clip", "cispo"), "policy_loss", "clip or cispo")
         self._require(self.sampler_correction in ("none", "token", "sequence"), "sampler_correction",
                       "none, token or sequence")  # fmt: skip

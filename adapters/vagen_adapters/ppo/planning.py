@@ -148,8 +148,11 @@ class Planner:
             "gradients": storage_bytes(trained, width),
         }
         shared_out = {"ddp": (), "zero2": ("optimiser", "gradients"), "fsdp": tuple(parts), "zero3": tuple(parts)}
+        whole = storage_bytes(trained, 2 if mixed else None)
         for name in shared_out[backend]:
             parts[name] = math.ceil(parts[name] / world)
+        if "gradients" in shared_out[backend] and world > 1 and args.gradient_sync == "last" and _in_parts(args, world):
+            parts["gradients"] += whole  # till they are summed, with the last part
         if spread:
             parts["gathered"] = _gathered(model, 2 if mixed else 4)
         dtype = torch.bfloat16 if args.lora or _has_experts(self.config) else torch.float32
@@ -233,6 +236,8 @@ def _some_of(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str
 def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Settings that take less memory, cheapest first: of the same run on these GPUs; with more GPUs, or another run."""
     harmless: list[Mapping[str, Any]] = []
+    if args.gradient_sync == "last" and machines.world > 1:
+        harmless.append({"gradient_sync": "each"})
     if args.sequences_per_forward > 1:
         harmless.append({"sequences_per_forward": 1})
     if not args.gradient_checkpointing:
@@ -252,6 +257,13 @@ def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping
     if not args.lora:
         telling.append({"lora": {"r": 32, "target_modules": "all-linear"}})
     return harmless, telling
+
+
+def _in_parts(args: MultiTurnPPOConfig, world: int) -> bool:
+    """Whether a process has more sequences of a mini-batch than go through the model at once."""
+    turns = 1 if args.window is None else args.max_turns or 1
+    rows = math.ceil(args.episodes_per_rollout / args.minibatches) * turns
+    return math.ceil(rows / world) > args.sequences_per_forward
 
 
 def _said(entry: Any) -> str:

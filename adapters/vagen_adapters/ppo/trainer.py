@@ -47,7 +47,9 @@ from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
+from vagen_adapters.ppo.reducing import summed_with_last
 from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.seeing import FrozenSight
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_adapters.ppo.word_credit import credit_words
@@ -521,16 +523,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         value_weights = value_weights / value_weights.sum().clamp(min=1)
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts = list(self._parts(torch.arange(len(rows))))
-        for position, (part, own) in enumerate(parts):
-            last = position == len(parts) - 1
-            self.accelerator.gradient_state._set_sync_gradients(last)
-            with self._gathering(model, last):
-                with self.accelerator.autocast():
-                    loss, terms = self._loss(
-                        model, scored, rows[part], weights[part] * own, value_weights[part] * own, number
-                    )
-                self.accelerator.backward(loss * world)  # gradients are averaged over processes, and parts are shares
+        parts, each = list(self._parts(torch.arange(len(rows)))), self.args.gradient_sync == "each"
+        for part, own in summed_with_last(self.accelerator, model, parts, each=each):
+            with self.accelerator.autocast():
+                loss, terms = self._loss(
+                    model, scored, rows[part], weights[part] * own, value_weights[part] * own, number
+                )
+            self.accelerator.backward(loss * world)  # gradients are averaged over processes, and parts are shares
             for name, entry in {"loss": loss.detach(), **terms}.items():
                 sums[name] += entry
         total = sums.pop("loss")
@@ -542,12 +541,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             self._far_off = number
         self._record(found)
         return total * world  # Trainer logs the mean over processes
-
-    def _gathering(self, model: Any, last: bool) -> contextlib.AbstractContextManager[Any]:
-        """DDP sums gradients over processes once, with the last part; where they are sharded, with each."""
-        if last or self.is_fsdp_enabled or self.is_deepspeed_enabled:
-            return contextlib.nullcontext()
-        return self.accelerator.no_sync(model)
 
     def _loss(
         self, model: Any, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int
@@ -734,6 +727,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             f"{metric_key_prefix}_failed": float(len(episodes) - len(sound)),
         }
         self.log(dict(found))
+        if self.args.eval_samples and self.accelerator.is_main_process:
+            show_samples(self.callback_handler.callbacks, episodes[: self.args.eval_samples], self.state.global_step)
         if self.args.eval_rollouts:
             self._keep_best()
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
