@@ -4,10 +4,10 @@
 #     sudo scripts/bare_machine.sh root|user [bench|test ...]     both commands by default
 #
 # As `root`, Debian packages are installed on the way; as `user`, an ordinary user without sudo, they can't be, and
-# what needs them must be skipped with its reason. Needs debootstrap. Prints the time, the size of what was
-# downloaded (Debian packages kept by apt, wheels by pip's log) and the size on disk. KEEP=1 keeps the folder;
-# BIND="/a /b" shows folders of this machine, such as one with wheels, to the new one. This machine's mirrors,
-# certificates and pip settings are used there, too.
+# what needs them must be skipped with its reason. Needs debootstrap. Prints the time, by the clock and of processors,
+# the size of what was downloaded (Debian packages kept by apt, wheels by pip's log) and the size on disk. KEEP=1 keeps
+# the folder; BIND="/a /b" shows folders of this machine, such as one with wheels, to the new one. This machine's
+# mirrors, certificates and pip settings are used there, too.
 set -euo pipefail
 
 who=${1:?root or user}
@@ -36,7 +36,8 @@ cp -r /usr/local/share/ca-certificates/. "$new/usr/local/share/ca-certificates/"
 cp /etc/ssl/certs/ca-certificates.crt "$new/etc/ssl/certs/"
 cp /etc/pip.conf "$new/etc/" 2>/dev/null || true
 { grep -ls "Acquire::" /etc/apt/apt.conf.d/* || true; } | xargs -r cp -t "$new/etc/apt/apt.conf.d/"
-cp -r /etc/apt/sources.list* "$new/etc/apt/" 2>/dev/null || true
+rm "$new/etc/apt/sources.list"  # debootstrap's, which names what this machine's own do
+cp -r /etc/apt/sources.list* "$new/etc/apt/"
 cp -r /usr/share/keyrings/. "$new/usr/share/keyrings/"
 for folder in "${binds[@]}"; do
     mkdir -p "$new$folder"
@@ -62,10 +63,11 @@ reach=$(env | grep -E '^(PIP_|SSL_CERT|REQUESTS_CA|[a-z_A-Z]*_proxy|[A-Z_]*_PROX
 mapfile -t reach <<<"$reach"
 
 status=0
+TIMEFORMAT="%U s of processors, and %S s in the system:"
 for command in "$@"; do
     begun=$(date +%s)
     result=passed
-    chroot --userspec="$as:$as" "$new" /usr/bin/env -i "${reach[@]}" HOME="$home" PIP_LOG="$log" PATH=/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
+    time chroot --userspec="$as:$as" "$new" /usr/bin/env -i "${reach[@]}" HOME="$home" PIP_LOG="$log" PATH=/usr/bin:/bin:/usr/sbin:/sbin LANG=C.UTF-8 \
         make -C /home/newcomer/vagen-envs "$command" || { result=FAILED; status=1; }
     echo "make $command as $as $result in $((($(date +%s) - begun) / 60)) min $((($(date +%s) - begun) % 60)) s;" \
         "downloads so far $(downloaded) MB, on disk $(size) MB"

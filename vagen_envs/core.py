@@ -147,6 +147,7 @@ class VagenEnv(Forkable):
         """
         split = self._asked_split(options)
         if seed is None:
+            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
             seed = int(self.np_random.integers(2**31))
         else:
             self._seed_lazily(seed)

@@ -198,6 +198,7 @@ def _check_generator(seed: Any, state: Any) -> None:
     if state is None:
         return
     inner = state["state"]
+    # PCG64's state and increment have 128 bits; `uinteger` is the half of a 64-bit draw that is still to be handed out.
     inside = (
         0 <= inner["state"] < 2**128
         and 0 <= inner["inc"] < 2**128

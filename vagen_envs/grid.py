@@ -130,6 +130,7 @@ class TileSet:
         large = np.kron(tiles, np.ones((1, scale, scale), np.uint8))
         self.side: int = height * scale
         self._rgb_rows = _as_rows(self._palette[large])
+        # PNG packs two pixels of up to 16 colours into a byte, which halves what is compressed.
         paired = len(self._palette) <= 16 and self.side % 2 == 0
         self._index_rows = _as_rows(16 * large[:, :, ::2] + large[:, :, 1::2] if paired else large)
         self.picture = functools.lru_cache(KEPT_PICTURES)(self._picture)

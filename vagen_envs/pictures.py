@@ -166,6 +166,7 @@ def _palette_png(width: int, indices: Pixels, palette: Pixels) -> bytes:
     return _palette_head(height, width, row_bytes * 8 // width, palette.tobytes()) + pixels + _END
 
 
+# One for each size and palette: of environments that are played at once there are a handful.
 @functools.lru_cache(64)
 def _palette_head(height: int, width: int, depth: int, palette: bytes) -> bytes:
     size = struct.pack(">IIBBBBB", width, height, depth, 3, 0, 0, 0)

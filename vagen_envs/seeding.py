@@ -51,6 +51,7 @@ class HashStream:
         twin._key = bytes.fromhex(key)
         if len(twin._key) != 64 or isinstance(drawn, bool) or not 0 <= drawn < 2**64:
             raise ValueError(f"no stream is at {drawn!r:.30} of a key of {len(twin._key)} bytes")
+        # The stream comes in blocks of 512 bits, BLAKE2b's digest.
         twin._counter, twin._bits, twin._left = drawn // 512, 0, 0
         twin.bits(drawn % 512)
         return twin
@@ -89,6 +90,7 @@ class HashStream:
 
     def random(self) -> float:
         """A uniform float, 0.0 ≤ value < 1.0, with 53 random bits."""
+        # A double holds 53 bits: each value is exact, and as likely as any other.
         return self.bits(53) * 2.0**-53
 
     def uniform(self, low: float, high: float) -> float:

@@ -53,6 +53,7 @@ class UnicodeText(Space[str]):
         if mask is not None or probability is not None:
             raise ValueError("UnicodeText can't be sampled with a mask or probabilities; leave both out")
         length = int(self.np_random.integers(0, min(_SAMPLE_LENGTH, self.max_length) + 1))
+        # From the space to the surrogates, which are no characters by themselves.
         points = self.np_random.integers(0x20, 0xD800, size=length)
         return "".join(map(chr, points))
 

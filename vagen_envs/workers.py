@@ -108,6 +108,7 @@ def started(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], sock
 def cause_of_end(process: subprocess.Popen[bytes], error: Exception) -> str:
     """In words, why a process is gone whose socket gave this error. It is killed if it isn't gone."""
     try:
+        # A process that ends closes its socket a moment before it can be waited for; one that lingers hangs.
         code = process.wait(timeout=5)
     except subprocess.TimeoutExpired:
         process.kill()

@@ -1,13 +1,6 @@
 """The plan of a run's memory against what torch allocates, the published sizes of models, and its command."""
 
 import dataclasses
-import functools
-import json
-import os
-import runpy
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,139 +8,15 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+from memory_held import RUN  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-import vagen_adapters  # noqa: E402
-import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
 from vagen_adapters.ppo.published import PUBLISHED, config_of  # noqa: E402
 from vagen_adapters.ppo.recipes import load_recipe  # noqa: E402
 from vagen_adapters.ppo.tensor_bytes import LiveBytes  # noqa: E402
-
-# A callback measures: weights, gradients before an optimiser's step, and what the optimiser keeps after it.
-SCRIPT = """
-import json, os, sys, torch
-from accelerate import PartialState
-from accelerate.utils import DistributedType
-from transformers import TrainerCallback
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.generation import Reply
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-from vagen_envs import RewardTerm
-
-class Says:
-    def __init__(self, policy, codec): pass
-    def sync(self): pass
-    def sample(self, prompts, sampling, seeds):
-        return [Reply(tuple(20 + seed // 7**n % 200 for n in range(4)), (-5.0,) * 4) for seed in seeds]
-
-def held(tensors):
-    # Bytes of storages, each once; of a tensor that is spread over processes, those of this one's share.
-    local = [getattr(each, "_local_tensor", each) for each in tensors if isinstance(each, torch.Tensor)]
-    return sum({each.untyped_storage().data_ptr(): each.untyped_storage().nbytes() for each in local}.values())
-
-class Measure(TrainerCallback):
-    def __init__(self): self.found = {}
-    def on_pre_optimizer_step(self, args, state, control, model=None, **_):
-        self.found["gradients"] = held([each.grad for each in model.parameters() if each.grad is not None])
-    def on_optimizer_step(self, args, state, control, model=None, optimizer=None, **_):
-        module = getattr(model, "module", model)
-        self.found["policy"] = held(module.policy.parameters())
-        self.found["critic"] = held([*module.critic.parameters(), *module.value_head.parameters()])
-        self.found["reference"] = held(module.reference.parameters())
-        inner = getattr(optimizer, "optimizer", optimizer)
-        shares = getattr(inner, "single_partition_of_fp32_groups", None) or getattr(inner, "fp32_partitioned_groups_flat", None) or []
-        inner = getattr(inner, "optimizer", inner)
-        moments = [tensor for entry in inner.state.values() for tensor in entry.values() if getattr(tensor, "ndim", 0)]
-        self.found["optimiser"] = held([*moments, *shares])
-
-def measure(model, out, changes):
-    args = MultiTurnPPOConfig(out, **changes)
-    watch = Measure()
-    trainer = MultiTurnPPOTrainer(model, args, make_sampler=Says, callbacks=[watch],
-                                  score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])
-    trainer.train()
-    if trainer.accelerator.is_main_process:
-        json.dump(watch.found, open(out + "/measured.json", "w"))
-    return trainer
-
-if __name__ == "__main__":
-    if os.environ.get("ACCELERATE_USE_FSDP"):
-        PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
-    measure(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])).accelerator.end_training()
-"""
-RUN = {
-    "env_id": "vagen/FrozenLake-v0", "num_envs": 4, "rollouts": 1, "episodes_per_rollout": 4, "minibatches": 1,
-    "env_options": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS}, "max_tokens": 4,
-    "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False,
-    "disable_tqdm": True,
-}  # fmt: skip
-
-
-def measured(backend, folder, out):
-    """What a process allocated: this one alone, or each of two on a CPU, from the launch file of a back-end."""
-    script = out / "train.py"
-    script.write_text(SCRIPT)
-    if backend == "alone":
-        runpy.run_path(str(script))["measure"](folder, str(out), RUN)
-        return json.loads((out / "measured.json").read_text())
-    packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
-    paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
-    variables = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
-                 "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}  # fmt: skip
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    if backend == "ddp":
-        launcher, changes = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2], RUN
-    else:
-        file = Path(vagen_adapters.__file__).parent / "ppo" / "launch" / f"8-{backend}.yaml"
-        launcher = ["-m", "accelerate.commands.launch", "--config_file", file, "--main_process_port", port,
-                    "--num_processes", 2, "--mixed_precision", "no"]  # fmt: skip
-        changes = {**RUN, "use_cpu": False, "ddp_backend": "gloo"}
-    words = [sys.executable, *map(str, [*launcher, script, folder, out]), json.dumps(changes)]
-    done = subprocess.run(words, env=variables, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads((out / "measured.json").read_text())
-
-
-@pytest.fixture(scope="module")
-def sized(tmp_path_factory):
-    """Gives the folder of a model of about so many parameters."""
-    texts = list(tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think"))
-    sizes = {"1M": {"layers": 2}, "4M": {"hidden": 256, "layers": 4}, "60M": {"hidden": 768, "layers": 7}}
-
-    @functools.cache
-    def folder(name):
-        made = str(tmp_path_factory.mktemp(name))
-        tiny.save_tiny(made, texts, vocabulary=320, **sizes[name])
-        return made
-
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("backend", "size"),
-    [("alone", "1M"), ("fsdp", "1M"), *(pytest.param(*each, marks=pytest.mark.slow)
-     for each in (("ddp", "1M"), ("ddp", "60M"), ("fsdp", "60M")))],
-)  # fmt: skip
-def test_weights_gradients_and_optimiser_are_what_is_allocated(backend, size, sized, tmp_path):
-    """What isn't spread is as large in two processes as in one alone, which needs no other to start."""
-    if backend.startswith("zero"):
-        pytest.importorskip("deepspeed", reason="DeepSpeed isn't installed")
-    found = measured(backend, sized(size), tmp_path)
-    plan = Planner(config_of(sized(size))).make(MultiTurnPPOConfig(str(tmp_path), **RUN), Machines(1, 2, GIB),
-                                                   "ddp" if backend == "alone" else backend)  # fmt: skip
-    expected = {
-        "policy": plan.parts["weights"],
-        **{name: plan.parts[name] for name in ("critic", "reference", "optimiser")},
-    }
-    if not backend.startswith("zero"):  # DeepSpeed has taken gradients from the parameters by then
-        expected["gradients"] = plan.parts["gradients"]
-    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize("recomputed", [False, True])

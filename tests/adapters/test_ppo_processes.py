@@ -12,12 +12,16 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+import memory_held  # noqa: E402
 import ppo_training  # noqa: E402
-from ppo_training import jobs, train  # noqa: E402
+from ppo_training import train, train_all  # noqa: E402
 from process_groups import CONFIGS, free_port, launcher_variables, started, together  # noqa: E402
 
 import vagen_adapters  # noqa: E402
 import vagen_envs  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
+from vagen_adapters.ppo.published import config_of  # noqa: E402
 
 
 def launched(kind, model, all_of_them):
@@ -82,7 +86,7 @@ def of_two(tiny_folder, tmp_path_factory):
     folders = {name: tmp_path_factory.mktemp("two") for name in RECIPES}
     folders["counted"] = tmp_path_factory.mktemp("counted")
     recipes = [(str(folders[name]), {**PLAIN, **RECIPES[name]}) for name in RECIPES]
-    together(jobs, tiny_folder, [*recipes, *counted(folders["counted"])])
+    together(train_all, tiny_folder, [*recipes, *counted(folders["counted"])])
     return folders
 
 
@@ -125,7 +129,7 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     all_of_them = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
     all_of_them += [(to, {**different, "use_cpu": False, "ddp_backend": "gloo"}) for to, different in counted(tmp_path)]
     if kind == "fsdp":
-        together(jobs, tiny_folder, all_of_them, **launcher_variables(kind))
+        together(train_all, tiny_folder, all_of_them, **launcher_variables(kind))
     else:
         launched(kind, tiny_folder, all_of_them)
     kinds = {"fsdp": "FSDP"}
@@ -142,12 +146,38 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     assert_sums_once(tmp_path)
 
 
+def measured(backend, folder, out):
+    """What a process allocated: this one alone, or each of two on a CPU, from the launch file of a back-end."""
+    if backend == "alone":
+        memory_held.measure(folder, str(out), memory_held.RUN)
+    else:
+        changes = memory_held.RUN | ({} if backend == "ddp" else {"use_cpu": False, "ddp_backend": "gloo"})
+        variables = {} if backend == "ddp" else launcher_variables(backend)
+        together(memory_held.measure, folder, str(out), changes, **variables)
+    return json.loads((out / "measured.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [("alone", "1M"), ("fsdp", "1M"), *(pytest.param(*each, marks=pytest.mark.slow)
+     for each in (("ddp", "1M"), ("ddp", "60M"), ("fsdp", "60M")))],
+)  # fmt: skip
+def test_weights_gradients_and_optimiser_are_what_is_allocated(backend, size, sized, tmp_path):
+    """What isn't spread is as large in two processes as in one alone, which needs no other to start."""
+    found = measured(backend, sized(size), tmp_path)
+    plan = Planner(config_of(sized(size))).make(MultiTurnPPOConfig(str(tmp_path), **memory_held.RUN), Machines(1, 2, GIB),
+                                                   "ddp" if backend == "alone" else backend)  # fmt: skip
+    expected = {name: plan.parts[name] for name in ("critic", "reference", "optimiser", "gradients")}
+    expected["policy"] = plan.parts["weights"]
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=0.1)
+
+
 def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):
     changes = {"rollouts": 4, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
     train(tiny_folder, tmp_path / "whole", changes)
 
     folder = tmp_path / "killed"
-    process = started(jobs, tiny_folder, [(str(folder), changes)])
+    process = started(train_all, tiny_folder, [(str(folder), changes)])
     while not (folder / "checkpoint-4").exists():  # it is being written right now
         assert process.exitcode is None, process.said.recv()
         time.sleep(0.01)

@@ -74,7 +74,7 @@ def train(model, out, changes):
     return trainer
 
 
-def jobs(model, all_of_them):
+def train_all(model, all_of_them):
     """One training after another in this process, one of a group's or alone: folders, and what is set otherwise."""
     if "ACCELERATE_USE_FSDP" in os.environ:
         # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
@@ -85,4 +85,4 @@ def jobs(model, all_of_them):
 
 
 if __name__ == "__main__":
-    jobs(sys.argv[1], json.loads(sys.argv[2]))
+    train_all(sys.argv[1], json.loads(sys.argv[2]))

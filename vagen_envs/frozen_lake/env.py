@@ -106,6 +106,7 @@ class FrozenLakeConfig(SolvableConfig):
 
     def __post_init__(self) -> None:
         SolvableConfig.__post_init__(self)
+        # 16 rows are 512 pixels at the smallest scale; drawing a level takes time with the number of cells.
         self.require(3 <= self.size <= 16, "size", "from 3 to 16")
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
         self.require(self.max_solution_length <= 256, "max_solution_length", "at most 256")

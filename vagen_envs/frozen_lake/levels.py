@@ -207,6 +207,7 @@ def _shortcut(stream: HashStream, size: int, cells: bytearray, start: int, lengt
 
 
 def _holes(stream: HashStream, size: int, hole_probability: float) -> bytearray:
+    # 16 bits a cell meet a probability to 1/65,536; one long draw costs less than a draw a cell.
     dice, most = stream.bits(16 * size * size), int(hole_probability * 65536)
     return bytearray([HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)])
 

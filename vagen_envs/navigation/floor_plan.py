@@ -64,6 +64,7 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
         across = x1 - x0 >= y1 - y0
         length, room = (x1 - x0, y1 - y0) if across else (y1 - y0, x1 - x0)
         spare = length - WALL - 2 * _NARROWEST
+        # Walls and doors keep to a raster of 5 cm; 10 cm of wall stay at each side of a door.
         if spare < 0 or room < DOOR + 20:
             return None
         at = _NARROWEST + 5 * stream.below(spare // 5 + 1)

@@ -211,6 +211,7 @@ class _Room:
     def hang(self) -> None:
         """A window and a painting or two, where nothing tall stands."""
         for kind, bottom in (("Window", 100), ("Painting", 135), ("Painting", 130)):
+            # A wall that is full goes without.
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
                 blocked = [each.rect for each in self.things if each.z + each.size[2] > bottom - 15] + self.doors
@@ -259,6 +260,7 @@ class _Room:
                         yield spot
                         break
         if "Floor" in places:
+            # A room that is full goes without; other places are tried too.
             for _ in range(6):
                 spot = self.at_any_wall(kind)
                 if self.fits(spot.rect):

@@ -90,6 +90,7 @@ class BatchedIK:
         damping = self.DAMPING**2 * torch.eye(6, dtype=torch.float64, device=self._device)
         for _ in range(self.ITERATIONS):
             error, jacobian = self._error(joints, target, wanted), self._chain.jacobian(joints)
+            # A micrometre, or a microradian: below what float32 targets can say.
             if float(error.norm(dim=1).max()) < 1e-6:
                 break
             across = jacobian.transpose(1, 2)
@@ -97,6 +98,7 @@ class BatchedIK:
             step = step.squeeze(-1)
             step *= (self.LONGEST_STEP / step.abs().amax(1, keepdim=True).clamp_min(1e-12)).clamp_max(1.0)
             joints = (joints + step).clamp(low, high)
+        # A tenth of a millimetre; skills are told whole millimetres.
         good = self._error(joints, target, wanted).norm(dim=1) < 1e-4
         return joints.cpu().numpy(), good.cpu().numpy()
 

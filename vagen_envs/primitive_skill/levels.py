@@ -172,6 +172,7 @@ def draw_level(
     Raises:
         LevelError: none was found, which the sizes of the spaces rule out.
     """
+    # The smallest split takes a tenth of the levels: 2,000 draws miss it once in 10**91 times.
     for _ in range(2_000):
         if published is not None:
             level = _draw_published(stream, published)

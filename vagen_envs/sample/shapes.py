@@ -62,6 +62,7 @@ def scatter(stream: HashStream, names: Sequence[tuple[str, str]], smallest: int 
     while True:
         placed: list[Shape] = []
         for kind, colour in names:
+            # Where a shape finds no room all are drawn again, which is quicker than a longer search in a full picture.
             for _ in range(60):
                 side = smallest + stream.below(largest - smallest + 1)
                 left, top = (6 + stream.below(SIDE - side - 12) for _ in range(2))

@@ -86,6 +86,7 @@ def split_of_board(width: int, room: Sequence[int], targets: Sequence[int]) -> S
         for other in targets:
             seen += 3 * far[other]
         total += seen * seen
+    # 2**64 over the golden ratio, Knuth's multiplicative hash: it spreads sums that lie close together.
     return split_at((total * 0x9E3779B97F4A7C15 & _MASK) * 100 >> 64, SHARES)
 
 

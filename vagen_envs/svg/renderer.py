@@ -119,6 +119,7 @@ class _Worker:
         while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "little"):
             if not self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise _Died
+            # 64 KiB is what a pipe of Linux holds.
             piece = os.read(pipe, 1 << 16)
             if not piece:
                 raise _Died(spent=self.process.wait() == -signal.SIGPROF)

@@ -342,9 +342,11 @@ def _wait(state: Any) -> float:
         asked = float(headers.get("retry-after", ""))
     except ValueError:
         asked = -1.0
+    # Longer than that is half of what a statement has (`item_timeout`); our own waits try sooner.
     if 0 <= asked <= 60:
         return asked
     import tenacity
 
+    # The five retries wait 0.5, 1, 2, 4 and 8 s at most.
     backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
     return backoff

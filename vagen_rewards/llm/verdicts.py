@@ -113,6 +113,7 @@ def read_verdict(reply: str, as_json: bool) -> Score:
 
 def read_object(reply: str) -> dict[str, Any] | None:
     """The JSON object of a reply, with or without a fence around it; `None` if there is none."""
+    # A server may ignore `max_tokens`; the default of 512 are some 2,000 characters.
     match = _OBJECT.search(reply[:100_000])
     if match is None:
         return None

@@ -23,6 +23,7 @@ from vagen_rewards.scores import Part, Span
 TOLERANCE = 15
 """Percent of the picture by which a middle may be off."""
 
+# Four for each of the 16 elements that an observation tells apart (`svg.state.MOST_ELEMENTS`).
 MAX_CLAIMS = 64
 
 _NOUNS = nouns("svg")

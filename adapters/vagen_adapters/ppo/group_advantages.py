@@ -31,9 +31,7 @@ def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advan
         scale: Divide by the group's standard deviation (n - 1 in the denominator) + `eps`; False is Dr. GRPO.
         eps: Keeps a group of equal returns at 0.
     """
-    tokens, turn_groups = _in_groups(batch)
-    episodes, returns = _returns(tokens)
-    groups = turn_groups[tokens.turn_ends_episode]
+    tokens, episodes, returns, groups = _returns_in_groups(batch)
     return tokens.spread(_above_mean(returns, groups, scale, eps)[episodes[tokens.turn_of_token]])
 
 
@@ -42,9 +40,7 @@ def rloo(batch: Trajectories) -> Advantages:
 
     Returns, episodes without sampled tokens and groups of one are treated as in `grpo`.
     """
-    tokens, turn_groups = _in_groups(batch)
-    episodes, returns = _returns(tokens)
-    groups = turn_groups[tokens.turn_ends_episode]
+    tokens, episodes, returns, groups = _returns_in_groups(batch)
     return tokens.spread(_above_others(returns, groups)[episodes[tokens.turn_of_token]])
 
 
@@ -82,11 +78,10 @@ def gigpo(
     check_unit(gamma=gamma)
     if batch.turn_states is None:
         raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
-    tokens, groups = _in_groups(batch)
-    episodes, returns = _returns(tokens)
-    of_episodes = _above_mean(returns, groups[tokens.turn_ends_episode], scale, eps)[episodes]
+    tokens, episodes, returns, groups = _returns_in_groups(batch)
+    of_episodes = _above_mean(returns, groups, scale, eps)[episodes]
     to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
-    states = _pairs(groups, tokens.of_turns("turn_states", batch.turn_states))
+    states = _pairs(groups[episodes], tokens.of_turns("turn_states", batch.turn_states))
     of_turns = of_episodes + step_weight * _above_mean(to_go, states, scale, eps)
     return tokens.spread(of_turns[tokens.turn_of_token])
 
@@ -99,11 +94,13 @@ def _in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor]:
     return tokens, batch.group_ids[tokens.turn_rows]
 
 
-def _returns(tokens: PackedTokens) -> tuple[Tensor, Tensor]:
-    """(M,) the number of each turn's episode among those that have any, and (E,) their returns with KL rewards."""
+def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tensor, Tensor]:
+    """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
+    tokens, groups = _in_groups(batch)
     episodes = tokens.turn_ends_episode.roll(1).cumsum(0) - 1
     rewards = tokens.turn_rewards_with_kl()
-    return episodes, rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
+    returns = rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
+    return tokens, episodes, returns, groups[tokens.turn_ends_episode]
 
 
 def _pairs(one: Tensor, other: Tensor) -> Tensor:

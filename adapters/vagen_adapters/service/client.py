@@ -52,6 +52,7 @@ class Service:
         patience: seconds to go on trying while the server can't be reached or is busy.
     """
 
+    # A server gives a silent worker 120 s (`vagen serve --timeout`), and what it says then is waited for.
     def __init__(self, url: str, key: str | None = None, *, timeout: float = 130.0, patience: float = 60.0) -> None:
         scheme, found, rest = url.rstrip("/").partition("://")
         if not found or scheme not in ("http", "https"):

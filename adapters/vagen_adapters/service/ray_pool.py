@@ -127,6 +127,7 @@ def _get(reference: Any, seconds: float) -> Any:
             raise WorkerDied(lost, during=True)
         if time.monotonic() >= until:
             break
+    # It is there, or the time is over, which Ray then says by its own error.
     return ray.get(reference, timeout=0.1)
 
 

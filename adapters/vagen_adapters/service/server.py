@@ -34,6 +34,7 @@ class Server(uvicorn.Server):
                 app, app.state.door, app.state.refused_upgrade,
                 host=host, port=port, log_level="error", access_log=False,
                 ws_max_size=config.max_request, ws_per_message_deflate=False,
+                # Turns have had their grace before (`drain`): what is left after 5 s are connections that idle.
                 ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
             )
         )  # fmt: skip

@@ -200,6 +200,7 @@ class ChatAgent(AsyncAgent):
                 counted += 1
                 if counted >= self._attempts:
                     raise
+                # Jitter parts those that were refused together. One that says hours is asked again after a minute.
                 await asyncio.sleep(wait * (0.5 + random.random() / 2) if error.after is None else min(error.after, 60))  # noqa: S311
                 wait = min(2 * wait, LONGEST_BACKOFF)
             except BaseException:

@@ -101,6 +101,7 @@ def play(env: gym.Env[dict[str, Any], str], seed: int | None, console: Console, 
 
 def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
     if "image" in shown and console.color_system:
+        # A character is half as wide as it is high; ten lines are left for words.
         columns = max(24, min(console.width, 2 * (console.height - 10), 96))
         picture = Picture(shown["image"].copy())
         if draws_pictures():

@@ -201,6 +201,7 @@ def _skill(name: str, at: Point) -> str:
 
 
 def _near(one: Point, other: Point) -> bool:
+    # Cubes of 40 mm that stand beside each other are farther apart: the gripper needs 70 between them (`levels.apart`).
     return abs(one[0] - other[0]) < 50 and abs(one[1] - other[1]) < 50
 
 

@@ -110,6 +110,7 @@ def status_error(
         kind = Stop.RATE_LIMITED
     elif status >= 500:
         kind = Stop.SERVER_ERROR
+    # 408, 409, 429 and 5xx as OpenAI's own client; 425 is RFC 8470's `Too Early`.
     retry = (kind is not Stop.REJECTED or status in (409, 425)) and not final
     return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers), status=status)
 

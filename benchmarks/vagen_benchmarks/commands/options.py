@@ -11,6 +11,7 @@ import typer
 
 from vagen_benchmarks.errors import ProtocolError
 
+# 130 is 128 + SIGINT, as shells say it.
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 Names = list[str] | None

@@ -24,6 +24,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 def visible(text: str) -> str:
     """What others wrote, without what would steer a terminal: escape codes, turned writing, halves of characters."""
+    # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
     return _UNSEEN.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
 
 

@@ -134,5 +134,6 @@ def _fingerprint(folder: Path) -> str:
     for file in sorted(path for path in folder.rglob("*") if path.name.startswith(("adapter", "dino", "clip", "open"))):
         if file.is_file():
             digest.update(f"{file.relative_to(folder)} {file.stat().st_size}\n".encode())
+            # Backbones have hundreds of megabytes, read at each start; what DreamSim trained is in small files.
             digest.update(file.read_bytes() if file.stat().st_size < 1 << 26 else b"")
     return digest.hexdigest()[:12]

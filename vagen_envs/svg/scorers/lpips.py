@@ -77,6 +77,7 @@ class Lpips(nn.Module):
                 x = functional.max_pool2d(x, 3, 2)
             kernel, bias = self.get_buffer(f"kernel{i}"), self.get_buffer(f"bias{i}")
             x = functional.relu(functional.conv2d(x, kernel, bias, stride, padding))
+            # The `eps` of LPIPS' own `normalize_tensor`.
             found.append(x / (x.norm(dim=1, keepdim=True) + 1e-10))
         return found
 

@@ -93,6 +93,7 @@ class VisionTransformer(nn.Module):
 
     def __init__(self, kind: Kind, width: int = 768, heads: int = 12) -> None:
         super().__init__()
+        # As in timm's ViT, which DINO's weights are of, and as LayerNorm's default, which OpenCLIP's are.
         eps = 1e-6 if kind == "dino" else 1e-5
         self.patch_embed = PatchEmbed(width)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
