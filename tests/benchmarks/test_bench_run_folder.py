@@ -302,6 +302,8 @@ def test_exit_code_tells_of_failed_episodes(tmp_path, closed_port):
     ("arguments", "said"),
     [
         (["bench", "-e", "sokobn"], "Did you mean 'sokoban'"),
+        (["bench", "-e", "svgg"], "Did you mean 'svgreconstruction'"),
+        (["bench", "-e", "lake"], "Did you mean 'frozenlake'"),
         (["bench", "-e", "sokoban", "-o", "max_trns=3"], "Did you mean 'max_turns'"),
         (["bench", "-e", "sokoban", "-o", "max_turns"], "NAME=VALUE"),
         (["bench", "-e", "sokoban", "--split", "tset"], "Did you mean 'test'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,9 +132,11 @@ def resolve_id(name: str) -> str:
         if wanted in (env_id.lower(), short, short.rpartition("-v")[0]):
             return env_id
     known = [env_id.partition("/")[2].rpartition("-v")[0].lower() for env_id in vagen_envs.ENV_IDS]
-    begun = [each for each in known if wanted and each.startswith(wanted)]
-    if begun:
-        raise ProtocolError(f"unknown environment {name!r}. Did you mean {' or '.join(map(repr, begun))}?")
+    near = [each for each in known if wanted and wanted in each]
+    # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
+    near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
+    if near:
+        raise ProtocolError(f"unknown environment {name!r}. Did you mean {' or '.join(map(repr, near))}?")
     raise ProtocolError(f"unknown environment {name!r}.{did_you_mean(wanted, known)}")
 
 
