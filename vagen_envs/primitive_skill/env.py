@@ -35,11 +35,11 @@ class PrimitiveSkillConfig(EnvConfig):
         {"positions_in_text": False, **rung}
         for rung in (
             {"task": "place", "max_turns": 5},
-            {"task": "place", "max_turns": 4},
+            {"task": "place", "distractors": 1, "max_turns": 4},
             {"task": "place", "distractors": 2, "max_turns": 3},
             {"task": "stack", "distractors": 1, "max_turns": 2},
             {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
-            {"task": "stack", "cubes": 4, "distractors": 1, "max_turns": 3},
+            {"task": "stack", "cubes": 5, "distractors": 1, "max_turns": 4},
         )
     )
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
@@ -56,7 +56,7 @@ class PrimitiveSkillConfig(EnvConfig):
         "step_reward": REWARD,
         "stage_rewards": Several(REWARD, 3, 3),
         "payment": OneOf(("each", "released")),
-        "cubes": Whole(2, 4),
+        "cubes": Whole(2, 5),
         "distractors": Whole(0, 2),
         "positions_in_text": SWITCH,
         "out_of_workspace": OneOf(("clip", "refuse")),
@@ -73,9 +73,9 @@ class PrimitiveSkillConfig(EnvConfig):
     task: Literal["place", "stack", "drawer", "align"] = "place"
     """What is to be done."""
     cubes: int = 3
-    """How high the tower of `stack` is to be: 2 to 4 cubes."""
+    """How high the tower of `stack` is to be: 2 to 5 cubes."""
     distractors: int = 0
-    """Further cubes that stand about in `place` and `stack`: 0 to 2."""
+    """Further cubes that stand about in `place` and `stack`: 0 to 2, and beside five cubes of a tower 1."""
     positions_in_text: bool = True
     """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
     the drawer is solved from the text alone. Without, all is to be read off the picture."""
@@ -110,9 +110,10 @@ class PrimitiveSkillConfig(EnvConfig):
         EnvConfig.__post_init__(self)
         self.require(64 <= self.picture_size <= 1024, "picture_size", "from 64 to 1024")
         self.require(0 <= self.workers <= 256, "workers", "from 0 to 256")
-        self.require(2 <= self.cubes <= 4, "cubes", "from 2 to 4")
+        self.require(2 <= self.cubes <= 5, "cubes", "from 2 to 5")
         self.require(self.cubes == 3 or self.task == "stack", "cubes", "3 unless task='stack'")
         self.require(0 <= self.distractors <= 2, "distractors", "from 0 to 2")
+        self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
         cubic = self.task in ("place", "stack")
         self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
         needed = tasks.skills_needed(self.task, self.cubes)
@@ -163,8 +164,9 @@ class PrimitiveSkillEnv(VagenEnv):
     Tasks: `place` brings two cubes to two targets, `stack` builds a tower of three, `drawer` puts an apple
     into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
     vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
-    own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns, then other
-    cubes about; 3 to 5 `stack` of three and four cubes, among others, with no turn to spare. None lists positions.
+    own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns and more and
+    more other cubes; 3 to 5 `stack` of three, four and five cubes, among others, with no turn to spare. None lists
+    positions.
 
     Version history:
         v0: first release.
