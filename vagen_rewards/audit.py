@@ -11,7 +11,7 @@ import heapq
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,7 +82,14 @@ class Audit:
         return sorted(every.values(), key=lambda found: (-found.most, found.text))[:count]
 
 
-def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, seed: int = 0) -> Audit:
+def audit(
+    worth: Worth,
+    states: Reference,
+    tries: int = 20_000,
+    keep: int = 10,
+    seed: int = 0,
+    told: Callable[[], None] | None = None,
+) -> Audit:
     """Search for constant statements that earn.
 
     Args:
@@ -91,6 +98,7 @@ def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, 
         tries: how many statements.
         keep: how many of the best are returned, for each stage and part.
         seed: of the random combinations.
+        told: is called for each statement that was tried.
     """
     fields = [
         _Field(worth, stage, part, getattr(states, stage))
@@ -107,6 +115,8 @@ def audit(worth: Worth, states: Reference, tries: int = 20_000, keep: int = 10, 
         if claims["grounding"] and claims["grounding"] not in tried:
             means = {each.where: each.mean(claims[each.part]) for each in fields}
             tried[claims["grounding"]] = Found(text, means, len(claims["grounding"]))
+            if told is not None:
+                told()
     best = {
         field.where: tuple(sorted(tried.values(), key=lambda found: -found.means[field.where])[:keep])
         for field in fields

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 from rich.table import Table
 
 from vagen_benchmarks.agents.lineup import Asked, make_agents
@@ -17,6 +15,7 @@ from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose
 from vagen_benchmarks.diagnosis.page import page
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.runs.protocol import resolve_id
 
 
@@ -44,13 +43,12 @@ def diagnose_command(
     found: list[Diagnosis] = []
     for player in make_agents(agent, Asked(base_url=base_url), models):
         for env_id in ids:
-            with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-                task = progress.add_task(f"{player.name} on {env_id}", total=levels * len(CONDITIONS))
+            with Meter(f"{player.name} on {env_id}", levels * len(CONDITIONS), console=err) as meter:
                 found.append(
                     diagnose(
                         player, env_id, options, levels=levels, split=split, first_seed=first_seed,
                         at_once=concurrency if player.calls_a_model else 1,
-                        told=functools.partial(progress.advance, task),
+                        told=meter.advance,
                     )
                 )  # fmt: skip
     path.mkdir(parents=True, exist_ok=True)

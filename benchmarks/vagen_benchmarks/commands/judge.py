@@ -13,8 +13,9 @@ import typer
 from rich.table import Table
 
 from vagen_benchmarks.commands.options import parse_options
-from vagen_benchmarks.commands.printing import out
+from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -153,8 +154,9 @@ def audit_command(
         reference = reference_of(env_id, options, size)
         others = draw(reference.env_id, reference.options, states, first_seed=OTHER_SEEDS)
     representation = options.get("representation", "natural_language")
-    with out.status(f"trying {tries} statements on {states} other turns of each stage"):
-        found = audit(Worth(reference, representation), others, tries, seed=seed)
+    worth = Worth(reference, representation)
+    with Meter(f"statements tried on {states} other turns of each stage", tries, console=err) as meter:
+        found = audit(worth, others, tries, seed=seed, told=meter.advance)
     table = Table(box=None, header_style="bold")
     for name in ("", "best constant", "the truth's own words", "turns in which these tell something"):
         table.add_column(name, justify="left" if not name else "right")

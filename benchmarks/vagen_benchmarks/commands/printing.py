@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from vagen_benchmarks.clients.spending import Bill
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
 from vagen_benchmarks.runs.episode import Episode
@@ -45,55 +44,30 @@ out = _Plain(width=None if sys.stdout.isatty() else 180)  # a file has no width;
 err = _Plain(stderr=True)
 
 
-TOLD_EVERY = 20.0
-"""Seconds between two lines where nobody watches a bar: a log stays short, and still moves."""
-
-
 class Bar:
-    """How far a run is: a bar in a terminal, a line now and then in a log. It is told of each episode."""
+    """How far a run is. It is told of each episode."""
 
     def __init__(self, total: int, done: int) -> None:
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"), console=err, transient=not err.is_terminal, disable=not err.is_terminal,
-        )  # fmt: skip
-        self._task = self._bar.add_task("episodes", total=total, completed=done, note="")
-        self._total, self._before = total, done
+        self._meter = Meter("episodes", total, done=done, console=err)
+        self._left = total - done
         self._solved = self._played = self._failed = 0
-        self._began = self._told_at = time.monotonic()
 
     def __enter__(self) -> Callable[[Episode], None]:
-        self._bar.start()
+        self._meter.__enter__()
         if not err.is_terminal:
-            err.print(f"playing {self._total - self._before} episodes")
+            err.print(f"playing {self._left} episodes")
         return self._told
 
     def __exit__(self, *error: object) -> None:
-        self._bar.stop()
+        self._meter.__exit__()
 
     def _told(self, episode: Episode) -> None:
         self._played += 1
         self._solved += episode.success
         self._failed += episode.failure is not None
-        failed = f", [red]{self._failed} failed[/]" if self._failed else ""
-        self._bar.update(
-            self._task,
-            advance=1,
-            description=visible(episode.agent),
-            note=f"{self._solved} of {self._played} solved{failed}",
-        )
-        if not err.is_terminal and time.monotonic() - self._told_at > TOLD_EVERY:
-            self._told_at = time.monotonic()
-            rest = (self._total - self._before - self._played) / self._played * (self._told_at - self._began)
-            failed = f", {self._failed} failed" if self._failed else ""
-            err.print(
-                f"{self._before + self._played} of {self._total} episodes{failed}, about {_minutes(rest)} to go; "
-                f"now {episode.agent} on {episode.task.removeprefix('vagen/')}"
-            )
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+        failed = f", {self._failed} failed" if self._failed else ""
+        solved = f"{self._solved} of {self._played} solved{failed}"
+        self._meter.advance(note=solved, now=f"{visible(episode.agent)} on {episode.task.removeprefix('vagen/')}")
 
 
 def say(words: str) -> None:

@@ -65,7 +65,7 @@ def train(
     start = model or chosen.model
     if start is None:
         raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
-    options, settings = parse_options(option or []), parse_options(setting or [])
+    options, settings = parse_options(option or []), {"disable_tqdm": True, **parse_options(setting or [])}
     _check_names(settings)
     env_id = resolve_id(env)
     if plan or gpus or launch:
@@ -169,13 +169,14 @@ def _announce(trainer: Any) -> None:
 def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
+    from vagen_benchmarks.proofs.rollout_meter import RolloutMeter
 
     score = None
     if reasoning_reward:
         with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
             score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
     try:
-        trainer = MultiTurnPPOTrainer(model, config, score=score)
+        trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[RolloutMeter(config)])
     except OSError as error:  # a file of the model is missing, or the hub doesn't answer
         raise TrainingConfigError(f"{model} can't be read: {' '.join(str(error).split())[:300]}") from error
     _announce(trainer)

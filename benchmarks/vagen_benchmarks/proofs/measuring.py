@@ -39,6 +39,7 @@ def measure(
     from vagen_adapters.ppo.generation import Sampling
     from vagen_adapters.ppo.imitation import demonstrate
     from vagen_adapters.ppo.rollout import Rollout
+    from vagen_benchmarks.meter import Meter
 
     own, codec = tiny.load(folder)
     sampler = sampler_of(model if model is not None else own, codec, batch_size=128)
@@ -48,12 +49,13 @@ def measure(
     if other_pictures:
         ways.append(("other_pictures", 1.0))
     envs = [gym.make(env_id, **options) for _ in range(min(num_envs, len(levels)))]
-    for name, temperature in ways:
-        sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
-        players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
-        rollout = Rollout(players, codec, sampler, sampling, threads=env_threads)
-        found[name] = _summary(rollout.play(levels, seed=0))
-        sampler.finish()
+    with Meter(f"ways to play {episodes} levels of {split}", len(ways)) as meter:
+        for name, temperature in meter.over(ways):
+            sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
+            players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
+            rollout = Rollout(players, codec, sampler, sampling, threads=env_threads)
+            found[name] = _summary(rollout.play(levels, seed=0))
+            sampler.finish()
     found["chance"] = _summary([demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels])
     for env in envs:
         env.close()

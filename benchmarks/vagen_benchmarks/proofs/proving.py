@@ -37,6 +37,7 @@ import gymnasium as gym
 
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.proofs import measuring
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_envs.errors import did_you_mean
@@ -175,13 +176,19 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
         spent = json.loads((start / "spent.json").read_text(encoding="utf-8"))
         write(start / "result.json", {"start": dataclasses.asdict(proof.start), **spent, **_measure(start, proof)})
     tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
-    for seed in proof.seeds:
-        for recipe in proof.recipes:
-            if (recipes and recipe not in recipes) or (seeds and seed not in seeds):
+    asked = [
+        (recipe, seed) for seed in proof.seeds for recipe in proof.recipes
+        if (not recipes or recipe in recipes) and (not seeds or seed in seeds)
+    ]  # fmt: skip
+    with Meter(
+        "trainings", len(asked), done=sum((out / f"{name}-{seed}.json").is_file() for name, seed in asked)
+    ) as meter:
+        for recipe, seed in asked:
+            if (out / f"{recipe}-{seed}.json").is_file():
                 continue
-            if not (out / f"{recipe}-{seed}.json").is_file():
-                tell(f"{recipe}, seed {seed}")
-                write(out / f"{recipe}-{seed}.json", _train_and_measure(proof, recipe, seed, start, out))
+            tell(f"{recipe}, seed {seed}")
+            write(out / f"{recipe}-{seed}.json", _train_and_measure(proof, recipe, seed, start, out))
+            meter.advance()
 
 
 def read_results(out: Path) -> list[dict[str, Any]]:
@@ -210,30 +217,39 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     model, codec = _untaught(env_id, out, start, with_words)
     tell(f"{sum(each.numel() for each in model.parameters()):,} parameters")
 
-    def progress(update: int, loss: float) -> None:
-        if update % 50 == 0:
-            tell(f"update {update}: loss {loss:.3f}")
+    def progress(meter: Meter) -> Callable[[int, float], None]:
+        def told(update: int, loss: float) -> None:
+            if update % 50 == 0:
+                tell(f"update {update}: loss {loss:.3f}")
+            meter.advance(note=f"loss {loss:.3f}")
+
+        return told
 
     first, size, rate = FIRST_DEMONSTRATION, 16, start.learning_rate
     if start.sight_episodes:
         played = _played(env_id, out, start, with_words, first, start.sight_episodes, start.sight_oracle_share)
-        imitation.imitate(
-            model, codec, played, start.sight_episodes // size, batch_size=size, learning_rate=rate, report=progress
-        )  # fmt: skip
+        updates = start.sight_episodes // size
+        with Meter("updates of imitation with words", updates) as meter:
+            imitation.imitate(
+                model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter)
+            )
         first, size, rate = FIRST_BRIEF, 32, rate / 2
     played = _played(env_id, out, start, options, first, start.episodes, start.oracle_share)
     if start.tower_updates or start.passes > 1:
-        kept = list(played)
+        with Meter("episodes played", start.episodes) as meter:
+            kept = list(meter.over(played))
         played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
         if start.tower_updates:
             tell(f"the vision tower learns from {sum(len(each.turns) for each in kept)} pictures")
             seen = [(turn.shown, turn.turn.before.things()) for each in kept for turn in each.turns]
             taught, held_out = seen[: -max(1, len(seen) // 10)], seen[-max(1, len(seen) // 10) :]
-            reader = sight.teach_sight(model, taught, start.tower_updates, report=progress)
+            with Meter("updates of the vision tower", start.tower_updates) as meter:
+                reader = sight.teach_sight(model, taught, start.tower_updates, report=progress(meter))
             for line in measuring.sight_lines(reader.measure(model, held_out)):
                 tell(line)
     updates = max(1, start.episodes * start.passes // size)
-    imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress)
+    with Meter("updates of imitation", updates) as meter:
+        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter))
     model.save_pretrained(out)
     _teach_critic(env_id, out, codec, start, options, tell)
 
@@ -272,6 +288,7 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     from vagen_adapters.ppo.actor_critic import ActorCritic
 
     def progress(update: int, explained: float) -> None:
+        meter.advance()
         explains.append(explained)
         if len(explains) == 50:
             tell(f"critic, update {update}: explains {sum(explains) / len(explains):.2f} of play it has not seen")
@@ -280,10 +297,11 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     explains: list[float] = []
     both = ActorCritic.from_pretrained(str(out))
     episodes = _played(env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share)
-    imitation.teach_critic(
-        both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
-        learning_rate=start.critic_learning_rate, report=progress,
-    )  # fmt: skip
+    with Meter("updates of the critic", start.critic_episodes // 16) as meter:
+        imitation.teach_critic(
+            both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
+            learning_rate=start.critic_learning_rate, report=progress,
+        )  # fmt: skip
     both.save_pretrained(out)
 
 
@@ -297,6 +315,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     from vagen_adapters.ppo.recipes import TINY, load_recipe
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
     from vagen_benchmarks.proofs.budgets import OnTheWay
+    from vagen_benchmarks.proofs.rollout_meter import RolloutMeter
 
     variant = proof.variants.get(name, Variant(recipe=name))
     recipe = load_recipe(TINY + variant.recipe)
@@ -313,7 +332,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
             changed = {**options, **(asked if isinstance(asked, Mapping) else {})}
             score = reasoning_score(make_reward(changed, env), config.reasoning_credit)
     begun, way = time.perf_counter(), OnTheWay(config, proof.target)
-    trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[way])
+    meter = RolloutMeter(config, f"rollouts of {name}, seed {seed}")
+    trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[way, meter])
     trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)

@@ -1,0 +1,68 @@
+"""How far something is and when it will end, for all that takes longer than a few seconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Self, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+T = TypeVar("T")
+
+FIRST_AFTER = 5.0
+"""Seconds after which something is worth a line where nobody watches a bar."""
+TOLD_EVERY = 20.0
+"""Seconds between two such lines: a log stays short, and still moves."""
+
+_CONSOLE = Console(stderr=True, markup=False, emoji=False, highlight=False)  # one, so that bars can stand in bars
+
+
+class Meter:
+    """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
+
+    def __init__(self, what: str, total: int, *, done: int = 0, console: Console | None = None) -> None:
+        """`total` steps of `what`, of which `done` were there before and say nothing about the time that is left."""
+        self._console = console or _CONSOLE
+        watched = self._console.is_terminal
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", markup=False), console=self._console, transient=True, disable=not watched,
+        )  # fmt: skip
+        self._task = self._bar.add_task(what, total=total, completed=done, note="")
+        self._what, self._total, self._before, self._done = what, total, done, 0
+        self._began = time.monotonic()
+        self._next = self._began + FIRST_AFTER
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def advance(self, steps: int = 1, note: str = "", now: str = "") -> None:
+        """So many steps more; `note` stands behind, `now` in a terminal in the place of what is done."""
+        self._done += steps
+        self._bar.update(self._task, advance=steps, note=note, description=now or None)
+        at = time.monotonic()
+        if self._console.is_terminal or at < self._next or not self._done:
+            return
+        self._next = at + TOLD_EVERY
+        left = (self._total - self._before - self._done) / self._done * (at - self._began)
+        words = f"{self._what}: {self._before + self._done} of {self._total}, about {spoken(left)} to go"
+        self._console.print("; ".join(filter(None, (words, note, now))), soft_wrap=True)
+
+    def over(self, entries: Iterable[T]) -> Iterator[T]:
+        """The entries, each a step once it has been used."""
+        for entry in entries:
+            yield entry
+            self.advance()
+
+
+def spoken(seconds: float) -> str:
+    """Such as `45 s`, `12 min` or `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
