@@ -22,7 +22,7 @@ from vagen_adapters.ppo.scoring import (
     sight_of,
 )
 from vagen_adapters.ppo.seeing import FrozenSight
-from vagen_adapters.ppo.unpadding import in_one_row, in_rows
+from vagen_adapters.ppo.unpadding import in_one_row, in_rows, placed, unmasked
 
 CRITIC_FILE = "critic.safetensors"
 Critic = Literal["own", "shared", "none"]
@@ -44,6 +44,7 @@ class ActorCritic(nn.Module):
     Attributes:
         sight: what the frozen towers of these models have said, where pictures are given by number.
         packs: whether a batch goes through these models as one row without padding; see `unpadding`.
+        masks: whether rows that are padded on the right have a mask that says so.
     """
 
     def __init__(self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False) -> None:
@@ -59,6 +60,7 @@ class ActorCritic(nn.Module):
         self.reference: Any | None = None
         self.sight: FrozenSight | None = None
         self.packs = False
+        self.masks = True
 
     @classmethod
     def from_pretrained(
@@ -145,6 +147,8 @@ class ActorCritic(nn.Module):
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = given = None
+        if self.packs or not self.masks:
+            inputs = placed(self.policy, inputs)
         if of_policy or (self.critic is None and "values" in want):
             hidden, given = self._hidden_and_given(self.policy, inputs)
         if of_tokens:
@@ -178,7 +182,8 @@ class ActorCritic(nn.Module):
         """(B, L, H) The last states of one of these models."""
         if self.sight is not None:
             inputs = self.sight.given(model, inputs)
-        read = in_one_row(model, inputs) if self.packs else inputs
+        lay_out = in_one_row if self.packs else unmasked
+        read = lay_out(model, inputs) if self.packs or not self.masks else inputs
         hidden: Tensor = backbone_of(model)(**read, use_cache=False).last_hidden_state
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 

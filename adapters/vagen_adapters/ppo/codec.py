@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import itertools
 import re
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,12 @@ from vagen_adapters.ppo.processors import Family, refusal
 _OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
 TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
 """By which models tell a picture's tokens from words."""
+
+
+class Looked(dict[str, Tensor]):
+    """What the model is given of an observation's pictures, by name, and what the processor says in their places."""
+
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +69,7 @@ class Shown:
     @functools.cached_property
     def number(self) -> int:
         """63 bits of a hash of its pictures, equal where they are."""
-        digest = hashlib.blake2b(digest_size=8)
-        for picture in self.pictures:
-            digest.update(f"{picture.shape}".encode())
-            digest.update(picture.tobytes())
-        return int.from_bytes(digest.digest(), "big") >> 1
+        return int.from_bytes(_digest(self.pictures), "big") >> 1
 
 
 class Codec:
@@ -107,6 +110,7 @@ class Codec:
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
+        self._looked: weakref.WeakValueDictionary[bytes, Looked] = weakref.WeakValueDictionary()
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
@@ -137,8 +141,8 @@ class Codec:
                 f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
-        features, said = self.look(pictures)
-        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, said)
+        features = self._look_once(pictures)
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, features.said)
         return Shown(first_ids, next_ids, features, first_ids.count(self.image_token_id), tuple(pictures))
 
     def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
@@ -200,6 +204,17 @@ class Codec:
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
         return {name: made[name] for name in made if name in features}, tuple(said)
 
+    def _look_once(self, pictures: Sequence[NDArray[np.uint8]]) -> Looked:
+        """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
+        key = _digest(pictures)
+        found = self._looked.get(key)
+        if found is None:
+            features, said = self.look(pictures)
+            found = Looked(features)
+            found.said = said
+            self._looked[key] = found
+        return found
+
     def _tries_parts(self) -> bool:
         """Whether the processor says what stands for a picture apart from the text; a few do so as a whole only."""
         try:
@@ -231,6 +246,15 @@ class Codec:
         while (cut := self._special.sub("", text)) != text:
             text = cut
         return text
+
+
+def _digest(pictures: Sequence[NDArray[np.uint8]]) -> bytes:
+    """64 bits of a hash, equal where the pictures are."""
+    digest = hashlib.blake2b(digest_size=8)
+    for picture in pictures:
+        digest.update(f"{picture.shape}".encode())
+        digest.update(picture.tobytes())
+    return digest.digest()
 
 
 def _first_of(*candidates: int | None) -> int:

@@ -79,7 +79,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             the sampler found it (truncated importance sampling): of each token, or of whole sequences.
         sampler_cap: the most that such a weight may be.
         old_logprobs: those that ratios are taken against: scored anew by the policy before its updates, or those with
-            which replies were sampled. The same to 1e-6 in float32 at `top_p=1`, and a pass of the policy less.
+            which replies were sampled, a pass of the policy less. `auto` takes the latter where they are the same to
+            1e-5: in float32 at `top_p=1`, sampled by transformers with the present weights.
         dual_clip: the most that a ratio counts where the advantage is negative; None doesn't limit it.
         ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
         reasoning_credit: whom the reward for reasoning pays: the turn, with all its tokens (VAGEN), or each sentence of
@@ -165,7 +166,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     policy_loss: Literal["clip", "cispo"] = "clip"
     sampler_correction: Literal["none", "token", "sequence"] = "none"
     sampler_cap: float = 2.0
-    old_logprobs: Literal["scored", "sampled"] = "scored"
+    old_logprobs: Literal["scored", "sampled", "auto"] = "scored"
     dual_clip: float | None = None
     ratio_level: Literal["token", "turn", "sequence"] = "token"
     reasoning_credit: Literal["turn", "claim"] = "turn"
@@ -259,6 +260,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         if getattr(self, "activation_checkpointing", False) is None:  # its name since transformers 5.20
             self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call]
+        if self.old_logprobs == "auto":  # only now is it known in which precision
+            in_float32 = not (self.bf16 or self.fp16 or self.lora)
+            self.old_logprobs = "sampled" if in_float32 and self._samples_alike else "scored"
 
     def _check_evaluations(self) -> None:
         for name in ("eval_rollouts", "eval_samples", "patience", "sight_memory"):
@@ -283,13 +287,15 @@ class MultiTurnPPOConfig(_BaseConfig):
                       "0 without sampler_correction, token or sequence")  # fmt: skip
         self._require(not self.max_staleness or self.generation != "vllm", "max_staleness",
                       "0 with generation=vllm, which shares its GPU with updates; take vllm-server")  # fmt: skip
-        self._require(self.old_logprobs in ("scored", "sampled"), "old_logprobs", "scored or sampled")
+        self._require(self.old_logprobs in ("scored", "sampled", "auto"), "old_logprobs", "scored, sampled or auto")
         sampled = self.old_logprobs == "sampled"
         masks = self.advantage_settings.get("mask_observations", True)
-        for name, fits in (("top_p=1", self.top_p == 1), ("generation=transformers", self.generation == "transformers"),
-                           ("masked observations", masks), ("kl_estimator k1 or k3", self.kl_estimator != "exact"),
-                           ("sampler_correction=none", self.sampler_correction == "none")):  # fmt: skip
+        needed = (("top_p=1", self.top_p == 1), ("generation=transformers", self.generation == "transformers"),
+                  ("masked observations", masks), ("kl_estimator k1 or k3", self.kl_estimator != "exact"),
+                  ("sampler_correction=none", self.sampler_correction == "none"))  # fmt: skip
+        for name, fits in needed:
             self._require(fits or not sampled, "old_logprobs", f"scored, or sampled with {name}")
+        self._samples_alike = all(fits for _, fits in needed)
         self._require(self.ratio_level in ("token", "turn", "sequence"), "ratio_level", "token, turn or sequence")
         self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
         for name in ("target_kl", "adaptive_kl"):

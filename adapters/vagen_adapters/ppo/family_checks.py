@@ -146,6 +146,26 @@ def check_packing(model: ActorCritic, codec: Codec) -> None:
                       "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
 
 
+@torch.no_grad()
+def can_go_unmasked(model: ActorCritic, codec: Codec) -> bool:
+    """Whether a model says the same of padded conversations without a mask as of each alone."""
+    was_training, masks = model.training, model.masks
+    model.eval()
+    try:
+        prompts = _prompts(codec)
+        alone = [_logprobs(codec, model, [prompt])[0] for prompt in prompts]
+        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, prompts[0]))
+        model.masks = False
+        together = _logprobs(codec, model, prompts)
+        gaps = [(one - among[: len(one)]).abs().max() for one, among in zip(alone, together, strict=True)]
+        return all(float(gap) <= allowed for gap in gaps)
+    except Exception:  # a model raises whatever it likes; it is given a mask then
+        return False
+    finally:
+        model.masks = masks
+        model.train(was_training)
+
+
 def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> bool:
     """Twice: what a tower has just said, and what was kept of it, in another order."""
     sight, device = model.sight, model.policy.device

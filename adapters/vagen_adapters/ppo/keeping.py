@@ -24,11 +24,13 @@ class _Kept:
         ids: the tokens.
         shown: the observations among them.
         layers: of each layer the keys and the values, (heads, tokens, features).
+        place: of the token that comes next.
     """
 
     ids: tuple[int, ...]
     shown: tuple[Shown, ...]
     layers: Sequence[tuple[Tensor, Tensor]]
+    place: int
 
     def begins(self, prompt: Prompt) -> bool:
         read = len(self.ids)
@@ -39,7 +41,7 @@ class _Kept:
         )
 
 
-_NOTHING = _Kept((), (), ())
+_NOTHING = _Kept((), (), (), 0)
 
 
 class KeepingSampler(TransformersSampler):
@@ -71,9 +73,14 @@ class KeepingSampler(TransformersSampler):
             self._kept, self._next = self._next, {}
 
     def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        from vagen_adapters.ppo.kv_cache import joined
+
         known = [self._known(prompt) for prompt in prompts]
         read, positions = self._read(prompts, known)
-        cache, mask, end = _joined(self.model.config, known), read.pop("attention_mask"), self.codec.end_id
+        mask, end = read.pop("attention_mask"), self.codec.end_id
+        cache = joined([kept.layers for kept in known], [len(kept.ids) for kept in known],
+                       mask.shape[1] + sampling.max_tokens)  # fmt: skip
+        following = (positions[..., -1].reshape(-1, len(prompts))[0] + 1).tolist()
         known.clear()  # what was kept of a row lives in the cache now
         draw = Draw(sampling, seeds, self.codec.forbidden_ids)
         is_over = torch.zeros(len(prompts), dtype=torch.bool, device=mask.device)
@@ -97,7 +104,9 @@ class KeepingSampler(TransformersSampler):
         for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
             if prompt.shown:
                 ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
-                self._next[id(prompt.shown[0])] = _Kept(ids, prompt.shown, _of_row(cache, row, mask[row].bool()))
+                self._next[id(prompt.shown[0])] = _Kept(
+                    ids, prompt.shown, _of_row(cache, row, mask[row].bool()), following[row] + len(reply.ids) - 1
+                )
         return replies
 
     def _known(self, prompt: Prompt) -> _Kept:
@@ -116,25 +125,20 @@ class KeepingSampler(TransformersSampler):
         inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
         inputs |= (self.sight.inputs if self.sight else features_of)(new)
         self.reads.tokens += int(mask.sum())
-        places = self._places(prompts)[..., -ids.shape[1] :].to(self.model.device)
+        places = self._places({**inputs, "attention_mask": mask}, new, known).to(self.model.device)
         read: dict[str, Any] = {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
         if self.sight:
             return self.sight.given(self.model, read), places
         self.reads.pictures += sum(bool(each.features) for each in new)
         return read, places
 
-    def _places(self, prompts: Sequence[Prompt]) -> Tensor:
-        """(B, L) or (3, B, L) The position ids of whole prompts, padded on the left."""
+    def _places(self, inputs: Mapping[str, Tensor], new: Sequence[Shown], known: Sequence[_Kept]) -> Tensor:
+        """(B, N) or (3, B, N) The position ids of what is new, which go on from what is known."""
         own = rope_index_of(self.model)
-        mask = pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=True)
+        begins = torch.tensor([[kept.place] for kept in known])
         if own is None:
-            return (mask.cumsum(1) - 1).clamp(min=0)
-        ids = pad([prompt.ids for prompt in prompts], self.codec.pad_id, left=True)
-        inputs = {"input_ids": ids, "attention_mask": mask, **self.codec.token_types(ids)}
-        inputs |= features_of(
-            [shown for prompt in prompts for shown in prompt.shown], inspect.signature(own).parameters
-        )
-        return places_by(own, inputs)
+            return (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0) + begins
+        return places_by(own, {**inputs, **features_of(new, inspect.signature(own).parameters)}) + begins
 
 
 def can_keep(config: Any) -> bool:
@@ -157,25 +161,6 @@ def places_by(own: Any, inputs: Mapping[str, Tensor]) -> Tensor:
     taken = inspect.signature(own).parameters
     found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
     return found
-
-
-def _joined(config: Any, known: Sequence[_Kept]) -> Any:
-    """A cache of the rows, padded on the left."""
-    from transformers import DynamicCache
-
-    longest = max(len(kept.ids) for kept in known)
-    if not longest:
-        return DynamicCache(config=config)
-    some = next(kept for kept in known if kept.ids)
-    layers = []
-    for number, pair in enumerate(some.layers):
-        joined = [like.new_zeros(len(known), like.shape[0], longest, like.shape[2]) for like in pair]
-        for row, kept in enumerate(known):
-            if kept.ids:
-                for whole, own in zip(joined, kept.layers[number], strict=True):
-                    whole[row, :, longest - own.shape[1] :] = own
-        layers.append(tuple(joined))
-    return DynamicCache(layers)
 
 
 def _of_row(cache: Any, row: int, mask: Tensor) -> list[tuple[Tensor, Tensor]]:

@@ -40,7 +40,7 @@ from vagen_adapters.ppo.episodes import (
     keep_differing,
     training_sequences,
 )
-from vagen_adapters.ppo.family_checks import check_layout, check_model, check_packing, sight_for
+from vagen_adapters.ppo.family_checks import can_go_unmasked, check_layout, check_model, check_packing, sight_for
 from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.keeping import KeepingSampler
@@ -154,6 +154,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         keeps = False
         if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
             keeps = check_model(actor_critic, self.codec)
+            actor_critic.masks = not can_go_unmasked(actor_critic, self.codec)
             if args.packing:
                 check_packing(actor_critic, self.codec)
             actor_critic.sight = sight_for(actor_critic, self.codec, int(args.sight_memory * 2**30))
