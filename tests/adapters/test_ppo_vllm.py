@@ -210,3 +210,17 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
             assert history(trainer, name) == pytest.approx(history(expected, name), rel=1e-3, abs=1e-5), name
         for name, tensor in weights(expected).items():
             torch.testing.assert_close(weights(trainer)[name], tensor, rtol=1e-4, atol=1e-5, msg=name)
+
+
+def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_folder, tmp_path):
+    settings = MultiTurnPPOConfig(
+        str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
+        rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
+        learning_rate=1e-3, generation="vllm-server", vllm_server=server, max_staleness=1, sampler_correction="token",
+        vllm_weights_folder=str(tmp_path / "weights"), logging_steps=2, save_strategy="no", report_to="none",
+        use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
+    )  # fmt: skip
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
+    trainer.train()
+    assert history(trainer, "staleness/max") == [0, 1, 1]
+    assert history(trainer, "policy/sampler_gap")[0] < 1e-4 < history(trainer, "policy/sampler_gap")[1]

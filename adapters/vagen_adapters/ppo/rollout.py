@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import gymnasium as gym
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
 from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.prompting import Prompts
@@ -28,7 +28,7 @@ with metrics that are logged; or that and which of its words are true."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
+class Step:
     """What an environment and a judge said to a reply, and how long each took in seconds."""
 
     before: bytes
@@ -48,7 +48,8 @@ class Rollout:
     Args:
         envs: alike; each is reset for every level it plays.
         codec: of the model that plays.
-        sampler: where replies come from.
+        sampler: where replies come from. With one that is `Streaming`, each episode goes on as soon as its reply is
+            there, and environments and judges work while others' replies are written; with others each turn is a batch.
         sampling: how they are drawn.
         window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
@@ -61,7 +62,8 @@ class Rollout:
 
     Attributes:
         times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
-            threads those of the latter two are shared out as they would be one after the other.
+            threads those of the latter two are shared out as they would be one after the other. Where episodes go on
+            by themselves, `generation` is what was waited for, and with several threads the others overlap with it.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """
@@ -93,7 +95,7 @@ class Rollout:
         self.window, self.max_length, self.max_turns, self.score = window, max_length, max_turns, score
         self.prompts = prompts
         self._takes_snapshots = False
-        self._pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
+        self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
         self.times: dict[str, float] = {}
         self.calls = self.version = 0
 
@@ -112,15 +114,17 @@ class Rollout:
             seed: as for `play`.
             snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
         """
+        if isinstance(self.sampler, Streaming):
+            self._prepare(snapshots)
+            flow(self, self.sampler, episodes, seed)
+            return episodes
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass
         return episodes
 
     def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
         """The same, a reply of each environment at a time: what gives replies may change between them."""
-        self._takes_snapshots = snapshots
-        self.calls = 0
-        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
+        self._prepare(snapshots)
         waiting = deque(episodes)
         playing: dict[int, Episode] = {}  # by the number of the environment
         while True:
@@ -135,31 +139,36 @@ class Rollout:
             replies = self._sample(list(playing.values()), seed)
             steps = self._step_all([(self.envs[number], reply) for number, reply in zip(playing, replies, strict=True)])
             for number, reply, step in zip(list(playing), replies, steps, strict=True):
-                if self._advance(self.envs[number], playing[number], reply, step):
+                if self.advance(self.envs[number], playing[number], reply, step):
                     del playing[number]
             yield
 
+    def _prepare(self, snapshots: bool) -> None:
+        self._takes_snapshots = snapshots
+        self.calls = 0
+        self.times = dict.fromkeys(("generation", "environment", "judge"), 0.0)
+
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         started = time.perf_counter()
-        seeds = [_reply_seed(seed, each.level, len(each.turns)) for each in episodes]
-        replies = self.sampler.sample([self._prompt(each) for each in episodes], self.sampling, seeds)
+        seeds = [reply_seed(seed, each) for each in episodes]
+        replies = self.sampler.sample([self.prompt(each) for each in episodes], self.sampling, seeds)
         self.times["generation"] += time.perf_counter() - started
         return replies
 
-    def _step_all(self, moves: Sequence[tuple[gym.Env[Any, Any], Reply]]) -> list[_Step | Exception | None]:
+    def _step_all(self, moves: Sequence[tuple[gym.Env[Any, Any], Reply]]) -> list[Step | Exception | None]:
         started = time.perf_counter()
         texts = [self.codec.read(reply.ids) if reply.ids else None for _, reply in moves]  # tokenizers keep to a thread
         pairs = [(env, text) for (env, _), text in zip(moves, texts, strict=True)]
-        steps = list(self._pool.map(self._step, pairs)) if self._pool else [self._step(pair) for pair in pairs]
+        steps = list(self.pool.map(self.step, pairs)) if self.pool else [self.step(pair) for pair in pairs]
         took = time.perf_counter() - started
-        done = [step for step in steps if isinstance(step, _Step)]
+        done = [step for step in steps if isinstance(step, Step)]
         spent = sum(step.environment_time + step.judge_time for step in done)
         judged = took * sum(step.judge_time for step in done) / spent if spent else 0.0
         self.times["judge"] += judged
         self.times["environment"] += took - judged
         return steps
 
-    def _step(self, move: tuple[gym.Env[Any, Any], str | None]) -> _Step | Exception | None:
+    def step(self, move: tuple[gym.Env[Any, Any], str | None]) -> Step | Exception | None:
         """Step an environment and score the turn. An exception is returned: it costs its episode only."""
         env, text = move
         if text is None:
@@ -176,27 +185,31 @@ class Rollout:
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()
-        return _Step(
+        return Step(
             before, observation, terminated, truncated, turn, rewards, words, stepped - started, judged - stepped
         )
 
     def _begin_all(self, pairs: Sequence[tuple[gym.Env[Any, Any], Episode]]) -> None:
         """Reset environments to their episodes' levels. An episode that can't be played has a `failure` then."""
         started = time.perf_counter()
-        observations = list(self._pool.map(self._reset, pairs)) if self._pool else [self._reset(pair) for pair in pairs]
+        observations = list(self.pool.map(self.reset, pairs)) if self.pool else [self.reset(pair) for pair in pairs]
         for (env, episode), observation in zip(pairs, observations, strict=True):
-            try:
-                if isinstance(observation, Exception):
-                    raise observation
-                episode.last_shown = episode.last_shown or self._show(env, observation)
-            except Exception as error:  # as below
-                episode.failure = f"{type(error).__name__} at reset: {error}"
-            else:
-                if not self._has_room(episode):
-                    episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+            self.begin(env, episode, observation)
         self.times["environment"] += time.perf_counter() - started
 
-    def _reset(self, pair: tuple[gym.Env[Any, Any], Episode]) -> dict[str, Any] | Exception:
+    def begin(self, env: gym.Env[Any, Any], episode: Episode, observation: dict[str, Any] | Exception) -> None:
+        """Take what `reset` gave into its episode, which has a `failure` then if it can't be played."""
+        try:
+            if isinstance(observation, Exception):
+                raise observation
+            episode.last_shown = episode.last_shown or self._show(env, observation)
+        except Exception as error:  # as below
+            episode.failure = f"{type(error).__name__} at reset: {error}"
+        else:
+            if not self._has_room(episode):
+                episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
+
+    def reset(self, pair: tuple[gym.Env[Any, Any], Episode]) -> dict[str, Any] | Exception:
         env, episode = pair
         if self.prompts:
             env.unwrapped.prompts = self.prompts[episode.level.prompts]  # type: ignore[attr-defined]
@@ -210,7 +223,7 @@ class Rollout:
             return error
         return observation
 
-    def _advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: _Step | Exception | None) -> bool:
+    def advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Step | Exception | None) -> bool:
         """Take a step into its episode. True if the episode is over."""
         if step is None:
             episode.failure = f"the sampler gave no token in turn {len(episode.turns)}"
@@ -249,13 +262,14 @@ class Rollout:
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
         return self.codec.show(env.unwrapped.system_prompt, observation)  # type: ignore[attr-defined]
 
-    def _prompt(self, episode: Episode) -> Prompt:
+    def prompt(self, episode: Episode) -> Prompt:
+        """What is read before an episode's next reply."""
         history = remembered(episode.turns, len(episode.turns), self.window)
         return lay_out(history, (), episode.last_shown).prompt
 
     def _has_room(self, episode: Episode) -> bool:
         """Whether another reply can be read and written."""
-        return len(self._prompt(episode).ids) + self.sampling.max_tokens <= self.max_length
+        return len(self.prompt(episode).ids) + self.sampling.max_tokens <= self.max_length
 
     def _fits(self, episode: Episode) -> bool:
         """Whether the last turn with its history and the observation after it can be read."""
@@ -263,5 +277,60 @@ class Rollout:
         return len(lay_out(history, episode.turns[-1:], episode.last_shown).prompt.ids) <= self.max_length
 
 
-def _reply_seed(seed: int, level: Level, turn: int) -> int:
-    return HashStream("reply", seed, level.split, level.seed, level.draw, turn).bits(48)
+def reply_seed(seed: int, episode: Episode) -> int:
+    """Of an episode's next reply, in a rollout that is drawn from `seed`."""
+    level = episode.level
+    return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
+
+
+def flow(rollout: Rollout, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
+    """Play episodes, each of which goes on as soon as its reply is there.
+
+    What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
+    """
+    waiting = deque(episodes)
+    under_way: dict[Future[Any], Callable[[Any], None]] = {}
+    times = rollout.times
+
+    def now_or_beside(work: Callable[[Any], Any], what: Any, go_on: Callable[[Any], None]) -> None:
+        """In a thread, if the rollout has some."""
+        if rollout.pool is None:
+            go_on(work(what))
+        else:
+            under_way[rollout.pool.submit(work, what)] = go_on
+
+    def next_level(env: gym.Env[Any, Any]) -> None:
+        if waiting:
+            episode = waiting.popleft()
+            now_or_beside(rollout.reset, (env, episode), lambda observation: begin(env, episode, observation))
+
+    def begin(env: gym.Env[Any, Any], episode: Episode, observation: Any) -> None:
+        rollout.begin(env, episode, observation)
+        following.append((env, None if episode.failure else episode))
+
+    def ask(env: gym.Env[Any, Any], episode: Episode) -> None:
+        future = sampler.submit(rollout.prompt(episode), rollout.sampling, reply_seed(seed, episode))
+        under_way[future] = lambda reply: read(env, episode, reply)
+
+    def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
+        text = rollout.codec.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
+        now_or_beside(rollout.step, (env, text), lambda step: advance(env, episode, reply, step))
+
+    def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
+        if isinstance(step, Step):
+            times["judge"] += step.judge_time
+            times["environment"] += step.environment_time
+        over = rollout.advance(env, episode, reply, step)
+        following.append((env, None if over else episode))
+
+    following: deque[tuple[gym.Env[Any, Any], Episode | None]] = deque((env, None) for env in rollout.envs)
+    while following or under_way:
+        while following:
+            env, episode = following.popleft()
+            next_level(env) if episode is None else ask(env, episode)
+        if under_way:
+            started = time.perf_counter()
+            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            times["generation"] += time.perf_counter() - started
+            for future in done:
+                under_way.pop(future)(future.result())

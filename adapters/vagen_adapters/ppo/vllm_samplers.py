@@ -6,13 +6,15 @@ they leave out is here: all three caches are emptied when weights change, and ev
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+import torch
 from PIL import Image
 from trl.generation.vllm_client import VLLMClient
 from trl.generation.vllm_generation import VLLMGeneration
@@ -24,6 +26,7 @@ from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
 WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
 
 _FORBIDDEN = -100.0  # the lowest bias that vLLM takes
+_AT_ONCE = 64  # requests of a process that a server answers
 _SLOWEST_START = 600.0  # seconds that a server may take to load its model
 
 
@@ -42,6 +45,7 @@ class VLLMSampler:
         self.codec = codec
         self._engine = _Engine(model, accelerator, codec, path, options)
         self.llm = self._engine.llm
+        self._stream = _Stream(self.llm, accelerator.device)
 
     def sync(self) -> None:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
@@ -54,27 +58,77 @@ class VLLMSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
+        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        return [each.result() for each in under_way]
+
+    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
+        """See `Streaming.submit`."""
         from vllm import SamplingParams
 
-        _check(prompts, self.codec)
-        settings = [
-            SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
-            for seed in seeds
-        ]
-        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
-        for prompt, output in zip(prompts, outputs, strict=True):
-            if tuple(output.prompt_token_ids) != prompt.ids:
-                raise TrainingDataError(
-                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
-                    "picture processor is set up in another way; check the model's preprocessor_config.json"
-                )
-        return [_reply(output.outputs[0]) for output in outputs]
+        _check([prompt], self.codec)
+        settings = SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
+        return self._stream.submit(prompt, self._request(prompt), settings)
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         # vLLM repeats a picture's single token itself.
         ids = _with_single_image_tokens(prompt.ids, self.codec.image_token_id)
         pictures = _pictures(prompt)
         return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
+
+
+class _Stream:
+    """vLLM's engine in a thread that steps it while requests are under way; each reply is given out when it ends."""
+
+    def __init__(self, llm: Any, device: Any) -> None:
+        self._llm = llm
+        # Each thread has a GPU of its own choice, the first one by default.
+        choose = (torch.cuda.set_device, (device,)) if device.type == "cuda" else (None, ())
+        self._thread = ThreadPoolExecutor(1, "vllm", *choose)
+        self._lock = threading.Lock()
+        self._new: list[tuple[Future[Reply], Prompt, Any, Any]] = []
+        self._runs = False
+
+    def submit(self, prompt: Prompt, request: Any, settings: Any) -> Future[Reply]:
+        future: Future[Reply] = Future()
+        with self._lock:
+            self._new.append((future, prompt, request, settings))
+            if not self._runs:
+                self._runs = True
+                self._thread.submit(self._run)
+        return future
+
+    def _run(self) -> None:
+        under_way: dict[str, tuple[Future[Reply], Prompt]] = {}
+        try:
+            while True:
+                with self._lock:
+                    new, self._new = self._new, []
+                    if not new and not under_way:
+                        self._runs = False
+                        return
+                for future, prompt, request, settings in new:
+                    under_way[f"new {id(future)}"] = future, prompt
+                    (number,) = self._llm.enqueue([request], settings, use_tqdm=False)
+                    # vLLM adds random letters to a request's number, and leaves them out of its output.
+                    under_way[number.partition("-")[0]] = under_way.pop(f"new {id(future)}")
+                for output in self._llm.llm_engine.step():
+                    if output.finished:
+                        self._give(*under_way.pop(output.request_id), output)
+        except BaseException as error:  # whoever waits for a reply has to know
+            with self._lock:
+                self._runs, lost = False, [future for future, *_ in self._new]
+                self._new = []
+            for future in [*lost, *(future for future, _ in under_way.values())]:
+                future.set_exception(error)
+
+    def _give(self, future: Future[Reply], prompt: Prompt, output: Any) -> None:
+        if tuple(output.prompt_token_ids) == prompt.ids:
+            future.set_result(_reply(output.outputs[0]))
+            return
+        future.set_exception(TrainingDataError(
+            f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
+            "picture processor is set up in another way; check the model's preprocessor_config.json"
+        ))  # fmt: skip
 
 
 class VLLMServerSampler:
@@ -99,6 +153,7 @@ class VLLMServerSampler:
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
         self._source = _Weights(model, accelerator, codec)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "vllm")
         if self._weights_folder is not None:
             self._weights_folder.mkdir(parents=True, exist_ok=True)
         elif accelerator.device.type != "cuda":
@@ -119,26 +174,29 @@ class VLLMServerSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
-        _check(prompts, self.codec)
-        features = self.client.image_features([_pictures(prompt) for prompt in prompts])
+        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
+        return [each.result() for each in under_way]
+
+    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
+        """See `Streaming.submit`."""
+        _check([prompt], self.codec)
+        return self._pool.submit(self._ask, prompt, sampling, seed)
+
+    def _ask(self, prompt: Prompt, sampling: Sampling, seed: int) -> Reply:
+        (shown,) = self.client.image_features([_pictures(prompt)])
         settings = _sampling_settings(sampling, self.codec.forbidden_ids)
-
-        def send(prompt: Prompt, shown: dict[str, Any] | None, seed: int) -> Reply:
-            # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
-            # name of its token, which vLLM 0.32 has stopped sending.
-            request = {
-                "request_id": uuid.uuid4().hex,
-                "model": self.client.model,
-                "token_ids": list(prompt.ids),
-                "features": None if shown is None else self._placed(shown, prompt),
-                "sampling_params": {**settings, "seed": seed, "logprobs": 0},
-            }
-            (choice,) = self._post("inference/v1/generate", request)["choices"]
-            logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
-            return Reply(tuple(choice["token_ids"]), logprobs)
-
-        with ThreadPoolExecutor(min(64, len(prompts))) as pool:
-            return list(pool.map(send, prompts, features, seeds))
+        # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
+        # name of its token, which vLLM 0.32 has stopped sending.
+        request = {
+            "request_id": uuid.uuid4().hex,
+            "model": self.client.model,
+            "token_ids": list(prompt.ids),
+            "features": None if shown is None else self._placed(shown, prompt),
+            "sampling_params": {**settings, "seed": seed, "logprobs": 0},
+        }
+        (choice,) = self._post("inference/v1/generate", request)["choices"]
+        logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
+        return Reply(tuple(choice["token_ids"]), logprobs)
 
     def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         """The features with the places of their pictures in the prompt; the server saw them without it."""
