@@ -133,3 +133,50 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
 def test_settings_that_dont_go_with_it_are_refused(changes, reason, tmp_path):
     with pytest.raises(TrainingConfigError, match=reason):
         settings(tmp_path, **changes)
+
+
+class Says:
+    """The same walk whatever the weights: the reply depends on the number of the turn alone."""
+
+    def __init__(self, policy, codec):
+        self.policy = policy
+        self.replies = [(*codec.encode(f"<answer>{way}</answer>"), codec.end_id) for way in ("Right", "Down", "Left")]
+
+    def sync(self):
+        pass
+
+    def sample(self, prompts, sampling, seeds):
+        return [Reply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
+                for each in prompts]  # fmt: skip
+
+
+FORKED = {"advantage": "vine", "advantage_settings": {"gamma": 0.9}, "forks": 2, "max_tokens": 12}
+
+
+def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tiny_folder, tmp_path):
+    """Nothing is left to chance: every fork is the rest of its episode again, whatever weights played its beginning."""
+    found = []
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says,
+                                  score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])  # fmt: skip
+    fork = trainer._fork
+
+    def kept(episodes, number):
+        found.append(fork(episodes, number))
+        return found[-1]
+
+    trainer._fork = kept
+    trainer.train()
+    assert [max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found] == [0, 3, 6]
+    for episodes, worth in found:
+        assert len(episodes) == 6
+        for episode, of_turns in zip(episodes, worth, strict=True):
+            rewards = [turn.reward for turn in episode.turns]
+            whole = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
+            assert of_turns == pytest.approx(whole)
+
+
+def test_forks_learn_the_same_however_long_anything_takes(tiny_folder, tmp_path):
+    quick, of_quick = trained(tiny_folder, tmp_path / "quick", rollouts=2, **FORKED)
+    slow, _ = trained(tiny_folder, tmp_path / "slow", rollouts=2, slow=0.02, **FORKED)
+    assert versions(of_quick)[1] == [[1], [2], [3]]
+    assert all(torch.equal(slow.model.get_parameter(name), each) for name, each in quick.model.named_parameters())
