@@ -99,7 +99,7 @@ def test_a_rollout_beside_no_update_is_that_of_today(tiny_folder, tmp_path):
         [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns] for each in (of_beside, of_today)
     ]
     assert replies[0] == replies[1]
-    assert today._ahead is None
+    assert today.player._ahead is None
     assert not [line for line in today.state.log_history if "staleness/max" in line]
 
 
@@ -158,13 +158,13 @@ def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tin
     found = []
     trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says,
                                   score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])  # fmt: skip
-    fork = trainer._fork
+    fork = trainer.player.play_forks
 
     def kept(episodes, number):
         found.append(fork(episodes, number))
         return found[-1]
 
-    trainer._fork = kept
+    trainer.player.play_forks = kept
     trainer.train()
     assert [max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found] == [0, 3, 6]
     for episodes, worth in found:

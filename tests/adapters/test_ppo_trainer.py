@@ -427,7 +427,7 @@ def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets
         tiny_folder, config(tmp_path, rollouts=5, eval_rollouts=1, eval_episodes=2, patience=2), score=likes_short_words
     )
     kept = []
-    monkeypatch.setattr(trainer, "_play", _validation_solves(trainer, solved, kept))
+    monkeypatch.setattr(trainer.player, "play", _validation_solves(trainer, solved, kept))
     trainer.train()
     assert history(trainer, "eval_success") == [0.1, 0.5, 0.3, 0.5]
     assert trainer.state.global_step == 8  # after the fourth rollout: the third and fourth were no better
@@ -438,10 +438,10 @@ def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets
 
 
 def _validation_solves(trainer, solved, kept):
-    play = trainer._play
+    play = trainer.player.play
 
-    def played(levels, seed, *rest):
-        episodes = play(levels, seed, *rest)
+    def played(levels, seed):
+        episodes = play(levels, seed)
         if levels[0].split == "val":
             kept.append(weights(trainer))
             share = next(solved)

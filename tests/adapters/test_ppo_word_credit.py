@@ -178,7 +178,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
-    episodes = trainer._play(trainer._levels(0), 0)
+    episodes = trainer.player.play(trainer.player.levels(0), 0)
     truth = [each.turns[0].turn.metrics["grounding"] for each in episodes]
     assert min(truth) < 0 < max(truth)
 

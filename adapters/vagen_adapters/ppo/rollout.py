@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import gymnasium as gym
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
+from vagen_adapters.ppo.flow import flow
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
 from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import RewardTerm, Turn
@@ -150,7 +151,7 @@ class Rollout:
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         started = time.perf_counter()
-        seeds = [reply_seed(seed, each) for each in episodes]
+        seeds = [self.seed(seed, each) for each in episodes]
         replies = self.sampler.sample([self.prompt(each) for each in episodes], self.sampling, seeds)
         self.times["generation"] += time.perf_counter() - started
         return replies
@@ -262,6 +263,11 @@ class Rollout:
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
         return self.codec.show(env.unwrapped.system_prompt, observation)  # type: ignore[attr-defined]
 
+    def seed(self, seed: int, episode: Episode) -> int:
+        """Of an episode's next reply, where the whole is drawn from `seed`."""
+        level = episode.level
+        return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
+
     def prompt(self, episode: Episode) -> Prompt:
         """What is read before an episode's next reply."""
         history = remembered(episode.turns, len(episode.turns), self.window)
@@ -275,62 +281,3 @@ class Rollout:
         """Whether the last turn with its history and the observation after it can be read."""
         history = remembered(episode.turns, len(episode.turns) - 1, self.window)
         return len(lay_out(history, episode.turns[-1:], episode.last_shown).prompt.ids) <= self.max_length
-
-
-def reply_seed(seed: int, episode: Episode) -> int:
-    """Of an episode's next reply, in a rollout that is drawn from `seed`."""
-    level = episode.level
-    return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
-
-
-def flow(rollout: Rollout, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
-    """Play episodes, each of which goes on as soon as its reply is there.
-
-    What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
-    """
-    waiting = deque(episodes)
-    under_way: dict[Future[Any], Callable[[Any], None]] = {}
-    times = rollout.times
-
-    def now_or_beside(work: Callable[[Any], Any], what: Any, go_on: Callable[[Any], None]) -> None:
-        """In a thread, if the rollout has some."""
-        if rollout.pool is None:
-            go_on(work(what))
-        else:
-            under_way[rollout.pool.submit(work, what)] = go_on
-
-    def next_level(env: gym.Env[Any, Any]) -> None:
-        if waiting:
-            episode = waiting.popleft()
-            now_or_beside(rollout.reset, (env, episode), lambda observation: begin(env, episode, observation))
-
-    def begin(env: gym.Env[Any, Any], episode: Episode, observation: Any) -> None:
-        rollout.begin(env, episode, observation)
-        following.append((env, None if episode.failure else episode))
-
-    def ask(env: gym.Env[Any, Any], episode: Episode) -> None:
-        future = sampler.submit(rollout.prompt(episode), rollout.sampling, reply_seed(seed, episode))
-        under_way[future] = lambda reply: read(env, episode, reply)
-
-    def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
-        text = rollout.codec.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
-        now_or_beside(rollout.step, (env, text), lambda step: advance(env, episode, reply, step))
-
-    def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
-        if isinstance(step, Step):
-            times["judge"] += step.judge_time
-            times["environment"] += step.environment_time
-        over = rollout.advance(env, episode, reply, step)
-        following.append((env, None if over else episode))
-
-    following: deque[tuple[gym.Env[Any, Any], Episode | None]] = deque((env, None) for env in rollout.envs)
-    while following or under_way:
-        while following:
-            env, episode = following.popleft()
-            next_level(env) if episode is None else ask(env, episode)
-        if under_way:
-            started = time.perf_counter()
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            times["generation"] += time.perf_counter() - started
-            for future in done:
-                under_way.pop(future)(future.result())

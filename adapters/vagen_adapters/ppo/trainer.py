@@ -7,7 +7,6 @@ and checkpoints. TRL itself has had no PPO since 1.16.
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 import os
@@ -15,11 +14,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import gymnasium as gym
 import torch
-from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs, gather_object
+from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from trl.trainer.base_trainer import _BaseTrainer
@@ -28,7 +26,6 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.advantages import without_a_poor_critic
-from vagen_adapters.ppo.ahead import Ahead, CopySampler
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, WITHOUT_CRITIC, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import (
@@ -36,27 +33,21 @@ from vagen_adapters.ppo.episodes import (
     Level,
     PlayedTurn,
     TokenSequence,
-    keep_by_variance,
-    keep_differing,
     training_sequences,
 )
 from vagen_adapters.ppo.family_checks import can_go_unmasked, check_layout, check_model, check_packing, sight_for
-from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of
-from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler, model_inputs
-from vagen_adapters.ppo.keeping import KeepingSampler
+from vagen_adapters.ppo.forks import StateNumbers
+from vagen_adapters.ppo.generation import Sampler, model_inputs
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
+from vagen_adapters.ppo.playing import Player, seed_of
 from vagen_adapters.ppo.reducing import summed_with_last
-from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.sample_tables import show_samples
-from vagen_adapters.ppo.seeing import FrozenSight
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_adapters.ppo.word_credit import credit_words
-from vagen_envs.core import VagenEnv
 from vagen_envs.errors import did_you_mean
-from vagen_envs.prompting import Prompts
-from vagen_envs.seeding import HashStream
 
 COMPLETE = "complete"
 """The file that a checkpoint holds once all of it is written."""
@@ -160,22 +151,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             actor_critic.sight = sight_for(actor_critic, self.codec, int(args.sight_memory * 2**30))
         actor_critic.packs = args.packing
         make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None
-        self.rollout = self._make_rollout(
-            make(actor_critic.policy) if make else self._make_sampler(model, keeps), score
-        )
-        self._ahead: Ahead | None = None
-        if args.max_staleness:
-            sampler = self.rollout.sampler
-            if args.generation == "transformers":
-                sampler = CopySampler(actor_critic.policy, make or functools.partial(self._sampler_of, keeps=keeps))
-            parts, autocast = args.max_staleness, self.accelerator.autocast
-            self._ahead = Ahead(self._make_rollout(sampler, score), parts, autocast, snapshots=args.forks > 0)
+        self.player = Player(model, args, actor_critic, self.codec, self.accelerator, self._record,
+                             keeps=keeps, score=score, make_sampler=make)  # fmt: skip
         self._scored: ScoredRollout | None = None
         self._far_off: int | None = None  # the rollout whose policy is further from its start than `target_kl`
         self._finite_gradients = True
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
-        self._clock = metrics.Clock()
         self._read: Counter[str] = Counter()
 
     @property
@@ -205,171 +187,48 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found["kwargs_handlers"].append(AutocastKwargs(cache_enabled=False))
         return found
 
-    def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
-        args = self.args
-        return Rollout(
-            [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
-            self.codec,
-            sampler,
-            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
-            window=args.window,
-            max_length=args.max_length,
-            max_turns=args.max_turns,
-            score=score,
-            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
-            threads=args.env_threads,
-        )
-
-    def _sampler_of(self, policy: Any, keeps: bool) -> Sampler:
-        """Of a copy that plays in a thread, with a memory of pictures of its own."""
-        sight = FrozenSight([policy], self.codec, self.model.sight.most) if self.model.sight else None
-        return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=sight)
-
-    def _make_sampler(self, path: str, keeps: bool) -> Sampler:
-        args, policy = self.args, self.model.policy
-        if args.generation == "transformers":
-            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=self.model.sight)
-        from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
-
-        if args.generation == "vllm-server":
-            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder)
-        dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
-        options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
-
     # -- one step ----------------------------------------------------------------------------------
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         """One update's gradients, from one mini-batch; before the first of a rollout, the rollout."""
         step = self.state.global_step
         number, update = divmod(step, self.args.steps_per_rollout)
-        if self._ahead is not None:
-            self._ahead.wait()
+        self.player.wait()
         if update == 0:
             self._scored = self._collect(model, number)
         if self._scored is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
-        if self._ahead is not None:
-            self._play_ahead(number, update)
+        self.player.play_ahead(number, update, step)
         model.train()
         left_out = self._far_off == number
         if self.args.target_kl is not None:
             self._record({"update/left_out": float(left_out)})
         loss = torch.zeros((), device=self.args.device)
         if not left_out:
-            with self._clock("update"):
+            with self.player.clock("update"):
                 loss = self._backward(model, self._scored, number, update)
         if update == self.args.steps_per_rollout - 1:
             self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
-            self._record(self._clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
+            self._record(self.player.clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
         return loss
 
     def _collect(self, model: Any, number: int) -> ScoredRollout | None:
         """Play, score and estimate: everything that is constant during the updates of a rollout."""
-        self._clock = metrics.Clock()
-        episodes, kept = self._play_enough(number)
+        clock = self.player.clock = metrics.Clock()
+        episodes, kept = self.player.play_enough(number, self.state.global_step)
         self._record(metrics.of_episodes(episodes, kept))
-        self._check_failures(episodes, number)
+        self.player.check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
-        self._record({"generation/tokens_per_second": sampled / max(self._clock.spent("generation"), 1e-9)})
+        self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         worth: list[list[float]] = []
         if self.args.forks:
-            kept, worth = self._fork(kept, number)
+            kept, worth = self.player.play_forks(kept, number)
         if not kept:
             return None
-        if self._ahead is not None:
+        if self.args.max_staleness:
             self._record(metrics.of_versions(kept, self.state.global_step))
-        with self._clock("score"):
+        with clock("score"):
             return self._score(model, kept, worth)
-
-    def _fork(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
-        """The episodes whose states could all be played on from, and what each state was worth."""
-        forks = fork_all(episodes, self.args.forks)
-        played = self._play_on([fork.episode for fork in forks], self._seed(number, 50), name="forks")
-        worth = worth_of(episodes, forks, played, float(self.args.advantage_settings.get("gamma", 1.0)))
-        sound = [all(map(math.isfinite, each)) for each in worth]
-        self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
-        both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
-        return [episode for episode, _ in both], [each for _, each in both]
-
-    def _play_enough(self, number: int) -> tuple[list[Episode], list[Episode]]:
-        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad."""
-        episodes: list[Episode] = []
-        for extra in range(self.args.dynamic_sampling + 1):
-            levels, seed = self._levels(number, extra), self._seed(number, 0)
-            episodes += self._play(levels, seed, None if extra else self._ahead)
-            kept = [each for each in episodes if each.failure is None]
-            if self.args.dynamic_sampling:
-                kept = keep_differing(kept, self.args.episodes_per_rollout)
-            if len(kept) >= self.args.episodes_per_rollout:
-                break
-        return episodes, keep_by_variance(kept, self.args.keep_variance_share)
-
-    def _check_failures(self, episodes: Sequence[Episode], number: int) -> None:
-        reasons = Counter(each.failure for each in episodes if each.failure is not None)
-        if reasons.total() > self.args.max_failed * len(episodes):
-            reason, times = reasons.most_common(1)[0]
-            raise TrainingDataError(
-                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed, more than "
-                f"max_failed={self.args.max_failed:g} allows; {times} of them with: {reason}. "
-                "Mend that and resume from the last checkpoint, or raise max_failed"
-            )
-
-    def _play_ahead(self, number: int, update: int) -> None:
-        """Some of the next rollout, beside this update, if the weights of now aren't too old for it."""
-        assert self._ahead is not None  # noqa: S101 - for the type checker
-        left = self.args.steps_per_rollout - update
-        if number + 1 < self.args.rollouts and left <= self.args.max_staleness:
-            levels = self._levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
-            self._ahead.play(levels, self._seed(number + 1, 0), self.state.global_step)
-
-    def _play(self, levels: Sequence[Level], seed: int, ahead: Ahead | None = None) -> list[Episode]:
-        """The episodes of all levels in their order, of which each process plays its share."""
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        if ahead is not None:
-            mine = ahead.finish(levels[rank::world], seed, self.state.global_step)
-            return self._gathered(ahead.rollout, mine, len(levels))
-        with self._clock("sync"):
-            self.rollout.sampler.sync()
-        return self._play_on([Episode(level) for level in levels], seed, snapshots=self.args.forks > 0)
-
-    def _play_on(
-        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
-    ) -> list[Episode]:
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        with self.accelerator.autocast():
-            mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
-        return self._gathered(self.rollout, mine, len(episodes), name)
-
-    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
-        """The `many` episodes that all processes have played, in their order."""
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        if isinstance(rollout.sampler, TransformersSampler | CopySampler):
-            reads = rollout.sampler.finish()
-            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
-        for part, seconds in rollout.times.items():
-            self._clock.add(part, seconds)
-        if world == 1:
-            return mine
-        with self._clock("exchange"):
-            numbered = gather_object(list(zip(range(rank, many, world), mine, strict=True)))
-        return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
-
-    def _levels(self, number: int, extra: int = 0) -> list[Level]:
-        """Those of a rollout, or the n-th as many that are played beside them."""
-        per_rollout = self.args.episodes_per_rollout // self.args.group_size
-        number += extra * self.args.rollouts
-        pool, size = self.args.num_levels, self.args.group_size
-        numbers = range(number * per_rollout, (number + 1) * per_rollout)
-        # 2**32 levels apart: runs of different seeds never share a level.
-        seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
-        packs = max(1, len(self.args.prompt_pool))
-        prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
-        return [
-            Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
-            for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
-            for member in range(size)
-        ]
 
     @torch.no_grad()
     def _score(self, model: Any, episodes: Sequence[Episode], worth: Sequence[Sequence[float]]) -> ScoredRollout:
@@ -509,7 +368,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _minibatch(self, rows: int, number: int, update: int) -> Tensor:
         """The rows of an update: each pass over a rollout goes through all of them once, newly shuffled."""
         epoch, position = divmod(update, self.args.minibatches)
-        generator = torch.Generator().manual_seed(self._seed(number, 1 + epoch))
+        generator = torch.Generator().manual_seed(seed_of(self.args, number, 1 + epoch))
         return torch.randperm(rows, generator=generator).tensor_split(self.args.minibatches)[position]
 
     def _backward(self, model: Any, scored: ScoredRollout, number: int, update: int) -> Tensor:
@@ -656,11 +515,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         for name, entry in entries.items():
             self._metrics[name].append(entry)
 
-    def _seed(self, number: int, purpose: int) -> int:
-        """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
-        # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
-        return (self.args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
-
     # -- what Trainer asks for ---------------------------------------------------------------------
 
     def create_optimizer(self, model: Any = None) -> Any:
@@ -717,10 +571,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the validation split's first levels and log the success rate and return; see `config.eval_rollouts`."""
-        if self._ahead is not None:
-            self._ahead.wait()
+        self.player.wait()
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self._play(levels, self._seed(0, 99))
+        episodes = self.player.play(levels, seed_of(self.args, 0, 99))
         sound = [each for each in episodes if each.failure is None]
         found = {
             f"{metric_key_prefix}_success": mean([float(each.success) for each in sound]),
@@ -833,11 +686,6 @@ def _whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
 def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
     """(rows, longest), padded on the right."""
     return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
-
-
-def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
-    with contextlib.closing(gym.make(args.env_id, **args.env_options, prompt_pack=pack)) as env:
-        return cast(VagenEnv, env.unwrapped).prompts
 
 
 def _shortest_first(sequences: Sequence[TokenSequence], rows: Tensor) -> Tensor:

@@ -337,7 +337,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)
-    for env in trainer.rollout.envs:  # rooms and cameras of a simulator go only when they are told to
+    for env in trainer.player.rollout.envs:  # rooms and cameras of a simulator go only when they are told to
         env.close()
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {

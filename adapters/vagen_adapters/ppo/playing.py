@@ -1,0 +1,219 @@
+"""What a training plays: its levels, its rollouts, what is begun beside updates, and what is played on from states."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import gymnasium as gym
+from accelerate.utils import gather_object
+
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo import metrics
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.ahead import Ahead, CopySampler
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.episodes import Episode, Level, keep_by_variance, keep_differing
+from vagen_adapters.ppo.forks import fork_all, worth_of
+from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.keeping import KeepingSampler
+from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_envs.core import VagenEnv
+from vagen_envs.prompting import Prompts
+from vagen_envs.seeding import HashStream
+
+
+class Player:
+    """Plays for a training, each process its share of the episodes; then all of them hold all.
+
+    Args:
+        path: of the model.
+        args: the settings.
+        model: plays by its policy.
+        codec: of the model.
+        accelerator: of the trainer.
+        record: is given what is logged.
+        keeps: whether the policy can go on from the keys and values of a turn before.
+        score: reward terms of a turn beside the environment's.
+        make_sampler: makes the sampler of a policy; None for what `args.generation` names.
+
+    Attributes:
+        rollout: plays with the present weights.
+        clock: of what is played, and of whatever else its holder adds.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        args: MultiTurnPPOConfig,
+        model: ActorCritic,
+        codec: Codec,
+        accelerator: Any,
+        record: Callable[[dict[str, float]], None],
+        *,
+        keeps: bool,
+        score: Score | None = None,
+        make_sampler: Callable[[Any], Sampler] | None = None,
+    ) -> None:
+        self.args, self.model, self.codec, self.accelerator = args, model, codec, accelerator
+        self._record = record
+        self.clock = metrics.Clock()
+        sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path, keeps)
+        self.rollout = self._make_rollout(sampler, score)
+        self._ahead: Ahead | None = None
+        if args.max_staleness:
+            if args.generation == "transformers":
+                sampler = CopySampler(model.policy, make_sampler or functools.partial(self._sampler_of, keeps=keeps))
+            beside = self._make_rollout(sampler, score)
+            self._ahead = Ahead(beside, args.max_staleness, accelerator.autocast, snapshots=args.forks > 0)
+
+    def wait(self) -> None:
+        """Until what is played beside an update is over. Raises what it raised."""
+        if self._ahead is not None:
+            self._ahead.wait()
+
+    def play_forks(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
+        """The episodes whose states could all be played on from, and what each state was worth."""
+        forks = fork_all(episodes, self.args.forks)
+        played = self._play_on([fork.episode for fork in forks], seed_of(self.args, number, 50), name="forks")
+        worth = worth_of(episodes, forks, played, float(self.args.advantage_settings.get("gamma", 1.0)))
+        sound = [all(map(math.isfinite, each)) for each in worth]
+        self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
+        both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
+        return [episode for episode, _ in both], [each for _, each in both]
+
+    def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
+        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
+
+        `version` is of the weights as they are now, in updates.
+        """
+        episodes: list[Episode] = []
+        for extra in range(self.args.dynamic_sampling + 1):
+            levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
+            episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
+            kept = [each for each in episodes if each.failure is None]
+            if self.args.dynamic_sampling:
+                kept = keep_differing(kept, self.args.episodes_per_rollout)
+            if len(kept) >= self.args.episodes_per_rollout:
+                break
+        return episodes, keep_by_variance(kept, self.args.keep_variance_share)
+
+    def check_failures(self, episodes: Sequence[Episode], number: int) -> None:
+        """Raise TrainingDataError if more of a rollout's episodes failed than `max_failed` allows."""
+        reasons = Counter(each.failure for each in episodes if each.failure is not None)
+        if reasons.total() > self.args.max_failed * len(episodes):
+            reason, times = reasons.most_common(1)[0]
+            raise TrainingDataError(
+                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed, more than "
+                f"max_failed={self.args.max_failed:g} allows; {times} of them with: {reason}. "
+                "Mend that and resume from the last checkpoint, or raise max_failed"
+            )
+
+    def play_ahead(self, number: int, update: int, version: int) -> None:
+        """Some of the next rollout, beside this update, if the weights of now aren't too old for it."""
+        if self._ahead is None:
+            return
+        left = self.args.steps_per_rollout - update
+        if number + 1 < self.args.rollouts and left <= self.args.max_staleness:
+            levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
+            self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
+
+    def play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
+        """The episodes of all levels in their order, with the present weights."""
+        with self.clock("sync"):
+            self.rollout.sampler.sync()
+        return self._play_on([Episode(level) for level in levels], seed, snapshots=self.args.forks > 0)
+
+    def _finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
+        """The same, from where they are if they were begun beside updates."""
+        assert self._ahead is not None  # noqa: S101 - for the type checker
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        mine = self._ahead.finish(levels[rank::world], seed, version)
+        return self._gathered(self._ahead.rollout, mine, len(levels))
+
+    def _play_on(
+        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
+    ) -> list[Episode]:
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        with self.accelerator.autocast():
+            mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
+        return self._gathered(self.rollout, mine, len(episodes), name)
+
+    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
+        """The `many` episodes that all processes have played, in their order."""
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        if isinstance(rollout.sampler, TransformersSampler | CopySampler):
+            reads = rollout.sampler.finish()
+            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
+        for part, seconds in rollout.times.items():
+            self.clock.add(part, seconds)
+        if world == 1:
+            return mine
+        with self.clock("exchange"):
+            numbered = gather_object(list(zip(range(rank, many, world), mine, strict=True)))
+        return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
+
+    def levels(self, number: int, extra: int = 0) -> list[Level]:
+        """Those of a rollout, or the n-th as many that are played beside them."""
+        per_rollout = self.args.episodes_per_rollout // self.args.group_size
+        number += extra * self.args.rollouts
+        pool, size = self.args.num_levels, self.args.group_size
+        numbers = range(number * per_rollout, (number + 1) * per_rollout)
+        # 2**32 levels apart: runs of different seeds never share a level.
+        seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
+        packs = max(1, len(self.args.prompt_pool))
+        prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
+        return [
+            Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
+            for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
+            for member in range(size)
+        ]
+
+    def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
+        args = self.args
+        return Rollout(
+            [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
+            self.codec,
+            sampler,
+            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
+            window=args.window,
+            max_length=args.max_length,
+            max_turns=args.max_turns,
+            score=score,
+            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
+            threads=args.env_threads,
+        )
+
+    def _sampler_of(self, policy: Any, keeps: bool) -> Sampler:
+        """Of a copy that plays in a thread, with a memory of pictures of its own."""
+        sight = FrozenSight([policy], self.codec, self.model.sight.most) if self.model.sight else None
+        return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=sight)
+
+    def _make_sampler(self, path: str, keeps: bool) -> Sampler:
+        args, policy = self.args, self.model.policy
+        if args.generation == "transformers":
+            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=self.model.sight)
+        from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
+
+        if args.generation == "vllm-server":
+            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder)
+        dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
+        options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
+        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
+
+
+def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
+    """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
+    # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
+    return (args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
+
+
+def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
+    with contextlib.closing(gym.make(args.env_id, **args.env_options, prompt_pack=pack)) as env:
+        return cast(VagenEnv, env.unwrapped).prompts
