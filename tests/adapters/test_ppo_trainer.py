@@ -445,7 +445,9 @@ def _validation_solves(trainer, solved, kept):
         if levels[0].split == "val":
             kept.append(weights(trainer))
             share = next(solved)
-            monkey = type("Solved", (), {"success": share, "rewards": share, "failure": None})
+            monkey = type(
+                "Solved", (), {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": ()}
+            )
             return [monkey() for _ in episodes]
         return episodes
 
