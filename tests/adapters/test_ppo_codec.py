@@ -37,6 +37,24 @@ def test_a_picture_takes_as_many_tokens_as_its_merged_patches(codec):
         assert shown.next_ids.count(codec.image_token_id) == tokens
 
 
+def test_a_picture_that_is_in_use_is_processed_once(codec, monkeypatch):
+    looks, look = [], codec.look
+    monkeypatch.setattr(codec, "look", lambda pictures: looks.append(len(pictures)) or look(pictures))
+    first = codec.show("", observation(side=96))
+    again, other = codec.show("play", observation("<image> and other words", side=96)), observation(side=96)
+    assert again.features is first.features
+    other["image"][0, 0] = 8
+    assert codec.show("", other).features is not first.features
+    assert len(looks) == 2
+    fresh, said = look(first.pictures)
+    assert said == first.features.said
+    assert all((fresh[name] == first.features[name]).all() for name in fresh)
+    assert fresh.keys() == first.features.keys()
+    del first, again
+    codec.show("", observation(side=96))
+    assert len(looks) == 3  # nothing is kept for its own sake
+
+
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_conversation_laid_out_token_by_token_is_the_chat_template_of_all_of_it(codec, ended):
     """An independent oracle: the whole conversation rendered at once, pictures as single tokens."""

@@ -176,3 +176,14 @@ def test_the_samplers_log_probabilities_are_taken_only_where_they_are_the_policy
         TrainingConfigError, match="old_logprobs='sampled' is not valid: it must be scored, or sampled with"
     ):
         MultiTurnPPOConfig(output_dir=str(tmp_path), **{"top_p": 1.0, "old_logprobs": "sampled", **changes})
+
+
+@pytest.mark.parametrize(("changes", "becomes"), [
+    ({}, "sampled"), ({"top_p": 0.9}, "scored"), ({"bf16": True}, "scored"), ({"lora": {"r": 2}}, "scored"),
+    ({"generation": "vllm"}, "scored"), ({"kl_estimator": "exact"}, "scored"),
+    ({"sampler_correction": "token"}, "scored"),
+    ({"advantage": "token_gae", "advantage_settings": {"mask_observations": False}}, "scored"),
+])  # fmt: skip
+def test_old_log_probabilities_are_the_samplers_where_they_are_the_same(changes, becomes, tmp_path):
+    given = {"top_p": 1.0, "bf16": False, "use_cpu": True, "report_to": "none", **changes}
+    assert MultiTurnPPOConfig(output_dir=str(tmp_path), old_logprobs="auto", **given).old_logprobs == becomes

@@ -27,6 +27,7 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
     model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
     torch.nn.init.normal_(model.value_head.weight)
     family_checks.check_packing(model, codec)
+    assert family_checks.can_go_unmasked(model, codec)
     prompts = [each for number in range(2) for each in family_checks._prompts(codec)[number:]]
     for left in (False, True):
         inputs = model_inputs(prompts, codec, "cpu", left=left)
@@ -35,12 +36,22 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
         want = ["logprobs", "entropies", "values"]
         model.packs = False
         padded = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
-        model.packs = True
-        packed = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
         places = inputs["input_ids"] != codec.image_token_id  # what no policy may say has no probability
-        for key in ("logprobs", "entropies"):
-            torch.testing.assert_close(packed[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
-        torch.testing.assert_close(packed["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
+        for model.packs, model.masks in ((True, True), (False, False)):
+            found = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
+            for key in ("logprobs", "entropies"):
+                torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
+            torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
+        model.masks = True
+
+
+def test_padding_that_is_seen_without_a_mask_is_found_out(tiny_folder):
+    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none"), Codec.from_pretrained(tiny_folder)
+    assert family_checks.can_go_unmasked(model, codec)
+    for layer in model.policy.model.language_model.layers:
+        layer.self_attn.is_causal = False  # it looks ahead where no mask forbids it
+    assert not family_checks.can_go_unmasked(model, codec)
+    assert model.masks
 
 
 def test_a_family_with_a_running_state_is_refused(tmp_path):
