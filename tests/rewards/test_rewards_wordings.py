@@ -367,3 +367,29 @@ def test_what_is_true_is_understood(state, text):
 @pytest.mark.parametrize(("state", "text"), FALSE)
 def test_what_is_not_true_is_refused(state, text):
     assert not accepts(state, text)
+
+
+NEXT_TO_HOLE = FrozenLakeState(4, (1, 1), (3, 3), ((2, 1),))
+DISCS = PrimitiveSkillState("place", {"red_cube": (0, 0, 20), "green_cube": (-40, 95, 20), "left_target": (80, -100, 0),
+                                      "right_target": (80, 100, 0)}, "", None)  # fmt: skip
+ONE_THERE = PrimitiveSkillState("place", {**DISCS.positions, "red_cube": (80, 95, 20)}, "", None)
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "expected"),
+    [
+        (BOARD, "The box is somewhere above me, and the target is somewhere off to the upper left of me.", 1),
+        (BOARD, "The box is somewhere below me, and the target is above the player.", 0),
+        (NEXT_TO_HOLE, "The tile directly below is a hole. The goal is below and to the right of me.", 1),
+        (NEXT_TO_HOLE, "To the left is a hole. The goal is below and to the right of me.", 0),
+        (NEXT_TO_HOLE, "Moving down would put me in a hole. The goal is below and to the right of me.", None),
+        (DISCS, "There are two cubes: red at (0, 0, 20) and green at (-40, 95, 20).", 1),
+        (DISCS, "There are two cubes: red at (-40, 95, 20) and green at (0, 0, 20).", 0),
+        (DISCS, "Neither cube is on its target yet; the red cube is at (0, 0, 20).", 1),
+        (ONE_THERE, "No cube is on a target; the green cube is at (-40, 95, 20).", 0),
+        (ONE_THERE, "Neither cube is on its target yet; the green cube is at (-40, 95, 20).", 1),
+        (DISCS, "Neither cube is on a target.", None),
+    ],
+)
+def test_wordings_of_a_sixth_batch(state, text, expected):
+    assert RuleJudge("direct").score(Statement("grounding", text, state)).value == expected

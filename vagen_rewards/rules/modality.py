@@ -12,7 +12,8 @@ _PLACE_WORDS = "above|below|under|underneath|beneath|over|left|right|ahead|behin
 DOUBTS = (
     "either|might|may|could|maybe|perhaps|possible(?= that)|possibly|possibility|probable|probably|presumably"
     "|supposedly|allegedly|potentially|conceivable|conceivably|arguably|likely|unlikely|unsure|unclear|uncertain|unknown|undecided|whether"
-    "|somewhere|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
+    f"|somewhere(?! (?:off |out )?(?:{_PLACE_WORDS})\\b)"
+    "|anywhere|everywhere|whichever|wherever|whatever|depending|depends|guess|suppose|suspect|wonder|random"
     "|randomly|sometimes|often|usually|generally|typically|normally|mostly|occasionally|rarely|seldom|frequently|hopefully"
     "|tend|tends|unless|assuming|supposing|imagine|imagining|pretend|hypothetically|alternatively|doubtful|debatable"
     "|(?<=is )elsewhere|(?<=are )elsewhere"

@@ -12,7 +12,7 @@ from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.poses import read as read_poses
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.rules.scene_facts import At, Lies, near
+from vagen_rewards.rules.scene_facts import At, Lies, OffTargets, near
 from vagen_rewards.rules.scene_relations import Said, relations_of
 from vagen_rewards.scores import Part, Span
 
@@ -31,6 +31,8 @@ _THE_OTHER = re.compile(
 _GREATER = re.compile(
     r"\bhas (?:a |an )?(smaller|lower|larger|greater|higher|bigger) ([xy])(?:[- ]?(?:coordinate|value))? than\b"
 )
+_ONLY_COLOUR = re.compile(rf"\b({'|'.join(COLOURS)})(?= (?:is )?(?:at|@|=|:|near) \()")
+"""In "two cubes: red at (10, 20, 20), green at …" the colours are the cubes'."""
 _SIDES = {
     ("y", True): "is left of", ("y", False): "is right of", ("x", True): "is behind", ("x", False): "is in front of"
 }  # fmt: skip
@@ -80,6 +82,8 @@ def _plainer(words: str) -> str:
     if "|" in words:
         words = _IN_TABLE.sub(r" (\1, \2, \3)", words)
     words = words.translate(_MARKUP)
+    if "(" in words:
+        words = _ONLY_COLOUR.sub(r"\1 cube", words)
     if " than " in words:
         words = _GREATER.sub(lambda match: _SIDES[match[2], match[1] in ("smaller", "lower")], words)
     if " is " in words:
@@ -94,13 +98,13 @@ def compare(state: State, text: str, part: Part) -> Marks:
     reading = _claims(text, names)
     marks = Marks(wanted=len(truth.positions), unread=reading.unread, matters=bool(reading.matters))
     said: dict[str, list[At]] = {}
-    essential = False  # that things lie on the table is so in nearly every state
+    essential = False  # that things lie on the table, and not on their targets yet, is so in nearly every state
     for claim in reading.claims:
         fact: Any = claim.key
         if isinstance(fact, At):
             said.setdefault(fact.name, []).append(fact)
             continue
-        essential = essential or not isinstance(fact, Lies)
+        essential = essential or not isinstance(fact, Lies | OffTargets)
         holds = fact.holds(state)
         if holds:
             marks.right += 1
@@ -112,6 +116,10 @@ def compare(state: State, text: str, part: Part) -> Marks:
         else:
             marks.fault(f"there is no {name}", len(poses))
     marks.essential = essential or bool(said)
+    # whether it is enough to say that no cube has come to its target, one may differ
+    marks.matters = marks.matters or (
+        not marks.essential and any(isinstance(each.key, OffTargets) for each in reading.claims)
+    )
     return marks
 
 

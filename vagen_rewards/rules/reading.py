@@ -30,18 +30,25 @@ _FRONTED = re.compile(
 """Before a clause of its own: "…, and above it there is a box"."""
 
 _POSSESSED = re.compile(r"\b(?:its|his|her|their) (?=(?:target|goal|box|crate|hole|destination)s?\b)")
+_NEXT_CELL = re.compile(
+    r"(?:\b(?:cell|tile|square|space|spot)|^) ?(?:directly |immediately |just |right )?"
+    r"(?:above|below|beneath|(?P<side>(?:to|on) (?:the|my) (?:immediate )?(?:left|right)))(?= is an? )"
+)
+"""In "the tile directly below is a hole" it is below the player."""
 _COMPASS = re.compile(r"[nsew](?<!\w.)(?:(?<=[ns])[ew]|(?= (?:of|from)\b))(?![a-z'])")
 _POINTS = {"n": "north", "s": "south", "e": "east", "w": "west"}
 
 
 def _plainer(said: str) -> str:
-    """With me for "my position", a sentence for each fronted clause, and the points of the compass in full."""
+    """With me for "my position", and where a side is of nothing, and the points of the compass in full."""
     if "(" in said:
         said = _PARENTHESIS.sub(" ", said)
     if "my " in said:
         said = _MY_PLACE.sub("me", said)
     if " it" in said or " h" in said or " their" in said:
         said = _POSSESSED.sub("the ", said)
+    if " is a" in said:
+        said = _NEXT_CELL.sub(lambda match: f"{match[0]}{' of' if match['side'] else ''} me", said)
     return _COMPASS.sub(lambda match: "".join(_POINTS[letter] for letter in match[0]), said)
 
 

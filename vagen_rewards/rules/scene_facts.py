@@ -49,6 +49,8 @@ class On:
         return _on(state, self.upper, self.lower) != self.negated
 
 
+RADIUS = 50
+"""Of a target, in millimetres."""
 BODY = 30
 """Millimetres above which the centre of a thing doesn't lie on the table: cubes are 40 high, the apple 70."""
 
@@ -175,6 +177,26 @@ class Stacked:
 
 
 @dataclass(frozen=True, slots=True)
+class OffTargets:
+    """No cube is on a target. Which one belongs where isn't in the state: where one is on any, `its` can't be told.
+
+    Attributes:
+        its: each is said not to be on its own.
+    """
+
+    its: bool
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is so; `None` without targets too."""
+        cubes = [at for name, at in state.positions.items() if name.endswith("cube") and name != state.held]
+        targets = [at for name, at in state.positions.items() if name.endswith("target")]
+        if not targets:
+            return None
+        far = (max(abs(x - u), abs(y - v)) > RADIUS for x, y, _ in cubes for u, v, _ in targets)
+        return True if all(far) else None if self.its else False
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """The gripper holds this thing; nothing if it has no name."""
 
@@ -203,4 +225,4 @@ class Open:
         return bool(self.closed == (opened <= TOLERANCE))
 
 
-Fact = At | On | Beside | Between | Inside | Outermost | Lies | Stacked | Held | Open
+Fact = At | On | Beside | Between | Inside | Outermost | Lies | Stacked | OffTargets | Held | Open

@@ -11,7 +11,19 @@ from typing import NamedTuple
 
 from vagen_rewards.rules.modality import denies, mentions
 from vagen_rewards.rules.poses import UNIT, point_of
-from vagen_rewards.rules.scene_facts import Beside, Between, Fact, Held, Inside, Lies, On, Open, Outermost, Stacked
+from vagen_rewards.rules.scene_facts import (
+    Beside,
+    Between,
+    Fact,
+    Held,
+    Inside,
+    Lies,
+    OffTargets,
+    On,
+    Open,
+    Outermost,
+    Stacked,
+)
 
 Spans = Sequence[tuple[str, int, int]]
 
@@ -120,6 +132,12 @@ _NOT_STACKED = re.compile(
     r" (?:is|are|has been) (?:stacked|on top|on another|on the other)"
     r"|\b(?:cubes|blocks) (?:are|have) (?:not|n't) (?:been |yet )?stacked"
 )
+_OFF_TARGETS = re.compile(
+    r"\b(?:none of the|no|neither(?: of the)?) (?:cube|block)s?(?: of (?:the two|them))?"
+    r" (?:is|are|has been|have been|sits?|rests?|stands?|lies?)(?: yet| currently| now| already)*(?: placed| positioned)?"
+    r" (?:on|at|in|over)(?: top of)? (?P<whose>its|their|an?|the|any|either)(?: (?:own|correct|right|respective|assigned))?"
+    r" (?:target|goal|disc|disk|marker)s?\b"
+)
 _STACKED = re.compile(r"\b(?:cubes|blocks) (?:are|have been) (?:now |all )?stacked\b")
 
 
@@ -134,7 +152,7 @@ def relations_of(text: str, spans: Spans) -> Iterator[Said]:
         yield from _held(text, spans)
     if "drawer" in text:
         yield from _opened(text)
-    if " on the " in text or "stacked" in text or "on top" in text:
+    if mentions(text, (" on the ", "stacked", "on top", "neither", "no cube", "no block", "none of the")):
         yield from _lying(text, spans)
 
 
@@ -270,5 +288,7 @@ def _lying(text: str, spans: Spans) -> Iterator[Said]:
             yield Said(Lies(""), match.start())
     for match in _NOT_STACKED.finditer(text):
         yield Said(Stacked(False), match.start())
+    for match in _OFF_TARGETS.finditer(text):
+        yield Said(OffTargets(match["whose"] in ("its", "their", "the")), match.start())
     for match in _STACKED.finditer(text):
         yield Said(Stacked(True), match.start())
