@@ -131,8 +131,8 @@ def test_a_models_episodes_are_each_played_once(endpoint, tmp_path):
 def test_budgets_hold_over_processes(endpoint, tmp_path):
     """And what one call has spent counts in the next."""
     folder, cap = tmp_path / "run", 60_000
-    words = ["--max-total-tokens", cap, "--workers", 3, "--concurrency", 64]
-    asked = ["-e", "frozenlake", "-a", "openai:m", "--base-url", endpoint.url, "-n", 300]
+    words = ["--max-total-tokens", cap, "--workers", 2, "--concurrency", 64]
+    asked = ["-e", "frozenlake", "-a", "openai:m", "--base-url", endpoint.url, "-n", 120]
     endpoint.script = lambda number, body: {
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": endpoint.good}}],
         "usage": {"prompt_tokens": 900, "completion_tokens": 100},

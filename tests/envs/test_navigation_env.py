@@ -41,7 +41,13 @@ def reply(env, *actions):
     "options",
     [
         {},
-        {"multiview": True, "down_sample_ratio": 0.5, "representation": "structured", "observation": "both"},
+        {
+            "multiview": True,
+            "resolution": 128,
+            "down_sample_ratio": 0.5,
+            "representation": "structured",
+            "observation": "both",
+        },
         {"preset": "released", "eval_set": "long_horizon", "observation": "text"},
     ],
 )
