@@ -46,6 +46,7 @@ def run(*words):
         (["--model", "{model}", "-s", "freeze_vision=1"], "freeze_vision=1: it must be true or false"),
         (["--model", "{model}", "-s", "save_strategy=often"], "save_strategy=often"),
         (["--model", "{model}", "-s", "eval_rollout=2"], "eval_rollouts"),
+        (["--model", "{model}", "-s", "report_to=tensorbord"], "tensorbord"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_path):

@@ -114,10 +114,23 @@ def _check_weights(file: Path) -> None:
 
 def _config(recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:
     try:
-        return recipe.config(env_id, str(out), env_options=options, **settings)
+        made = recipe.config(env_id, str(out), env_options=options, **settings)
+        _check_trackers(made.report_to)
+        return made
     except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
         said = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         raise TrainingConfigError(f"settings that can't be taken ({said}): {' '.join(str(error).split())}") from error
+
+
+def _check_trackers(names: Any) -> None:
+    """Raises TrainingConfigError for one that transformers doesn't know, or whose library isn't there."""
+    from transformers.integrations import get_reporting_integration_callbacks
+
+    try:
+        for callback in get_reporting_integration_callbacks(names):
+            callback()
+    except (ImportError, RuntimeError, ValueError) as error:
+        raise TrainingConfigError(f"report_to={names}: {' '.join(str(error).split())}") from error
 
 
 def _check_names(settings: Mapping[str, Any]) -> None:
