@@ -34,6 +34,11 @@ def make(workers=0):
     return gym.make(PLACE, observation="text", workers=workers).unwrapped
 
 
+def pooled():
+    """One that plays in a worker. All tests share a pool of two: each start of a worker takes six seconds of a core."""
+    return make(workers=2)
+
+
 def finish(env):
     """Let the oracle play on: the states."""
     states, over = [], False
@@ -50,7 +55,7 @@ def kill(worker):
 
 
 def test_a_worker_killed_between_turns_costs_nothing():
-    untouched, env = make(), make(workers=1)
+    untouched, env = make(), pooled()
     for each in (untouched, env):
         each.reset(seed=4)
         each.step(each.oracle_reply())
@@ -58,12 +63,13 @@ def test_a_worker_killed_between_turns_costs_nothing():
     kill(before)
     assert finish(env) == finish(untouched)
     assert env._session._worker is not before
+    env.close()
 
 
 def test_a_worker_killed_during_a_turn_loses_that_episode_only():
-    env, beside = make(workers=1), make(workers=1)
+    env, elsewhere, beside = pooled(), pooled(), pooled()  # who comes third gets the worker with the fewest sessions
     expected = make()
-    for each, seed in ((env, 5), (beside, 6), (expected, 6)):
+    for each, seed in ((env, 5), (elsewhere, 7), (beside, 6), (expected, 6)):
         each.reset(seed=seed)
     worker = env._session._worker
     assert beside._session._worker is worker
@@ -77,6 +83,8 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
     assert finish(beside) == finish(expected)
     env.reset(seed=6)
     assert finish(env)[-1] == expected._state
+    for each in (env, elsewhere, beside):
+        each.close()
 
 
 def test_the_vector_form_goes_on_when_a_worker_is_killed():
@@ -110,10 +118,11 @@ def test_the_vector_form_goes_on_when_a_worker_is_killed():
 
 def test_seeds_of_the_vector_form_are_those_of_single_environments():
     envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="vector_entry_point",
-                        workers=1, observation="text")  # fmt: skip
+                        workers=2, observation="text")  # fmt: skip
     texts = envs.reset(seed=8)[0]["text"]
-    alone = make(workers=1)
+    alone = pooled()
     assert [alone.reset(seed=seed)[0]["text"] for seed in (8, 9)] == list(texts)
+    alone.close()
     envs.close()
 
 
