@@ -369,6 +369,7 @@ def test_what_is_not_true_is_refused(state, text):
     assert not accepts(state, text)
 
 
+AWAY = FrozenLakeState(4, (1, 1), (3, 3), ((0, 3),))
 NEXT_TO_HOLE = FrozenLakeState(4, (1, 1), (3, 3), ((2, 1),))
 DISCS = PrimitiveSkillState("place", {"red_cube": (0, 0, 20), "green_cube": (-40, 95, 20), "left_target": (80, -100, 0),
                                       "right_target": (80, 100, 0)}, "", None)  # fmt: skip
@@ -382,6 +383,8 @@ ONE_THERE = PrimitiveSkillState("place", {**DISCS.positions, "red_cube": (80, 95
         (BOARD, "The box is somewhere below me, and the target is above the player.", 0),
         (NEXT_TO_HOLE, "The tile directly below is a hole. The goal is below and to the right of me.", 1),
         (NEXT_TO_HOLE, "To the left is a hole. The goal is below and to the right of me.", 0),
+        (AWAY, "The cell to the right is a hole. The goal is below and to the right of me.", 0),
+        (AWAY, "There is a hole to the right of me. The goal is below and to the right of me.", 1),
         (NEXT_TO_HOLE, "Moving down would put me in a hole. The goal is below and to the right of me.", None),
         (DISCS, "There are two cubes: red at (0, 0, 20) and green at (-40, 95, 20).", 1),
         (DISCS, "There are two cubes: red at (-40, 95, 20) and green at (0, 0, 20).", 0),

@@ -31,10 +31,17 @@ _FRONTED = re.compile(
 
 _POSSESSED = re.compile(r"\b(?:its|his|her|their) (?=(?:target|goal|box|crate|hole|destination)s?\b)")
 _NEXT_CELL = re.compile(
-    r"(?:\b(?:cell|tile|square|space|spot)|^) ?(?:directly |immediately |just |right )?"
-    r"(?:above|below|beneath|(?P<side>(?:to|on) (?:the|my) (?:immediate )?(?:left|right)))(?= is an? )"
+    r"(?:(?P<cell>\b(?:cell|tile|square|space|spot) )|^)(?P<how>(?:directly|immediately|just|right) )?"
+    r"(?P<way>above|below|beneath|(?P<side>(?:to|on) (?:the|my) (?:immediate )?(?:left|right)))(?= is an? )"
 )
-"""In "the tile directly below is a hole" it is below the player."""
+"""In "the tile below is a hole" it is directly below the player."""
+
+
+def _of_me(said: re.Match[str]) -> str:
+    how = said["how"] or ("directly " if said["cell"] else "")
+    return f"{said['cell'] or ''}{how}{said['way']}{' of' if said['side'] else ''} me"
+
+
 _COMPASS = re.compile(r"[nsew](?<!\w.)(?:(?<=[ns])[ew]|(?= (?:of|from)\b))(?![a-z'])")
 _POINTS = {"n": "north", "s": "south", "e": "east", "w": "west"}
 
@@ -48,7 +55,7 @@ def _plainer(said: str) -> str:
     if " it" in said or " h" in said or " their" in said:
         said = _POSSESSED.sub("the ", said)
     if " is a" in said:
-        said = _NEXT_CELL.sub(lambda match: f"{match[0]}{' of' if match['side'] else ''} me", said)
+        said = _NEXT_CELL.sub(_of_me, said)
     return _COMPASS.sub(lambda match: "".join(_POINTS[letter] for letter in match[0]), said)
 
 
