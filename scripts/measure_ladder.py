@@ -190,7 +190,7 @@ def hopeless(env: Any) -> bool:
     config = env.config
     done = tasks.stage(env._level, env.observed_state) + 1
     left = config.max_actions_per_turn * (config.max_turns - env._turns)
-    return tasks.skills_needed(config.task, config.cubes) - done > left
+    return bool(tasks.skills_needed(config.task, config.cubes) - done > left)
 
 
 def solves(env: Any, rung: int, agent: str, seed: int) -> bool:
