@@ -6,7 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import gymnasium as gym
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
-from vagen_adapters.ppo.flow import flow
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
 from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import RewardTerm, Turn
@@ -117,11 +116,63 @@ class Rollout:
         """
         if isinstance(self.sampler, Streaming):
             self._prepare(snapshots)
-            flow(self, self.sampler, episodes, seed)
+            self._flow(self.sampler, episodes, seed)
             return episodes
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass
         return episodes
+
+    def _flow(self, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
+        """Play episodes, each of which goes on as soon as its reply is there.
+
+        What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
+        """
+        waiting = deque(episodes)
+        under_way: dict[Future[Any], Callable[[Any], None]] = {}
+        times = self.times
+
+        def now_or_beside(work: Callable[[Any], Any], what: Any, go_on: Callable[[Any], None]) -> None:
+            """In a thread, if the rollout has some."""
+            if self.pool is None:
+                go_on(work(what))
+            else:
+                under_way[self.pool.submit(work, what)] = go_on
+
+        def next_level(env: gym.Env[Any, Any]) -> None:
+            if waiting:
+                episode = waiting.popleft()
+                now_or_beside(self.reset, (env, episode), lambda observation: begin(env, episode, observation))
+
+        def begin(env: gym.Env[Any, Any], episode: Episode, observation: Any) -> None:
+            self.begin(env, episode, observation)
+            following.append((env, None if episode.failure else episode))
+
+        def ask(env: gym.Env[Any, Any], episode: Episode) -> None:
+            future = sampler.submit(self.prompt(episode), self.sampling, self.seed(seed, episode))
+            under_way[future] = lambda reply: read(env, episode, reply)
+
+        def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
+            text = self.codec.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
+            now_or_beside(self.step, (env, text), lambda step: advance(env, episode, reply, step))
+
+        def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
+            if step is not None and not isinstance(step, Exception):
+                times["judge"] += step.judge_time
+                times["environment"] += step.environment_time
+            over = self.advance(env, episode, reply, step)
+            following.append((env, None if over else episode))
+
+        following: deque[tuple[gym.Env[Any, Any], Episode | None]] = deque((env, None) for env in self.envs)
+        while following or under_way:
+            while following:
+                env, episode = following.popleft()
+                next_level(env) if episode is None else ask(env, episode)
+            if under_way:
+                started = time.perf_counter()
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                times["generation"] += time.perf_counter() - started
+                for future in done:
+                    under_way.pop(future)(future.result())
 
     def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
         """The same, a reply of each environment at a time: what gives replies may change between them."""
