@@ -86,25 +86,28 @@ def _cell(reply: str) -> str:
     return " ".join(reply.split())
 
 
+def _table(library: Any, rows: Sequence[Row]) -> Any:
+    """As Weights & Biases and trackio, which takes over its names, have them."""
+    data = [[*row[:2], None if row.picture is None else library.Image(row.picture), *row[3:]] for row in rows]
+    return library.Table(columns=list(Row._fields), data=data)
+
+
 def _to_wandb(callback: Any, rows: Sequence[Row], step: int) -> None:
     library = callback._wandb
     if library is None or library.run is None:
         return
-    data = [[*row[:2], None if row.picture is None else library.Image(row.picture), *row[3:]] for row in rows]
     strips = {level: _strip(row.picture for row in turns if row.picture is not None)
               for level, turns in itertools.groupby(rows, key=lambda row: row.level)}  # fmt: skip
     pictures = [library.Image(strip, caption=f"level {level}") for level, strip in strips.items() if strip is not None]
     # Offline, a table's pictures stay in a folder of staged files until `wandb sync`; these are in the run's own.
-    table = library.Table(columns=list(Row._fields), data=data)
-    library.log({NAME: table, **({PICTURES: pictures} if pictures else {}), STEP: step})
+    library.log({NAME: _table(library, rows), **({PICTURES: pictures} if pictures else {}), STEP: step})
 
 
 def _to_trackio(callback: Any, rows: Sequence[Row], step: int) -> None:
     if not callback._initialized:
         return
     library = callback._trackio
-    data = [[*row[:2], None if row.picture is None else library.Image(row.picture), *row[3:]] for row in rows]
-    library.log({NAME: library.Table(columns=list(Row._fields), data=data), STEP: step})
+    library.log({NAME: _table(library, rows), STEP: step})
 
 
 _WRITERS = {"TensorBoardCallback": _to_tensorboard, "WandbCallback": _to_wandb, "TrackioCallback": _to_trackio}
