@@ -48,13 +48,15 @@ class Shown:
         features: of its pictures, what the model's forward pass takes by name; pictures are along the first axis.
         image_tokens: how many of its tokens stand for parts of pictures.
         pictures: as the environment drew them, for back-ends that make their own features.
+        number: of its pictures, equal where they are.
     """
 
     first_ids: tuple[int, ...]
     next_ids: tuple[int, ...]
     features: Mapping[str, Tensor]
     image_tokens: int
-    pictures: tuple[NDArray[np.uint8], ...] = ()
+    pictures: tuple[NDArray[np.uint8], ...]
+    number: int
 
     @property
     def pixel_values(self) -> Tensor | None:
@@ -65,11 +67,6 @@ class Shown:
     def grids(self) -> Tensor:
         """(pictures, 3) int64, the patches of each picture over time, height and width, in families that say it."""
         return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
-
-    @functools.cached_property
-    def number(self) -> int:
-        """63 bits of a hash of its pictures, equal where they are."""
-        return int.from_bytes(_digest(self.pictures), "big") >> 1
 
 
 class Codec:
@@ -110,7 +107,7 @@ class Codec:
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
-        self._looked: weakref.WeakValueDictionary[bytes, Looked] = weakref.WeakValueDictionary()
+        self._looked: weakref.WeakValueDictionary[int, Looked] = weakref.WeakValueDictionary()
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
     @classmethod
@@ -141,9 +138,10 @@ class Codec:
                 f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
                 f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
             )
-        features = self._look_once(pictures)
+        number = _number_of(pictures)
+        features = self._look_once(pictures, number)
         first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, features.said)
-        return Shown(first_ids, next_ids, features, first_ids.count(self.image_token_id), tuple(pictures))
+        return Shown(first_ids, next_ids, features, first_ids.count(self.image_token_id), tuple(pictures), number)
 
     def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
         """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
@@ -204,15 +202,14 @@ class Codec:
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
         return {name: made[name] for name in made if name in features}, tuple(said)
 
-    def _look_once(self, pictures: Sequence[NDArray[np.uint8]]) -> Looked:
+    def _look_once(self, pictures: Sequence[NDArray[np.uint8]], number: int) -> Looked:
         """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
-        key = _digest(pictures)
-        found = self._looked.get(key)
+        found = self._looked.get(number)
         if found is None:
             features, said = self.look(pictures)
             found = Looked(features)
             found.said = said
-            self._looked[key] = found
+            self._looked[number] = found
         return found
 
     def _tries_parts(self) -> bool:
@@ -248,13 +245,13 @@ class Codec:
         return text
 
 
-def _digest(pictures: Sequence[NDArray[np.uint8]]) -> bytes:
-    """64 bits of a hash, equal where the pictures are."""
+def _number_of(pictures: Sequence[NDArray[np.uint8]]) -> int:
+    """63 bits of a hash, equal where the pictures are."""
     digest = hashlib.blake2b(digest_size=8)
     for picture in pictures:
         digest.update(f"{picture.shape}".encode())
         digest.update(picture.tobytes())
-    return digest.digest()
+    return int.from_bytes(digest.digest(), "big") >> 1
 
 
 def _first_of(*candidates: int | None) -> int:
