@@ -1,6 +1,7 @@
 """Playing on from states that were met."""
 
 import math
+import random
 
 import gymnasium as gym
 import pytest
@@ -11,7 +12,7 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level  # noqa: E402
-from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of  # noqa: E402
+from vagen_adapters.ppo.forks import StateNumbers, fork_all, held_to_forks, worth_of  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
@@ -133,3 +134,24 @@ def test_states_have_one_number_wherever_they_are_met(loaded):
             known.setdefault((episode.level.seed, str(turn.turn.before)), set()).add(number)
     assert all(len(numbers) == 1 for numbers in known.values())
     assert len(set.union(*known.values())) == len(known)
+
+
+@pytest.mark.parametrize("times", [2, 5])
+def test_a_critic_is_held_to_what_could_be_known(times):
+    """States worth a normal number, returns that much more spread, and a critic that knows half of the worth's variance."""
+    draw = random.Random(0)
+    worth = [draw.gauss(0, 1) for _ in range(20_000)]
+    returns = [[each + draw.gauss(0, 2) for _ in range(times)] for each in worth]
+    # V = (V* + an error of equal variance) / 2 misses half of Var[V*].
+    half = [0.5 * (each + draw.gauss(0, 1)) + 7 for each in worth]
+    found = held_to_forks(half, returns)
+    assert found["ceiling"] == pytest.approx(1 / 5, abs=0.02)
+    assert found["explained"] == pytest.approx(1 / 10, abs=0.02)
+    assert found["of_worth"] == pytest.approx(1 / 2, abs=0.06)
+    assert held_to_forks(worth, returns)["of_worth"] == pytest.approx(1, abs=0.06)
+    assert held_to_forks([0.0] * len(worth), returns)["of_worth"] == pytest.approx(0, abs=1e-9)
+
+
+def test_what_does_not_vary_says_nothing_of_a_critic():
+    assert all(map(math.isnan, held_to_forks([], []).values()))
+    assert all(map(math.isnan, held_to_forks([1.0, 2.0], [[3.0, 3.0], [3.0, 3.0]]).values()))

@@ -61,6 +61,39 @@ def test_play_of_other_processes_is_that_of_this_one_in_the_same_order(tiny_fold
             assert torch.equal(one.shown.pixel_values, other.shown.pixel_values)
 
 
+def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tiny_folder):
+    options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, **SHORT}
+    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    whole = demonstrate(env, codec, LEVELS[0], oracle_share=0.5)
+    forked = demonstrate(env, codec, LEVELS[0], oracle_share=0.5, forks=3)
+    assert whole.worth == ()
+    assert len(forked.worth) == len(forked.turns)
+    assert [turn.reply for turn in whole.turns] == [turn.reply for turn in forked.turns]
+    assert [turn.turn.to_json() for turn in whole.turns] == [turn.turn.to_json() for turn in forked.turns]
+    # Who plays without chance comes to the same from a state on, however often.
+    sure = demonstrate(env, codec, LEVELS[1], oracle_share=1.0, forks=2)
+    assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
+
+
+def test_a_critic_taught_on_worth_has_it_before_a_turn_and_what_is_left_of_it_after(tiny_folder):
+    """The two differ: a turn's first value learns the worth of its state, the later ones the reward and the next's."""
+    codec = tiny.load(tiny_folder)[1]
+    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
+    episode = demonstrate(env, codec, LEVELS[0], oracle_share=1.0)
+    episode.worth = tuple(10.0 * (1 + number) for number in range(len(episode.turns)))
+    model = ActorCritic.from_pretrained(tiny_folder, reads=True)
+    teach_critic(model, codec, itertools.repeat(episode), 150, reward_scale=0.1, batch_size=1, learning_rate=2e-3)
+    assert model.sight is None
+    sequence = training_sequences(episode, None, with_end=False)[0]
+    with torch.no_grad():
+        values = model(model_inputs([sequence.prompt], codec, "cpu"), ["values"], temperature=1.0)["values"][0]
+    for number, turn in enumerate(episode.turns):
+        first = sequence.turn_ids.index(number)
+        left = turn.reward + (10.0 * (2 + number) if number + 1 < len(episode.turns) else 0.0)
+        assert float(values[first]) == pytest.approx(1.0 + number, abs=0.25)
+        assert float(values[first + len(turn.reply.ids)]) == pytest.approx(0.1 * left, abs=0.25)
+
+
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     """It starts from noise; after a few updates its own play, on levels it has not seen, has the format."""
     model, codec = tiny.load(tiny_folder)

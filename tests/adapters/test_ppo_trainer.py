@@ -418,6 +418,53 @@ def test_evaluation_plays_the_validation_split(tiny_folder, tmp_path):
     assert metrics["eval_failed"] == 0
 
 
+def test_the_critic_has_updates_of_its_own_on_what_the_last_rollouts_played(tiny_folder, tmp_path):
+    """They draw from this rollout and the one before, move no weight of the policy, and a run repeats bit by bit."""
+    options = {"advantage": "turn_gae", "rollouts": 3, "critic_updates": 4, "critic_replay": 1}
+    drawn, moved = [], []
+
+    class Watched(MultiTurnPPOTrainer):
+        def _backward(self, model, batches, number, of_critic):
+            if of_critic:
+                drawn.append((number, [len(rows) for _, rows in batches]))
+                self.before = {name: each.clone() for name, each in weights(self).items()}
+            return super()._backward(model, batches, number, of_critic)
+
+        def log(self, logs, start_time=None):
+            if hasattr(self, "before"):
+                now = weights(self)
+                moved.append({name.split(".")[0] for name in now if not torch.equal(now[name], self.before[name])})
+                del self.before
+            super().log(logs, start_time)
+
+    ends = []
+    for folder in ("one", "again"):
+        trainer = Watched(tiny_folder, config(tmp_path / folder, **options), score=likes_short_words)
+        trainer.train()
+        ends.append(weights(trainer))
+        assert trainer.state.global_step == 3 * (2 + 4)
+    same(*ends)
+    assert {len(rows) for number, rows in drawn if number == 0} == {1}
+    assert {len(rows) for number, rows in drawn if number == 2} == {2}
+    assert all(sum(rows) == 4 for _, rows in drawn)  # as many as a mini-batch has
+    assert len(drawn) == 2 * 3 * 4
+    assert moved
+    assert all(parts <= {"critic", "value_head"} for parts in moved)
+
+
+def test_evaluations_say_how_much_of_what_could_be_known_the_critic_knows(tiny_folder, tmp_path):
+    """A critic that says the same of every state knows nothing of them, whatever they are worth."""
+    options = {"env_options": {**config(tmp_path).env_options, "max_turns": 3}, "eval_episodes": 8, "eval_forks": 2}
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, config(tmp_path, advantage="turn_gae", **options), score=likes_short_words
+    )
+    assert trainer.model.value_head.weight.abs().max() == 0
+    metrics = trainer.evaluate()
+    assert metrics["eval_critic_of_worth"] == pytest.approx(0, abs=1e-6)
+    assert metrics["eval_critic_explained"] == pytest.approx(0, abs=1e-6)
+    assert metrics["eval_critic_ceiling"] < 1
+
+
 def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets_better(
     tiny_folder, tmp_path, monkeypatch
 ):
@@ -440,8 +487,8 @@ def test_evaluations_make_a_curve_keep_the_best_model_and_stop_when_nothing_gets
 def _validation_solves(trainer, solved, kept):
     play = trainer.player.play
 
-    def played(levels, seed):
-        episodes = play(levels, seed)
+    def played(levels, seed, **options):
+        episodes = play(levels, seed, **options)
         if levels[0].split == "val":
             kept.append(weights(trainer))
             share = next(solved)

@@ -69,6 +69,10 @@ class MultiTurnPPOConfig(_BaseConfig):
         kl_loss_estimator: of the KL in the loss. k1 is none of them: its gradient is 0 on average.
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
         critic_warmup_rollouts: at first only the critic is trained, for so many rollouts (Verlog).
+        critic_updates: that many more of the critic alone, after those of a rollout. Not under DeepSpeed.
+        critic_replay: rollouts before this one whose sequences those further updates also draw from: returns of play
+            a few rollouts old say more than a second look at the last. Sixty updates on one rollout threw a critic that
+            explained 0.24 to -0.47. Checkpoints don't keep them, so a run that is resumed has fewer at first.
         value_clip: how far a value may move from its old self before its loss stops falling; None doesn't limit it.
         first_token_value_weight: weight of the value before the first token of a turn (Verlog).
         entropy_coef: weight of the entropy bonus.
@@ -120,6 +124,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             and in the run's `evaluations.json`; the model that solved most, the first of equals, is in its `best`.
             0 for none.
         eval_episodes: episodes of an evaluation, on levels that are the same each time.
+        eval_forks: how often each state of these episodes is played on from, at least 2, to log how much of what could
+            be known of returns the critic knows (`eval_critic_of_worth`; see `forks.held_to_forks`). Each costs about
+            twice the turns of the evaluation. 0 plays none; nor is any played without a critic.
         eval_samples: of these, so many are shown in trackers with their pictures, replies, rewards and ends.
         patience: training stops when so many evaluations in a row solved no more than the best; 0 for never.
         log_samples: turns of each rollout that are printed as a table.
@@ -158,6 +165,8 @@ class MultiTurnPPOConfig(_BaseConfig):
     learning_rate: float = 1e-6
     critic_learning_rate: float = 1e-5
     critic_warmup_rollouts: int = 0
+    critic_updates: int = 0
+    critic_replay: int = 0
     value_clip: float | None = 0.5
     first_token_value_weight: float = 1.0
     entropy_coef: float = 0.0
@@ -194,6 +203,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: int = 0
     eval_episodes: int = 128
+    eval_forks: int = 0
     eval_samples: int = 4
     patience: int = 0
     log_samples: int = 0
@@ -203,7 +213,18 @@ class MultiTurnPPOConfig(_BaseConfig):
     @property
     def steps_per_rollout(self) -> int:
         """Updates between two rollouts."""
+        return self.policy_updates + self.critic_updates
+
+    @property
+    def policy_updates(self) -> int:
+        """Those of them that aren't the critic's alone."""
         return self.epochs_per_rollout * self.minibatches
+
+    @property
+    def turn_discount(self) -> float:
+        """From one turn to the next: `gamma_turn` where an estimator has one beside that of tokens, else `gamma`."""
+        settings = self.advantage_settings
+        return float(settings.get("gamma_turn", settings.get("gamma", 1.0)))
 
     @property
     def critic_kind(self) -> Critic:
@@ -247,6 +268,11 @@ class MultiTurnPPOConfig(_BaseConfig):
                       f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(not (self.critic_reads and self.critic_kind == "none"), "critic_reads",
                       f"false: {self.advantage} has no critic")  # fmt: skip
+        for name in ("critic_updates", "critic_replay"):
+            self._require(getattr(self, name) >= 0, name, "at least 0")
+        self._require(not (self.critic_updates and self.critic_kind == "none"), "critic_updates",
+                      f"0: {self.advantage} has no critic")  # fmt: skip
+        self._require(not self.critic_replay or self.critic_updates > 0, "critic_replay", "0 without critic_updates")
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip
         self._require(not (self.prompt_pool and "prompt_pack" in self.env_options), "prompt_pool",
@@ -267,6 +293,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     def _check_evaluations(self) -> None:
         for name in ("eval_rollouts", "eval_samples", "patience", "sight_memory"):
             self._require(getattr(self, name) >= 0, name, "at least 0")
+        self._require(self.eval_forks == 0 or self.eval_forks > 1, "eval_forks", "0, or at least 2")
         self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",
                       "left out: eval_rollouts keeps the best model in a folder of its own")  # fmt: skip

@@ -89,6 +89,7 @@ class Episode:
         truncated: cut, by the environment's budget, by `max_turns` or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
         begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
+        worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
     """
 
     level: Level
@@ -98,6 +99,7 @@ class Episode:
     truncated: bool = False
     failure: str | None = None
     begins_at: bytes = b""
+    worth: tuple[float, ...] = ()
 
     def fork(self, turn: int, number: int) -> Episode:
         """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""

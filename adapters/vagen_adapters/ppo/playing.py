@@ -19,7 +19,7 @@ from vagen_adapters.ppo.ahead import Ahead, CopySampler
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, keep_by_variance, keep_differing
-from vagen_adapters.ppo.forks import fork_all, worth_of
+from vagen_adapters.ppo.forks import fork_all, returns_of, worth_of
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout, Score
@@ -82,11 +82,17 @@ class Player:
         """The episodes whose states could all be played on from, and what each state was worth."""
         forks = fork_all(episodes, self.args.forks)
         played = self._play_on([fork.episode for fork in forks], seed_of(self.args, number, 50), name="forks")
-        worth = worth_of(episodes, forks, played, float(self.args.advantage_settings.get("gamma", 1.0)))
+        worth = worth_of(episodes, forks, played, self.args.turn_discount)
         sound = [all(map(math.isfinite, each)) for each in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
         both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
         return [episode for episode, _ in both], [each for _, each in both]
+
+    def play_on_from(self, episodes: Sequence[Episode], times: int) -> list[list[list[float]]]:
+        """Of each turn of episodes that were played with snapshots, the returns of so many forks; see `returns_of`."""
+        forks = fork_all(episodes, times)
+        played = self._play_on([fork.episode for fork in forks], seed_of(self.args, 0, 98), name="forks")
+        return returns_of(episodes, forks, played, self.args.turn_discount)
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
@@ -124,11 +130,11 @@ class Player:
             levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
             self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
 
-    def play(self, levels: Sequence[Level], seed: int) -> list[Episode]:
+    def play(self, levels: Sequence[Level], seed: int, *, snapshots: bool = False) -> list[Episode]:
         """The episodes of all levels in their order, with the present weights."""
         with self.clock("sync"):
             self.rollout.sampler.sync()
-        return self._play_on([Episode(level) for level in levels], seed, snapshots=self.args.forks > 0)
+        return self._play_on([Episode(level) for level in levels], seed, snapshots=snapshots or self.args.forks > 0)
 
     def _finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
         """The same, from where they are if they were begun beside updates."""

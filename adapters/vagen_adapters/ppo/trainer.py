@@ -10,7 +10,7 @@ import contextlib
 import json
 import math
 import os
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ from vagen_adapters.ppo.episodes import (
     training_sequences,
 )
 from vagen_adapters.ppo.family_checks import can_go_unmasked, check_layout, check_model, check_packing, sight_for
-from vagen_adapters.ppo.forks import StateNumbers
+from vagen_adapters.ppo.forks import StateNumbers, held_to_forks
 from vagen_adapters.ppo.generation import Sampler, model_inputs
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
@@ -73,6 +73,20 @@ class ScoredRollout:
     old_values: Tensor
     advantages: Advantages
     sampler_weights: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Rows of a rollout, and what each token counts for policy and critic, (B, L) and (B, L + 1)."""
+
+    scored: ScoredRollout
+    rows: Tensor
+    weights: Tensor
+    value_weights: Tensor
+
+
+Drawn = tuple[ScoredRollout, Tensor]
+"""A rollout and the numbers of some of its sequences."""
 
 
 class MultiTurnPPOTrainer(_BaseTrainer):
@@ -154,6 +168,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.player = Player(model, args, actor_critic, self.codec, self.accelerator, self._record,
                              keeps=keeps, score=score, make_sampler=make)  # fmt: skip
         self._scored: ScoredRollout | None = None
+        self._replay: deque[ScoredRollout] = deque(maxlen=args.critic_replay + 1)
         self._far_off: int | None = None  # the rollout whose policy is further from its start than `target_kl`
         self._finite_gradients = True
         self._skipped_in_a_row = 0
@@ -170,6 +185,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _check_processes(self, make_sampler: MakeSampler | None) -> None:
         sharded = self.spreads in ("fsdp", "zero3")
+        if self.args.critic_updates and self.spreads.startswith("zero"):
+            raise TrainingConfigError(
+                f"critic_updates={self.args.critic_updates} must be 0 here: DeepSpeed's optimiser steps for all "
+                "weights, and Adam's momentum would move the policy on; use DDP or FSDP 2"
+            )
         if self.is_fsdp_enabled and not self.accelerator.is_fsdp2:
             raise TrainingConfigError("FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2")
         if sharded and make_sampler is None and self.args.generation == "transformers":
@@ -196,17 +216,21 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self.player.wait()
         if update == 0:
             self._scored = self._collect(model, number)
+            if self._scored is not None:
+                self._replay.append(self._scored)
         if self._scored is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         self.player.play_ahead(number, update, step)
         model.train()
-        left_out = self._far_off == number
-        if self.args.target_kl is not None:
+        of_critic = update >= self.args.policy_updates
+        left_out = self._far_off == number and not of_critic
+        if self.args.target_kl is not None and not of_critic:
             self._record({"update/left_out": float(left_out)})
         loss = torch.zeros((), device=self.args.device)
         if not left_out:
             with self.player.clock("update"):
-                loss = self._backward(model, self._scored, number, update)
+                draw = self._replayed if of_critic else self._minibatch
+                loss = self._backward(model, draw(number, update), number, of_critic)
         if update == self.args.steps_per_rollout - 1:
             self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
             self._record(self.player.clock.shares(sum(len(each.prompt.ids) for each in self._scored.sequences)))
@@ -237,9 +261,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         sequences = [sequence for each in laid_out for sequence in each]
         episode_ids = torch.tensor([number for number, each in enumerate(laid_out) for _ in each], device=device)
         turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(device)
-        scores = self._scores(
-            model, sequences, trained_tokens(turn_ids, with_observations=not self._masks_observations)
-        )
+        said = trained_tokens(turn_ids, with_observations=not self._masks_observations)
+        scores = self._scores(model, sequences, said, self._scored_of_rollouts)
         sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
         logprobs, reference = scores.get("logprobs", sampled), scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
@@ -283,9 +306,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             self._record(truths)
         return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
 
-    def _scores(self, model: Any, sequences: Sequence[TokenSequence], said: Tensor) -> dict[str, Tensor]:
-        """What the models say of the tokens `said`, (B, L), and, (B, L + 1), values; each process scores its share."""
-        args, device, (rows, length) = self.args, self.args.device, said.shape
+    @property
+    def _scored_of_rollouts(self) -> list[str]:
+        args = self.args
         want = ["logprobs"] if args.old_logprobs == "scored" else []
         if args.advantage not in WITHOUT_CRITIC:
             want.append("values")
@@ -293,6 +316,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             want.append("reference_logprobs")
             if args.kl_estimator == "exact":
                 want.append("kl")
+        return want
+
+    def _scores(
+        self, model: Any, sequences: Sequence[TokenSequence], said: Tensor, want: Sequence[str]
+    ) -> dict[str, Tensor]:
+        """What the models say of the tokens `said`, (B, L), and, (B, L + 1), values; each process scores its share."""
+        device, (rows, length) = self.args.device, said.shape
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         model.eval()
         for part, own in self._parts(_shortest_first(sequences, torch.arange(rows))) if want else ():
@@ -365,30 +395,41 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 each.update(kl, episodes)
                 self._record({"policy/kl_factor": each.factor})
 
-    def _minibatch(self, rows: int, number: int, update: int) -> Tensor:
+    def _minibatch(self, number: int, update: int) -> list[Drawn]:
         """The rows of an update: each pass over a rollout goes through all of them once, newly shuffled."""
+        assert self._scored is not None  # noqa: S101 - for the type checker
         epoch, position = divmod(update, self.args.minibatches)
         generator = torch.Generator().manual_seed(seed_of(self.args, number, 1 + epoch))
-        return torch.randperm(rows, generator=generator).tensor_split(self.args.minibatches)[position]
+        rows = torch.randperm(len(self._scored.sequences), generator=generator)
+        return [(self._scored, rows.tensor_split(self.args.minibatches)[position])]
 
-    def _backward(self, model: Any, scored: ScoredRollout, number: int, update: int) -> Tensor:
-        """Add up the gradients of a mini-batch, a few sequences at a time; means are over the mini-batch."""
-        rows = _shortest_first(scored.sequences, self._minibatch(len(scored.sequences), number, update))
-        if not len(rows):  # fewer sequences were kept than there are mini-batches
+    def _replayed(self, number: int, update: int) -> list[Drawn]:
+        """The rows of an update of the critic alone: as many as a mini-batch has, of the last rollouts' together."""
+        sizes = [len(each.sequences) for each in self._replay]
+        generator = torch.Generator().manual_seed(seed_of(self.args, number, 60) + update)
+        rows = torch.randperm(sum(sizes), generator=generator)[: math.ceil(sizes[-1] / self.args.minibatches)]
+        begins = [sum(sizes[:each]) for each in range(len(sizes))]
+        return [
+            (scored, rows[(rows >= begin) & (rows < begin + size)] - begin)
+            for scored, begin, size in zip(self._replay, begins, sizes, strict=True)
+        ]
+
+    def _backward(self, model: Any, drawn: Sequence[Drawn], number: int, of_critic: bool) -> Tensor:
+        """Add up the gradients of some rows of rollouts, a few sequences at a time; means are over all of them."""
+        batches = [self._weighed(scored, rows) for scored, rows in drawn if len(rows)]
+        if not batches:  # fewer sequences were kept than there are mini-batches
             return torch.zeros((), device=self.args.device)
-        mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
-        weights = losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level)
-        value_weights = losses.value_weights(value_mask, scored.turn_ids[rows], self.args.first_token_value_weight)
-        weights = weights / weights.sum().clamp(min=1)
-        value_weights = value_weights / value_weights.sum().clamp(min=1)
+        whole = sum(each.weights.sum() for each in batches).clamp(min=1)
+        whole_values = sum(each.value_weights.sum() for each in batches).clamp(min=1)
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts, each = list(self._parts(torch.arange(len(rows)))), self.args.gradient_sync == "each"
-        for part, own in summed_with_last(self.accelerator, model, parts, each=each):
+        parts = [((each, part), own) for each in batches for part, own in self._parts(torch.arange(len(each.rows)))]
+        for (each, part), own in summed_with_last(
+            self.accelerator, model, parts, each=self.args.gradient_sync == "each"
+        ):
+            weights, of_values = each.weights[part] * own / whole, each.value_weights[part] * own / whole_values
             with self.accelerator.autocast():
-                loss, terms = self._loss(
-                    model, scored, rows[part], weights[part] * own, value_weights[part] * own, number
-                )
+                loss, terms = self._loss(model, each.scored, each.rows[part], weights, of_values, number, of_critic)
             self.accelerator.backward(loss * world)  # gradients are averaged over processes, and parts are shares
             for name, entry in {"loss": loss.detach(), **terms}.items():
                 sums[name] += entry
@@ -399,14 +440,28 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found = dict(zip(sums, shares.tolist(), strict=True))
         if self.args.target_kl is not None and found.get("policy/kl_estimate", 0.0) > self.args.target_kl:
             self._far_off = number
+        if of_critic:  # gradients of zero, as DDP gives, would let Adam's momentum move the policy on
+            for parameter in self.model.trainable(critic=False):
+                parameter.grad = None
         self._record(found)
         return total * world  # Trainer logs the mean over processes
 
+    def _weighed(self, scored: ScoredRollout, rows: Tensor) -> Weighed:
+        rows = _shortest_first(scored.sequences, rows)
+        mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
+        return Weighed(
+            scored,
+            rows,
+            losses.token_weights(mask, scored.turn_ids[rows], self.args.loss_level),
+            losses.value_weights(value_mask, scored.turn_ids[rows], self.args.first_token_value_weight),
+        )
+
     def _loss(
-        self, model: Any, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+        self, model: Any, scored: ScoredRollout, rows: Tensor, weights: Tensor, value_weights: Tensor, number: int,
+        of_critic: bool,
+    ) -> tuple[Tensor, dict[str, Tensor]]:  # fmt: skip
         args = self.args
-        warming_up = number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC
+        warming_up = of_critic or (number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC)
         want = [] if warming_up else ["logprobs", "entropies"]
         if args.kl_loss_coef and args.kl_loss_estimator == "exact" and not warming_up:
             want.append("kl")
@@ -425,7 +480,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 found["values"],
                 scored.old_values[rows, : width + 1],
                 scored.advantages.returns[rows, : width + 1],
-                args.value_clip,
+                None if of_critic else args.value_clip,  # an old self may be rollouts old
             )
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
             loss = loss + args.value_coef * terms["critic/loss"]
@@ -573,13 +628,16 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Play the validation split's first levels and log the success rate and return; see `config.eval_rollouts`."""
         self.player.wait()
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.player.play(levels, seed_of(self.args, 0, 99))
+        episodes = self.player.play(levels, seed_of(self.args, 0, 99), snapshots=self._measures_critic)
         sound = [each for each in episodes if each.failure is None]
         found = {
             f"{metric_key_prefix}_success": mean([float(each.success) for each in sound]),
             f"{metric_key_prefix}_return": mean([each.rewards for each in sound]),
             f"{metric_key_prefix}_failed": float(len(episodes) - len(sound)),
         }
+        if self._measures_critic and sound:
+            known = self._known_to_critic(sound)
+            found |= {f"{metric_key_prefix}_critic_{name}": entry for name, entry in known.items()}
         self.log(dict(found))
         if self.args.eval_samples and self.accelerator.is_main_process:
             show_samples(self.callback_handler.callbacks, episodes[: self.args.eval_samples], self.state.global_step)
@@ -587,6 +645,28 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             self._keep_best()
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)
         return found
+
+    @property
+    def _measures_critic(self) -> bool:
+        return self.args.eval_forks > 0 and self.args.critic_kind != "none"
+
+    @torch.no_grad()
+    def _known_to_critic(self, episodes: Sequence[Episode]) -> dict[str, float]:
+        """How much of what could be known of the returns from turns on the critic knows; see `held_to_forks`."""
+        returns = self.player.play_on_from(episodes, self.args.eval_forks)
+        laid_out = [training_sequences(each, self.args.window, with_end=False) for each in episodes]
+        sequences = [sequence for each in laid_out for sequence in each]
+        owners = [number for number, each in enumerate(laid_out) for _ in each]
+        turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(self.args.device)
+        values = self._scores(self.model_wrapped, sequences, turn_ids != NOT_SAMPLED, ["values"])["values"].tolist()
+        known: list[float] = []
+        drawn: list[list[float]] = []
+        for row, (owner, sequence) in enumerate(zip(owners, sequences, strict=True)):
+            for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
+                if len(returns[owner][turn]) == self.args.eval_forks:  # none of them failed
+                    known.append(values[row][sequence.turn_ids.index(turn)])
+                    drawn.append([each * self.args.reward_scale for each in returns[owner][turn]])
+        return held_to_forks(known, drawn)
 
     def _keep_best(self) -> None:
         """Write the curve, save the model if no evaluation before was as good, stop if none got better for long."""

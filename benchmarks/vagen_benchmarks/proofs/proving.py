@@ -77,6 +77,9 @@ class Start:
         learning_rate: of the policy, at its highest.
         critic_episodes: of further noisy play, whose returns the critic learns.
         critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
+        critic_passes: how often each of `critic_episodes` is seen.
+        critic_forks: how often each of their states is played on from for what it is worth; 0 learns what came of it.
+        critic_reads: whether the critic reads pictures, here and in the trainings; see `MultiTurnPPOConfig`.
         critic_learning_rate: at its highest.
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
@@ -95,6 +98,9 @@ class Start:
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
     critic_oracle_share: float = 0.7
+    critic_passes: int = 1
+    critic_forks: int = 0
+    critic_reads: bool = False
     critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
     vocabulary: int = 1024
@@ -255,14 +261,17 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
 
 
 def _played(
-    env_id: str, out: Path, start: Start, options: Mapping[str, Any], first: int, count: int, oracle_share: float
-) -> Iterator[Any]:
+    env_id: str, out: Path, start: Start, options: Mapping[str, Any], first: int, count: int, oracle_share: float,
+    forks: int = 0,
+) -> Iterator[Any]:  # fmt: skip
     """Noisy play of the levels from `first` on, for the model in `out`."""
     from vagen_adapters.ppo.episodes import Level
     from vagen_adapters.ppo.imitation import demonstrations
 
     levels = [Level(first + number) for number in range(count)]
-    return demonstrations(env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes)
+    return demonstrations(
+        env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes, forks=forks
+    )
 
 
 def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -295,11 +304,18 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
             explains.clear()
 
     explains: list[float] = []
-    both = ActorCritic.from_pretrained(str(out))
-    episodes = _played(env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share)
-    with Meter("updates of the critic", start.critic_episodes // 16) as meter:
+    both = ActorCritic.from_pretrained(str(out), reads=start.critic_reads)
+    episodes = _played(
+        env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share, start.critic_forks
+    )
+    if start.critic_passes > 1:
+        with Meter("episodes played for the critic", start.critic_episodes) as playing:
+            kept = list(playing.over(episodes))
+        episodes = itertools.chain.from_iterable(itertools.repeat(kept, start.critic_passes))
+    updates = start.critic_episodes * start.critic_passes // 16
+    with Meter("updates of the critic", updates) as meter:
         imitation.teach_critic(
-            both, codec, episodes, start.critic_episodes // 16, reward_scale=start.reward_scale,
+            both, codec, episodes, updates, reward_scale=start.reward_scale,
             learning_rate=start.critic_learning_rate, report=progress,
         )  # fmt: skip
     both.save_pretrained(out)
@@ -325,6 +341,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
            **variant.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
+    config.critic_reads = proof.start.critic_reads and config.critic_kind == "own"
     score, asked = None, proof.reasoning_reward
     options = recipe.reward_options(proof.env) if asked else {}
     if options:
@@ -343,6 +360,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     return {
         "proof": proof.name, "env": proof.env, "recipe": name, "seed": seed, "seconds": seconds,
         "cpu_seconds": way.cpu_seconds, "on_the_way": way.found, "solved": way.solved,
+        **({"critic": way.critic} if way.critic else {}),
         "rollouts": config.rollouts, "episodes_per_rollout": config.episodes_per_rollout,
         **_measure(start, proof, trainer.model.policy),
         "curves": {key: [round(entry[key], 4) for entry in logs if key in entry] for key in CURVES
