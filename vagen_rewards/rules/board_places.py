@@ -41,6 +41,7 @@ _COUNTED = ("index", "based", "from 0", "from 1", "from zero", "from one", "at 0
 _ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|between|of)\b")
 
 
+_NUMBERED = re.compile(rf"\d|\b(?:{'|'.join(word for word in _NUMBERS if word.isalpha())})\b")
 _PLACED = re.compile(r"[(\[\d]|row|col")
 _SIGNS = ("(", "[", "row", "col", "x=", "x =", "x:")
 _LETTERED = re.compile(rf"{_LETTERS}|{_CHESS}")
@@ -71,6 +72,8 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
         return [], sentence
     if "row" in sentence and "col" in sentence:
         sentence = _HOW_COUNTED.sub("", sentence)
+    if not _NUMBERED.search(sentence):
+        return [], sentence  # "in the same row"
     kept: list[str] = []
     found: list[Placed] = []
     kind, start, end = "", 0, 0

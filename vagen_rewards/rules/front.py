@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from vagen_rewards.rules.heads import Phrases
 from vagen_rewards.rules.lexicon import known_words, language, misspelt, spelt
-from vagen_rewards.rules.modality import TURNING, plain
+from vagen_rewards.rules.modality import TURNING, mentions, plain, words_of
 from vagen_rewards.rules.notation import without_arrows, without_keys
 from vagen_rewards.rules.spans import sentences
 from vagen_rewards.rules.tense import DOUBT, HAS_TO, INTENT, PAST, PLANNING, SAID_TO_DENY, is_only_past, speaks_of_now
@@ -68,8 +68,8 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     Last the sentence itself in lower case and rightly spelt, and its words, if it is in English.
     """
     lower = raw.lower()
-    words = _words_of(lower)
-    if lower.isascii() and _telling(kind).isdisjoint(words) and not _TELLING_SIGNS.search(lower):
+    words = frozenset(words_of(lower))
+    if lower.isascii() and _telling(kind).isdisjoint(words) and not _has_telling_signs(lower):
         return lower, False, False, lower, words
     spoken = language_of(lower, words)
     english = lower if spoken == "en" else in_english(spoken, kind, lower) if spoken else None
@@ -77,11 +77,11 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
         return "", True, True, "", _NO_WORDS
     plainly = plain(english)
     if plainly is not lower:
-        words = _words_of(plainly)
+        words = frozenset(words_of(plainly))
     said = spelt(kind, plainly, words)
-    own = words if said is plainly else _words_of(said)
+    own = words if said is plainly else frozenset(words_of(said))
     now = _in_sentences(kind, said)
-    words = own if now is said else _words_of(now)
+    words = own if now is said else frozenset(words_of(now))
     predicts = kind == "navigation"  # a way to go says where things will be
     plans = not PLANNING.isdisjoint(words) or HAS_TO.search(now) is not None
     whole, now = now, speaks_of_now(INTENT.sub("", now) if plans and not predicts else now, words)
@@ -123,7 +123,14 @@ def _telling(kind: str) -> frozenset[str]:
     return frozenset(own | plans | GERMAN | TURNING | misspelt(kind).keys() | elsewhere)
 
 
-_TELLING_SIGNS = re.compile(rf"['?>]|_to_|{HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
+def _has_telling_signs(lower: str) -> bool:
+    """Whether a sign, or words of several, stand in a sentence that isn't to be read just as it is said."""
+    if mentions(lower, ("'", "?", ">", "_to_")):
+        return True
+    return mentions(lower, (" to", " be ")) and _TELLING.search(lower) is not None
+
+
+_TELLING = re.compile(rf"{HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
 
 
 _NO_WORDS: frozenset[str] = frozenset()
@@ -139,13 +146,6 @@ def _named(kind: str) -> frozenset[str]:
     said = " ".join([*things, *ways, "ahead behind front target it"]).lower()
     words = set(re.findall(r"[a-z]+", said))
     return frozenset(words | {f"{word}s" for word in words})
-
-
-def _words_of(said: str) -> frozenset[str]:
-    return frozenset(_LETTERS.findall(said))
-
-
-_LETTERS = re.compile(r"[a-z]+")
 
 
 @functools.lru_cache(maxsize=8192)

@@ -46,6 +46,14 @@ DENIALS = (
 """Words that deny what follows, in every environment."""
 
 _WORDS = re.compile(r"[a-z]+")
+_LETTERS_ONLY = bytes(each if 97 <= each <= 122 else 32 for each in range(256))
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a lower-case text, each of the letters a to z, in half the time of a pattern."""
+    return text.encode("ascii", "replace").translate(_LETTERS_ONLY).decode("ascii").split()
+
+
 _COMMON = frozenset(
     f"a an and another are as at b be being box both by case cent chosen considered far from goal has he i if in is it"
     f" let likely no of one origin other out player reference s seen she some target taken than that the there they"
@@ -59,17 +67,17 @@ _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b")
 
 def hedges(text: str) -> bool:
     """Whether there is a doubt or an alternative in it."""
-    return _hedged(_WORDS.findall(text), text)
+    return _hedged(words_of(text), text)
 
 
 def denies(text: str) -> bool:
     """Whether something is denied in it."""
-    return _denied(_WORDS.findall(text), text)
+    return _denied(words_of(text), text)
 
 
 def hedges_and_denies(text: str) -> tuple[bool, bool]:
     """Both, for the work of one."""
-    words = _WORDS.findall(text)
+    words = words_of(text)
     return _hedged(words, text), _denied(words, text)
 
 
@@ -149,7 +157,7 @@ def plain(text: str) -> str:
         text = _CERTAIN.sub("", text)
     if "anything but" in text:
         text = text.replace("anything but", "not")
-    return text if _DENYING_AFTERWARDS.isdisjoint(_WORDS.findall(text)) else _turned(text)
+    return text if _DENYING_AFTERWARDS.isdisjoint(words_of(text)) else _turned(text)
 
 
 def mentions(text: str, parts: Iterable[str]) -> bool:

@@ -44,9 +44,8 @@ class NounPhrases(Notes):
     # -- nouns that are no things ------------------------------------------------------------------
 
     def on_word(self, token: Token) -> None:
-        if self.determiner:
-            self.scenery = token.value == ("scenery",) or (self.strange and self.scenery)
-            self.strange = True
+        self.scenery = token.value == ("scenery",) or (self.strange and self.scenery)
+        self.strange = True
 
     def _settle_noun(self, token: Token) -> None:
         """After "the wall": it takes the place of a thing, so that nothing is claimed of another."""

@@ -30,10 +30,15 @@ class Reader(NounPhrases):
         handlers = self._handlers()
         for self.index, token in enumerate(self.words):  # noqa: B020
             kind = token.kind
-            if (self.determiner or self.strange) and kind != "word":
+            if kind == "word":
+                if self.determiner:
+                    self.on_word(token)
+                continue
+            if self.determiner or self.strange:
                 self._settle_noun(token)
-            if kind in handlers:
-                handlers[kind](self, token)
+            handler = handlers.get(kind)
+            if handler is not None:
+                handler(self, token)
             if kind not in LIGHT:
                 self.solid, self.solid_at = token, self.index
         self.index = len(self.words)

