@@ -102,8 +102,9 @@ def facts_of(read: Relations) -> Reading:
         *[Nothing(*each) for each in read.absences],
         *map(placed_at, read.placed),
     ]
-    claims = tuple([Claim(span, fact) for span, fact in zip(read.spans, facts, strict=True)])
-    return Reading(claims, read.unread, read.matters)
+    claims = [Claim(span, fact) for span, fact in zip(read.spans, facts, strict=True)]
+    claims += [Claim(span, fact) for fact, span in read.neighbours]
+    return Reading(tuple(claims), read.unread, read.matters)
 
 
 def _side(claim: Relation) -> Side:

@@ -173,7 +173,7 @@ def _known(kind: str) -> frozenset[str]:
 
 
 _LOOSE = Phrases(
-    r"(?<=of )it|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
+    r"(?<=of )it|(?<=that )same|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
     r"|vice versa|would|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
     r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
 )

@@ -6,7 +6,7 @@ from vagen_envs.core import State
 from vagen_rewards.rules.board_facts import exact_facts, facts_of, placed_at, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import add_places, mark_exactly, read_exactly
+from vagen_rewards.rules.places import add_neighbours, add_places, mark_exactly, read_exactly
 from vagen_rewards.rules.reading import read
 from vagen_rewards.rules.readings import Reading
 from vagen_rewards.scores import Part
@@ -36,7 +36,8 @@ def compare(state: State, text: str, part: Part) -> Marks:
     (found, wanted), (holes_found, holes_wanted) = marks.parts
     most = min(holes_wanted, wanted)
     facts = (found + min(holes_found, most), wanted + most)
-    placed = read("frozen_lake", text).placed
-    goal = found > 0 or any(placed_at(each).holds(state) for each in placed if each.kind == "target")
+    read_so = read("frozen_lake", text)
+    goal = found > 0 or any(placed_at(each).holds(state) for each in read_so.placed if each.kind == "target")
     marks = Marks(marks.right, marks.wrong, *facts, goal, marks.unread, marks.matters, marks.notes)
-    return add_places(marks, placed, things_of(state), size_of(state))
+    marks = add_places(marks, read_so.placed, things_of(state), size_of(state))
+    return add_neighbours(marks, read_so.neighbours, state)

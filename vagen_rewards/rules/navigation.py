@@ -59,7 +59,7 @@ _PLACE_ALONE = re.compile(
 _CLAUSE = re.compile(
     r",(?! ?(?:(?:and|but|to|on|the|my|a|at|slightly|directly|just|bit|little|also|off|somewhat) )*"
     r"(?:left|right|ahead|forward)\b(?!,? (?:i|there|we|is|are|stands|lies)\b))"
-    r"|\b(?:and|while|whereas|but|with|then)\b(?! ?(?:to the |slightly |a (?:little|bit) |somewhat |also |directly |just )*(?:left|right|ahead|forward|back))"
+    r"|\b(?:and|while|whereas|but|with|then|since|because)\b(?! ?(?:to the |slightly |a (?:little|bit) |somewhat |also |directly |just )*(?:left|right|ahead|forward|back))"
 )
 _DIRECTION = (
     r"\b(?P<slightly>(?:slightly|a bit|a little|somewhat|diagonally) (?:(?:to|on) (?:the|my) )?)?"

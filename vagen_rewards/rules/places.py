@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 
+from vagen_envs.core import State
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.neighbours import Neighbour
 from vagen_rewards.rules.relations import Placed
+from vagen_rewards.scores import Span
 
 Things = Mapping[str, Sequence[Position]]
 """Positions by kind; the player is the one of its kind."""
@@ -72,6 +76,22 @@ def add_places(marks: Marks, placed: Sequence[Placed], things: Things, size: Pos
     notes = (*marks.notes, *best.notes)[:4]
     counts = (marks.right + best.right, marks.wrong + best.wrong, full.found, full.wanted)
     return Marks(*counts, marks.essential, marks.unread, marks.matters, notes, marks.parts)
+
+
+def add_neighbours(marks: Marks, neighbours: Sequence[tuple[Neighbour, Span]], state: State) -> Marks:
+    """With what is said of the cells next to the player; the marks that come in aren't written to."""
+    if not neighbours:
+        return marks
+    marks = dataclasses.replace(marks)
+    for fact, span in neighbours:
+        holds = fact.holds(state)
+        if holds:
+            marks.right += 1
+        elif holds is None:
+            marks.unread, marks.matters = tuple(sorted({*marks.unread, span})), True
+        else:
+            marks.fault(f"no {fact.kind} is next to the player, {fact.side}")
+    return marks
 
 
 def _read_grid(text: str, meaning: Mapping[str, tuple[str, ...]]) -> Said | None:

@@ -12,6 +12,7 @@ import re
 
 from vagen_rewards.rules.board_places import base_of, places_of
 from vagen_rewards.rules.front import prepare
+from vagen_rewards.rules.neighbours import Neighbour, neighbours_of
 from vagen_rewards.rules.notation import rows, with_headings
 from vagen_rewards.rules.nouns import NOTHING
 from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
@@ -87,7 +88,10 @@ def _read(board: str, text: str) -> Relations:
     pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
     if "|" in text:
         pieces = with_headings(pieces)
+    neighbours: list[tuple[Neighbour, Span]] = []
     for number, (words, span) in enumerate(pieces):
+        beside = dict.fromkeys(neighbours_of(board, words))
+        neighbours += [(each, span) for each in beside]
         at, said = places_of(board, words.replace('"', "") if '"' in words else words, base)
         placed += at
         placed_at += [span] * len(at)
@@ -110,7 +114,8 @@ def _read(board: str, text: str) -> Relations:
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)
-        if not (found or none or at) or not clear or not (whole or at):
+        clear = clear or bool(beside and not found)
+        if not (found or none or at or beside) or not clear or not (whole or at):
             unread.append(span)
         if not clear:
             matters.append(span)
@@ -119,7 +124,9 @@ def _read(board: str, text: str) -> Relations:
     seen_from_player = {claim.other.kind for claim in claims} <= {"player"}
     spans = (*places, *absent, *placed_at)
     left_out = tuple(sorted({*unread})), tuple(matters)
-    return Relations(tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed))
+    return Relations(
+        tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed), tuple(neighbours)
+    )
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from vagen_envs.grid import Position
+from vagen_rewards.rules.neighbours import Neighbour
 from vagen_rewards.rules.words import Cursor, Token
 from vagen_rewards.scores import Span
 
@@ -78,6 +79,7 @@ class Relations(NamedTuple):
         seen_from_player: whether all claims are about the player and something else.
         spans: the sentence of each claim, then of each absence, then of each of `placed`.
         placed: rows and columns of things.
+        neighbours: what stands next to the player, each with its sentence.
     """
 
     claims: tuple[Relation, ...]
@@ -87,6 +89,7 @@ class Relations(NamedTuple):
     seen_from_player: bool = True
     spans: tuple[Span, ...] = ()
     placed: tuple[Placed, ...] = ()
+    neighbours: tuple[tuple[Neighbour, Span], ...] = ()
 
 
 class Notes(Cursor):

@@ -286,9 +286,11 @@ def _lying(text: str, spans: Spans) -> Iterator[Said]:
             yield Said(Lies(before[-1]), match.start())
         elif match["all"] and not match["all"].startswith("the"):
             yield Said(Lies(""), match.start())
-    for match in _NOT_STACKED.finditer(text):
+    denied = list(_NOT_STACKED.finditer(text))
+    for match in denied:
         yield Said(Stacked(False), match.start())
     for match in _OFF_TARGETS.finditer(text):
         yield Said(OffTargets(match["whose"] in ("its", "their", "the")), match.start())
     for match in _STACKED.finditer(text):
-        yield Said(Stacked(True), match.start())
+        if all(not no.start() <= match.start() < no.end() for no in denied):
+            yield Said(Stacked(True), match.start())

@@ -1,0 +1,119 @@
+"""What stands in the cell next to the player: "the tile above me is a hole", "a hole is adjacent on my right".
+
+"A hole is above the player" is true at any distance, as the environments' own words have it, and so is "directly
+above", in the same column. But who speaks of the next cell tells what one step meets, and so, as a rule, does who
+names nothing but a side ("above is a hole"): where the hole stands further on, it isn't known which was meant.
+"""
+
+# ruff: noqa: E501  # long patterns
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vagen_envs.grid import SIDES, Position
+from vagen_rewards.rules.modality import denies, hedges, mentions
+from vagen_rewards.rules.words import BOARD_NOUNS
+
+_ME = r"(?:me|myself|(?:the |my )?(?:player|agent|character|elf|worker|robot)|my (?:current )?(?:position|cell|tile|square))"
+_HOW = r"(?:(?:directly|immediately|right|just|straight) )?"
+_SIDE = (
+    r"(?:(?P<up>above|over|north)|(?P<down>below|under|beneath|underneath|south)"
+    r"|(?:(?:to|on|at) )?(?:the |my |the player's )?(?:immediate )?(?:(?P<left>left|west)|(?P<right>right|east))(?:[- ]hand)?(?: side)?)"
+)
+_SIDE_ALONE = _SIDE.replace("the |my |the player's ", "the ")
+_OF_ME = rf"(?: (?:of |to |from )?{_ME})?"
+_CELL = r"(?:tile|cell|square|space|spot|field)"
+_IS = r"(?: (?:is|has|contains|holds|will be)(?: (?:now|also|just|actually|still))*)"
+_FREE = r"(?:perfectly |completely )?(?:safe|ice|frozen|free|clear|empty|walkable|open)"
+_SIGNS = (
+    "tile ",
+    "cell ",
+    "square ",
+    "space ",
+    "spot ",
+    "field ",
+    "adjacent",
+    "next to",
+    " is a ",
+    "ice",
+    "safe",
+    "free",
+)
+"""One of these is in whatever speaks of a cell next to the player."""
+
+_FAR = 16
+"""No board has more rows or columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """In the cell at this side of the player is one of this kind.
+
+    Attributes:
+        kind: box, target, hole, wall, or `free`: nothing that stops or ends the way.
+        side: up, down, left or right.
+        bare: nothing but the side was named.
+    """
+
+    kind: str
+    side: str
+    bare: bool = False
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is so; `None` where one stands further on and the next cell may not have been meant."""
+        (row, column), (down, right) = state.player, SIDES[self.side]
+        if self.kind in _kinds_at(state, (row + down, column + right)):
+            return True
+        further = [self.kind in _kinds_at(state, (row + far * down, column + far * right)) for far in range(2, _FAR)]
+        return None if self.bare and any(further) else False
+
+
+def _kinds_at(state: Any, at: Position) -> set[str]:
+    """What a cell holds."""
+    if state.kind == "sokoban":
+        inside = 0 <= at[0] < state.height and 0 <= at[1] < state.width
+        if not inside or not state.floor >> at[0] * state.width + at[1] & 1:
+            return {"wall"}
+        things = {"box": state.boxes, "target": state.targets}
+    else:
+        if not (0 <= at[0] < state.size and 0 <= at[1] < state.size):
+            return {"wall"}
+        things = {"hole": state.holes, "target": (state.target,)}
+    found = {kind for kind, places in things.items() if at in places}
+    return found if found & {"box", "hole"} else {*found, "free"}
+
+
+@functools.cache
+def _patterns(board: str) -> tuple[re.Pattern[str], ...]:
+    things = "|".join([rf"(?P<{kind}>(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items() if kind != "player"])
+    thing, free = rf"(?:an? |the )?(?:{things})", rf"(?P<free>{_FREE}\b)"
+    hole = rf"(?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)" if "hole" in BOARD_NOUNS[board] else "(?!)"
+    every = (
+        rf"\b{_CELL} {_HOW}{_SIDE}{_OF_ME}{_IS} (?:an? |the )?(?:{things}|{free}|(?P<wall>wall\b))",
+        rf"{thing}{_IS}? {_HOW}(?:adjacent|next)(?: to {_ME})?,? {_SIDE}(?! of (?!{_ME}))",
+        rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an? {hole}",
+        # "Above me: hole" is true at any distance.
+        rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}",
+    )
+    return tuple([re.compile(each) for each in every])
+
+
+def neighbours_of(board: str, sentence: str) -> Iterator[Neighbour]:
+    """What a lower-case sentence says of the cells next to the player; nothing where it doubts or denies something."""
+    if not mentions(sentence, _SIGNS) or hedges(sentence) or denies(sentence):
+        return
+    for pattern in _patterns(board):
+        for match in pattern.finditer(sentence.strip(" -*")):
+            yield _neighbour(match)
+
+
+def _neighbour(match: re.Match[str]) -> Neighbour:
+    said = {name for name, text in match.groupdict().items() if text is not None}
+    (side,) = said & SIDES.keys()
+    (kind,) = said - SIDES.keys() - {"bare"}
+    return Neighbour(kind, side, "bare" in said)
