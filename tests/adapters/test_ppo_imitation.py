@@ -11,6 +11,7 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
+from vagen_adapters.ppo.critic_teaching import teach_critic  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.imitation import (  # noqa: E402
@@ -18,7 +19,6 @@ from vagen_adapters.ppo.imitation import (  # noqa: E402
     demonstrations,
     imitate,
     imitation_loss,
-    teach_critic,
 )
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
@@ -75,15 +75,19 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
     assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
 
 
-def test_a_critic_taught_on_worth_has_it_before_a_turn_and_what_is_left_of_it_after(tiny_folder):
+@pytest.mark.parametrize("critic", ["own", "shared"])
+def test_a_critic_taught_on_worth_has_it_before_a_turn_and_what_is_left_of_it_after(critic, tiny_folder):
     """The two differ: a turn's first value learns the worth of its state, the later ones the reward and the next's."""
     codec = tiny.load(tiny_folder)[1]
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     episode = demonstrate(env, codec, LEVELS[0], oracle_share=1.0)
     episode.worth = tuple(10.0 * (1 + number) for number in range(len(episode.turns)))
-    model = ActorCritic.from_pretrained(tiny_folder, reads=True)
-    teach_critic(model, codec, itertools.repeat(episode), 150, reward_scale=0.1, batch_size=1, learning_rate=2e-3)
+    model = ActorCritic.from_pretrained(tiny_folder, critic=critic, reads=True)
+    policy = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
+    teach_critic(model, codec, [episode] * 150, 150, reward_scale=0.1, batch_size=1, learning_rate=2e-3)
     assert model.sight is None
+    assert all(each.requires_grad for each in model.policy.parameters())
+    assert all(torch.equal(tensor, policy[name]) for name, tensor in model.policy.state_dict().items())
     sequence = training_sequences(episode, None, with_end=False)[0]
     with torch.no_grad():
         values = model(model_inputs([sequence.prompt], codec, "cpu"), ["values"], temperature=1.0)["values"][0]

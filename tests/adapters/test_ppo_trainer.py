@@ -452,6 +452,21 @@ def test_the_critic_has_updates_of_its_own_on_what_the_last_rollouts_played(tiny
     assert all(parts <= {"critic", "value_head"} for parts in moved)
 
 
+@pytest.mark.parametrize("heads_only", [True, False])
+def test_values_of_heads_alone_pull_at_no_weight_of_the_policy(heads_only, tiny_folder, tmp_path):
+    """So what their loss weighs makes no difference to it; on a backbone that they teach too, it does."""
+    options = {"shared_backbone": True, "critic_reads": True, "critic_heads_only": heads_only, "advantage": "turn_gae"}
+    ends = []
+    for weight in (0.1, 10.0):
+        trainer = MultiTurnPPOTrainer(
+            tiny_folder, config(tmp_path, value_coef=weight, **options), score=likes_short_words
+        )
+        trainer.train()
+        ends.append({name: each for name, each in weights(trainer).items() if name.startswith("policy.")})
+    moved = any(not torch.equal(ends[0][name], ends[1][name]) for name in ends[0])
+    assert moved is not heads_only
+
+
 def test_evaluations_say_how_much_of_what_could_be_known_the_critic_knows(tiny_folder, tmp_path):
     """A critic that says the same of every state knows nothing of them, whatever they are worth."""
     options = {"env_options": {**config(tmp_path).env_options, "max_turns": 3}, "eval_episodes": 8, "eval_forks": 2}

@@ -150,7 +150,8 @@ class ActorCritic(nn.Module):
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
         if of_policy or (self.critic is None and "values" in want):
-            hidden, given = self._hidden_and_given(self.policy, inputs)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not (detach_backbone and not of_policy)):
+                hidden, given = self._hidden_and_given(self.policy, inputs)
         if of_tokens:
             tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
             other = None
@@ -208,14 +209,29 @@ class ActorCritic(nn.Module):
         if self.critic is not None:
             hidden, given = self._hidden_and_given(self.critic, inputs)
         assert hidden is not None  # noqa: S101 - for the type checker
-        assert self.value_head is not None  # noqa: S101 - for the type checker
         if detach_backbone and self.critic is None:
             hidden, given = hidden.detach(), given if given is None else given.detach()
-        after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
-        if self.reading_head is not None and given is not None:
-            merge = self.config.vision_config.spatial_merge_size
-            after = after + self.reading_head(hidden, *pictures_in(inputs, given, merge))
+        after = self.of_heads(hidden, self._pictures(inputs, given))
         return nn.functional.pad(after, (1, 0))
+
+    def of_heads(self, hidden: Tensor, pictures: tuple[Tensor, Tensor, Tensor] | None) -> Tensor:
+        """(B, L) Values after each position, of the last states (B, L, H) and `pictures_in` what was read."""
+        assert self.value_head is not None  # noqa: S101 - for the type checker
+        after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
+        if self.reading_head is not None and pictures is not None:
+            after = after + self.reading_head(hidden, *pictures)
+        return after
+
+    @torch.no_grad()
+    def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+        """What `of_heads` takes, of a batch; the backbone is the critic's, or that which it shares."""
+        hidden, given = self._hidden_and_given(self.policy if self.critic is None else self.critic, inputs)
+        return hidden, self._pictures(inputs, given)
+
+    def _pictures(self, inputs: dict[str, Tensor], given: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
+        if given is None:
+            return None
+        return pictures_in(inputs, given, self.config.vision_config.spatial_merge_size)
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""

@@ -117,6 +117,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         sight_memory: GiB of each process for what frozen towers said of pictures, so that they look at each once; see
             `seeing`. 0 keeps nothing.
         shared_backbone: whether the critic is a value head on the policy's own backbone.
+        critic_heads_only: whether values on a shared backbone teach the critic's heads alone and pull at no weight of
+            the policy.
         critic_reads: whether it also reads the latest picture's tokens in their places; see `reading`.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
             reference is the policy without them.
@@ -199,6 +201,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     freeze_vision: bool = False
     sight_memory: float = 1.0
     shared_backbone: bool = False
+    critic_heads_only: bool = False
     critic_reads: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: int = 0
@@ -272,6 +275,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(not (self.critic_updates and self.critic_kind == "none"), "critic_updates",
                       f"0: {self.advantage} has no critic")  # fmt: skip
+        self._require(not self.critic_heads_only or self.critic_kind == "shared", "critic_heads_only",
+                      "false without shared_backbone")  # fmt: skip
         self._require(not self.critic_replay or self.critic_updates > 0, "critic_replay", "0 without critic_updates")
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip

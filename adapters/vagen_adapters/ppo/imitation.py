@@ -15,20 +15,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
-from vagen_adapters.ppo.family_checks import sight_for
 from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.generation import Reply, model_inputs
-from vagen_adapters.ppo.losses import explained_variance
-from vagen_adapters.ppo.scoring import sight_of
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
-
-SIGHT_MEMORY = 2**30
-"""Bytes that what towers said of pictures may take while a critic is taught: some 100,000 of the tiny model's."""
 
 
 def demonstrate(
@@ -140,81 +133,6 @@ def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Ten
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
 
 
-def teach_critic(
-    model: ActorCritic,
-    codec: Codec,
-    episodes: Iterable[Episode],
-    updates: int,
-    *,
-    reward_scale: float = 1.0,
-    batch_size: int = 16,
-    learning_rate: float = 1e-3,
-    report: Report | None = None,
-) -> None:
-    """Teach a critic what play came to, so that PPO's first advantages are no noise.
-
-    The value before a turn learns what its state was worth (`Episode.worth`), the values after its tokens its reward
-    and what the next state was worth; where that isn't known, all learn the sum of the rewards from the turn on, in
-    which a state's worth is mostly hidden: on FrozenLake 2,000 episodes with what sixteen forks of each state came to
-    explained 0.5 of it, with sums of rewards nothing. Take play that succeeds about as often as the policy will. The
-    vision tower stays as it is, and looks at each picture once.
-
-    Args:
-        model: its critic is trained in place, its policy is not touched.
-        codec: of both.
-        episodes: at least `updates * batch_size`.
-        updates: how many.
-        reward_scale: as in `MultiTurnPPOConfig`.
-        batch_size: episodes in an update.
-        learning_rate: at its highest, after a twentieth of the updates.
-        report: is told the number of each update and how much of what values learn the critic explained before it.
-
-    Raises:
-        TrainingConfigError: the critic shares the policy's backbone.
-    """
-    critic, head = model.critic, model.value_head
-    if critic is None or head is None:
-        raise TrainingConfigError("a critic on the policy's backbone can't be taught alone; load one of its own")
-    source = iter(episodes)
-
-    def step() -> tuple[Tensor, float]:
-        batch = list(itertools.islice(source, batch_size))
-        sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
-        inputs = model_inputs([each.prompt for each in sequences], codec, head.weight.device, sight=model.sight)
-        values = model(inputs, ["values"], temperature=1.0)["values"]
-        targets = torch.full_like(values, math.nan)
-        for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
-            before, after = _worth_around(episode)
-            for position, turn in enumerate(sequence.turn_ids):
-                if turn != NOT_SAMPLED:
-                    if targets[row, position].isnan():
-                        targets[row, position] = reward_scale * before[turn]
-                    targets[row, position + 1] = reward_scale * after[turn]
-        known = ~targets.isnan()
-        loss = (values[known] - targets[known]).square().mean()
-        return loss, explained_variance(values[known].detach(), targets[known])
-
-    with _towers_as_they_are(model, codec):
-        critic.train()
-        fit(model.trainable(critic=True), updates, learning_rate, step, report)
-        critic.eval()
-
-
-@contextlib.contextmanager
-def _towers_as_they_are(model: ActorCritic, codec: Codec) -> Iterator[None]:
-    """Neither trained nor asked twice about one picture."""
-    held = [each for each in sight_of(model.critic) if each.requires_grad]
-    for each in held:
-        each.requires_grad_(False)
-    model.sight = sight_for(model, codec, SIGHT_MEMORY)
-    try:
-        yield
-    finally:
-        model.sight = None
-        for each in held:
-            each.requires_grad_(True)
-
-
 def demonstrations(
     env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
     oracle_share: float = 0.35, processes: int = 0, forks: int = 0,
@@ -270,12 +188,3 @@ def _truthful(core: Any, actions: Sequence[str]) -> str:
         prediction=core.imagine(actions).describe(representation),
     )
     return reply
-
-
-def _worth_around(episode: Episode) -> tuple[list[float], list[float]]:
-    """What is still to come before each turn, and once it was said."""
-    rewards = [turn.reward for turn in episode.turns]
-    to_go = [math.fsum(rewards[turn:]) for turn in range(len(rewards))]
-    if not episode.worth:
-        return to_go, to_go
-    return list(episode.worth), [now + later for now, later in zip(rewards, (*episode.worth[1:], 0.0), strict=True)]

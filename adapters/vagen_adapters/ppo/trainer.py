@@ -470,7 +470,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         inputs = self._inputs(scored.sequences, rows, want)
         width = inputs["input_ids"].shape[1]
         mask = scored.advantages.mask[rows, :width]
-        found = self._forward(model, inputs, want, mask, detach_backbone=warming_up)
+        found = self._forward(model, inputs, want, mask, detach_backbone=warming_up or args.critic_heads_only)
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not warming_up:

@@ -77,9 +77,11 @@ class Start:
         learning_rate: of the policy, at its highest.
         critic_episodes: of further noisy play, whose returns the critic learns.
         critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
-        critic_passes: how often each of `critic_episodes` is seen.
         critic_forks: how often each of their states is played on from for what it is worth; 0 learns what came of it.
-        critic_reads: whether the critic reads pictures, here and in the trainings; see `MultiTurnPPOConfig`.
+        critic_reads: whether the critic is heads on the policy's backbone, which read pictures and are all that values
+            teach, here and in the trainings: `shared_backbone`, `critic_reads` and `critic_heads_only` of
+            `MultiTurnPPOConfig`. Its updates are then 512 states each, drawn from all episodes.
+        critic_updates: of it, where it reads.
         critic_learning_rate: at its highest.
         reward_scale: of those returns; that of the tiny recipes.
         vocabulary: most tokens.
@@ -98,9 +100,9 @@ class Start:
     learning_rate: float = 2e-3
     critic_episodes: int = 3200
     critic_oracle_share: float = 0.7
-    critic_passes: int = 1
     critic_forks: int = 0
     critic_reads: bool = False
+    critic_updates: int = 750
     critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
     vocabulary: int = 1024
@@ -293,8 +295,8 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
 
 def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
-    from vagen_adapters.ppo import imitation
     from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo.critic_teaching import teach_critic
 
     def progress(update: int, explained: float) -> None:
         meter.advance()
@@ -304,21 +306,25 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
             explains.clear()
 
     explains: list[float] = []
-    both = ActorCritic.from_pretrained(str(out), reads=start.critic_reads)
+    kind: Any = "shared" if start.critic_reads else "own"
+    both = ActorCritic.from_pretrained(str(out), critic=kind, reads=start.critic_reads)
     episodes = _played(
         env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share, start.critic_forks
     )
-    if start.critic_passes > 1:
-        with Meter("episodes played for the critic", start.critic_episodes) as playing:
-            kept = list(playing.over(episodes))
-        episodes = itertools.chain.from_iterable(itertools.repeat(kept, start.critic_passes))
-    updates = start.critic_episodes * start.critic_passes // 16
+    updates = start.critic_updates if start.critic_reads else start.critic_episodes // 16
+    if start.critic_reads:
+        episodes = _metered(episodes, "episodes read for the critic", start.critic_episodes)
     with Meter("updates of the critic", updates) as meter:
-        imitation.teach_critic(
+        teach_critic(
             both, codec, episodes, updates, reward_scale=start.reward_scale,
             learning_rate=start.critic_learning_rate, report=progress,
         )  # fmt: skip
     both.save_pretrained(out)
+
+
+def _metered(episodes: Iterator[Any], what: str, count: int) -> Iterator[Any]:
+    with Meter(what, count) as meter:
+        yield from meter.over(episodes)
 
 
 def _measure(folder: Path, proof: Proof, model: Any = None) -> dict[str, Any]:
@@ -341,7 +347,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
            **variant.settings},
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
-    config.critic_reads = proof.start.critic_reads and config.critic_kind == "own"
+    if proof.start.critic_reads and config.critic_kind != "none":
+        config.shared_backbone = config.critic_reads = config.critic_heads_only = True
     score, asked = None, proof.reasoning_reward
     options = recipe.reward_options(proof.env) if asked else {}
     if options:
