@@ -177,7 +177,7 @@ class Forkable(gym.Env[dict[str, Any], str]):
         self._generator = generator
 
     def _seed_lazily(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
         self._np_random_seed = int(seed)
         self._generator = self._generator_state = None

@@ -15,7 +15,7 @@ from vagen_benchmarks.perf import peers
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban import one_box
-from vagen_envs.sokoban.levels import ACTIONS, Solutions, _room, cells, draw_level, split_of_board
+from vagen_envs.sokoban.levels import ACTIONS, Solutions, _room, cells, draw_level, rows_of, split_of_board
 
 CONFIGURATIONS = [
     {},
@@ -178,15 +178,14 @@ def test_no_test_board_lies_elsewhere_in_the_frame_in_train():
     for floor, targets in test:
         for there in range(1, 21):
             for shift in (int.__lshift__, int.__rshift__):
-                cells = shift(floor, there)
-                if not cells & ~inner and cells.bit_count() == floor.bit_count():
-                    moved.add((cells, shift(targets, there)))
+                floor_there = shift(floor, there)
+                if not floor_there & ~inner and floor_there.bit_count() == floor.bit_count():
+                    moved.add((floor_there, shift(targets, there)))
     assert len(moved) > 100
     assert moved & test  # such boards are drawn
     assert not moved & train
     for floor, targets in moved:
-        room, goals = ([cell for cell in range(36) if cells >> cell & 1] for cells in (floor, targets))
-        assert split_of_board(6, room, goals) == "test"
+        assert split_of_board(rows_of(floor, 6, 6), cells(targets), 6) == "test"
 
 
 def test_the_quick_search_for_one_box_finds_what_the_general_one_finds():
@@ -201,5 +200,5 @@ def test_the_quick_search_for_one_box_finds_what_the_general_one_finds():
             solutions.extend(length)
             layer = solutions.layers[length] if length < len(solutions.layers) else {}
             wanted = {(boxes.bit_length() - 1, player) for boxes, players in layer.items() for player in cells(players)}
-            found = cells(one_box.at_distance(height, width, room, target, length))
-            assert {one_box.cells_of(height, width, at) for at in found} == wanted
+            found = cells(one_box.at_distance(rows_of(room, height, width), width, target, length))
+            assert {one_box.cells_of(height - 2, width, at) for at in found} == wanted

@@ -8,34 +8,35 @@ wrapping, so the integers have half of the bits.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from vagen_envs.seeding import HashStream
 
 
-def start(stream: HashStream, height: int, width: int, floor: int, target: int, length: int) -> tuple[int, int] | None:
+def start(stream: HashStream, rows: Sequence[int], width: int, target: int, length: int) -> tuple[int, int] | None:
     """One (boxes, player) whose shortest solution has `length` moves, each equally likely; `None` if there is none.
 
-    `floor` and `target` are sets of cells, a bit a cell, with walls all around.
+    `rows` is the floor, the cells of each row within the wall; `target` is a set of one cell of the whole board.
     """
-    found = at_distance(height, width, floor, target, length)
+    found = at_distance(rows, width, target, length)
     count = found.bit_count()
     if not count:
         return None
-    box, player = cells_of(height, width, _nth_bit(found, stream.below(count)))
+    box, player = cells_of(len(rows), width, _nth_bit(found, stream.below(count)))
     return 1 << box, player
 
 
-def at_distance(height: int, width: int, floor: int, target: int, length: int) -> int:
+def at_distance(rows: Sequence[int], width: int, target: int, length: int) -> int:
     """All positions from which exactly `length` moves, and no fewer, bring the box onto the target.
 
     `cells_of` says what each bit of the set means.
     """
     columns = width - 1
-    count = (height - 1) * columns
-    inner, free = _positions(height, width, floor)
+    count = (len(rows) + 1) * columns
+    inner, free = _positions(rows, width)
     row, column = divmod(target.bit_length() - 1, width)
     box = (row - 1) * columns + column - 1
-    right, left, below, above = _beside(height, width)
+    right, left, below, above = _beside(len(rows), width)
     sideways, upright = count + 1, (count + 1) * columns
     layer = (inner ^ 1 << box) << box * count
     unseen = free ^ layer
@@ -56,25 +57,23 @@ def at_distance(height: int, width: int, floor: int, target: int, length: int) -
     return layer
 
 
-def cells_of(height: int, width: int, bit: int) -> tuple[int, int]:
+def cells_of(rows: int, width: int, bit: int) -> tuple[int, int]:
     """The cells of box and player, on the whole board, that a bit of `at_distance` stands for."""
     columns = width - 1
-    box, player = divmod(bit, (height - 1) * columns)
+    box, player = divmod(bit, (rows + 1) * columns)
     return box + box // columns + width + 1, player + player // columns + width + 1
 
 
-@functools.lru_cache(maxsize=64)  # several targets are tried in a room
-def _positions(height: int, width: int, floor: int) -> tuple[int, int]:
+def _positions(rows: Sequence[int], width: int) -> tuple[int, int]:
     """The floor without its wall, and all positions with box and player on it, but not on the same cell."""
-    columns, inside = width - 1, (1 << width - 2) - 1
-    count = (height - 1) * columns
+    columns = width - 1
+    count = (len(rows) + 1) * columns
     boxes, together = _spread(width, count), _spread(width, count + 1)
     inner = boxed = same = at = 0
-    for row in range(1, height - 1):
-        cells = floor >> row * width + 1 & inside
-        inner |= cells << at
-        boxed |= boxes[cells] << at * count
-        same |= together[cells] << at * (count + 1)
+    for row in rows:
+        inner |= row << at
+        boxed |= boxes[row] << at * count
+        same |= together[row] << at * (count + 1)
         at += columns
     return inner, boxed * inner ^ same
 
@@ -86,10 +85,10 @@ def _spread(width: int, apart: int) -> tuple[int, ...]:
 
 
 @functools.cache
-def _beside(height: int, width: int) -> tuple[int, ...]:
+def _beside(rows: int, width: int) -> tuple[int, ...]:
     """The positions in which the box is right of the player, left of it, below it, above it."""
     columns = width - 1
-    count = (height - 1) * columns
+    count = (rows + 1) * columns
     return tuple(
         sum(1 << (cell + step) * count + cell for cell in range(count) if 0 <= cell + step < count)
         for step in (1, -1, columns, -columns)
@@ -98,13 +97,4 @@ def _beside(height: int, width: int) -> tuple[int, ...]:
 
 def _nth_bit(bits: int, nth: int) -> int:
     """The place of the set bit before which there are `nth` others."""
-    place, width = 0, bits.bit_length()
-    while width > 1:
-        half = width // 2
-        low = bits & (1 << half) - 1
-        before = low.bit_count()
-        if nth < before:
-            bits, width = low, half
-        else:
-            bits, width, place, nth = bits >> half, width - half, place + half, nth - before
-    return place
+    return len(f"{bits:b}".split("1", bits.bit_count() - nth)[-1])

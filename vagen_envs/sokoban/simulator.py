@@ -10,7 +10,7 @@ from vagen_envs.sokoban.state import SokobanState
 
 # Order of the tiles in tiles.png.
 WALL, FLOOR, TARGET, BOX, BOX_ON_TARGET, PLAYER, PLAYER_ON_TARGET = range(7)
-_FLOOR_DIGITS = {ord("0"): WALL, ord("1"): FLOOR}
+_FLOOR_DIGITS = bytes.maketrans(b"01", bytes((WALL, FLOOR)))
 
 
 class Simulator:
@@ -24,12 +24,12 @@ class Simulator:
         self.level = level
         self.boxes = level.boxes
         self.player = level.player
-        self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
+        self._steps = _steps(level.width)
         self._targets = _places(level.targets, level.width)
-        bare = bytearray(f"{level.floor:0{level.height * level.width}b}"[::-1].translate(_FLOOR_DIGITS).encode())
-        for cell in cells(level.targets):
-            bare[cell] = TARGET
-        self._bare = bytes(bare)
+        digits = f"{level.floor:0{level.height * level.width}b}".encode()
+        self._bare = bytearray(digits.translate(_FLOOR_DIGITS)[::-1])
+        for row, column in self._targets:
+            self._bare[row * level.width + column] = TARGET
 
     def step(self, action: str) -> int | None:
         """Move the player. `None` if nothing moved, else by how much the boxes on targets became more (-1, 0, 1)."""
@@ -62,11 +62,17 @@ class Simulator:
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""
-        tiles, on_target = bytearray(self._bare), self.level.targets
+        tiles, on_target = self._bare.copy(), self.level.targets
         for cell in cells(self.boxes):
             tiles[cell] = BOX_ON_TARGET if on_target >> cell & 1 else BOX
         tiles[self.player] = PLAYER_ON_TARGET if on_target >> self.player & 1 else PLAYER
         return bytes(tiles)
+
+
+@functools.cache
+def _steps(width: int) -> dict[str, int]:
+    """How each action changes the number of a cell."""
+    return dict(zip(ACTIONS, (-width, width, -1, 1), strict=True))
 
 
 @functools.lru_cache(maxsize=4096)  # boxes often stand still, and a fork comes back to where they were
