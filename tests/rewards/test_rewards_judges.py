@@ -172,13 +172,13 @@ def test_a_judge_without_its_key_or_price_is_refused(monkeypatch):
 def lake():
     with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
         env_id, options = configuration_of(env)
-    return [draw(env_id, json.loads(options), 12, first_seed=first) for first in (0, 10_000)]
+    return [draw(env_id, json.loads(options), 12, first_seed=first) for first in (0, 10_000, 20_000)]
 
 
 def test_an_audit_finds_what_earns_and_says_what_it_is(lake):
-    reference, others = lake
+    reference, searched, others = lake
     worth = Worth(reference)
-    found = audit(worth, others, tries=100)
+    found = audit(worth, searched, others, tries=100)
     assert found.tries == 100
     assert set(found.best) == {(s, p) for s in ("reset", "play") for p in ("grounding", "world_modeling")}
     assert all(each > 0.9 for each in found.oracle.values())
@@ -197,11 +197,19 @@ def test_an_audit_finds_what_earns_and_says_what_it_is(lake):
 
 def test_an_audit_finds_a_constant_that_pays_where_states_are_all_alike(lake):
     """Weighed by varied states and tried on one alone, its own description is the constant that earns."""
-    reference, _ = lake
-    here = reference.reset[5]
-    found = audit(Worth(reference), replace(reference, reset=(here,) * 4, play=()), tries=50)
+    reference, *_ = lake
+    alike = replace(reference, reset=(reference.reset[5],) * 4, play=())
+    found = audit(Worth(reference), alike, alike, tries=50)
     assert found.most > 0.9
     assert set(found.best) == {("reset", "grounding"), ("reset", "world_modeling")}
+
+
+def test_what_was_lucky_where_it_was_picked_counts_by_other_turns(lake):
+    reference, searched, others = lake
+    alike = replace(searched, reset=(searched.reset[5],) * 4, play=())
+    found = audit(Worth(reference), alike, replace(others, play=()), tries=50)
+    assert found.seemed["reset", "grounding"] > 0.9
+    assert found.most < 0.5
 
 
 def test_readings_are_what_rule_judge_reads():
