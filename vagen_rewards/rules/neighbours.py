@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,22 +29,6 @@ _OF_ME = rf"(?: (?:of |to |from )?{_ME})?"
 _CELL = r"(?:tile|cell|square|space|spot|field)"
 _IS = r"(?: (?:is|has|contains|holds|will be)(?: (?:now|also|just|actually|still))*)"
 _FREE = r"(?:perfectly |completely )?(?:safe|ice|frozen|free|clear|empty|walkable|open)"
-_SIGNS = (
-    "tile ",
-    "cell ",
-    "square ",
-    "space ",
-    "spot ",
-    "field ",
-    "adjacent",
-    "next to",
-    " is a ",
-    "ice",
-    "safe",
-    "free",
-)
-"""One of these is in whatever speaks of a cell next to the player."""
-
 _FAR = 16
 """No board has more rows or columns."""
 
@@ -89,27 +72,35 @@ def _kinds_at(state: Any, at: Position) -> set[str]:
 
 
 @functools.cache
-def _patterns(board: str) -> tuple[re.Pattern[str], ...]:
+def _patterns(board: str) -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]:
+    """What is said of a next cell, each with words of which one is in it: those are looked for first."""
     things = "|".join([rf"(?P<{kind}>(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items() if kind != "player"])
     thing, free = rf"(?:an? |the )?(?:{things})", rf"(?P<free>{_FREE}\b)"
-    hole = rf"(?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)" if "hole" in BOARD_NOUNS[board] else "(?!)"
-    every = (
-        rf"\b{_CELL} {_HOW}{_SIDE}{_OF_ME}{_IS} (?:an? |the )?(?:{things}|{free}|(?P<wall>wall\b))",
-        rf"{thing}{_IS}? {_HOW}(?:adjacent|next)(?: to {_ME})?,? {_SIDE}(?! of (?!{_ME}))",
-        rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an? {hole}",
+    every = [
+        (
+            ("tile ", "cell ", "square ", "space ", "spot ", "field "),
+            rf"\b{_CELL} {_HOW}{_SIDE}{_OF_ME}{_IS} (?:an? |the )?(?:{things}|{free}|(?P<wall>wall\b))",
+        ),
+        (("adjacent", "next to"), rf"{thing}{_IS}? {_HOW}(?:adjacent|next)(?: to {_ME})?,? {_SIDE}(?! of (?!{_ME}))"),
         # "Above me: hole" is true at any distance.
-        rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}",
-    )
-    return tuple([re.compile(each) for each in every])
+        (
+            ("ice", "frozen", "safe", "free", "clear", "empty", "walkable", "open"),
+            rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}",
+        ),
+    ]
+    if "hole" in BOARD_NOUNS[board]:
+        hole = rf"(?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)"
+        every.append(((" is a ",), rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an? {hole}"))
+    return tuple([(signs, re.compile(pattern)) for signs, pattern in every])
 
 
-def neighbours_of(board: str, sentence: str) -> Iterator[Neighbour]:
+def neighbours_of(board: str, sentence: str) -> list[Neighbour]:
     """What a lower-case sentence says of the cells next to the player; nothing where it doubts or denies something."""
-    if not mentions(sentence, _SIGNS) or hedges(sentence) or denies(sentence):
-        return
-    for pattern in _patterns(board):
-        for match in pattern.finditer(sentence.strip(" -*")):
-            yield _neighbour(match)
+    found: list[Neighbour] = []
+    for signs, pattern in _patterns(board):
+        if mentions(sentence, signs):
+            found += map(_neighbour, pattern.finditer(sentence.strip(" -*")))
+    return [] if found and (hedges(sentence) or denies(sentence)) else list(dict.fromkeys(found))
 
 
 def _neighbour(match: re.Match[str]) -> Neighbour:

@@ -90,7 +90,7 @@ def _read(board: str, text: str) -> Relations:
         pieces = with_headings(pieces)
     neighbours: list[tuple[Neighbour, Span]] = []
     for number, (words, span) in enumerate(pieces):
-        beside = dict.fromkeys(neighbours_of(board, words))
+        beside = neighbours_of(board, words)
         neighbours += [(each, span) for each in beside]
         at, said = places_of(board, words.replace('"', "") if '"' in words else words, base)
         placed += at
