@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vagen_rewards.rules.heads import Phrases, branches_of, heads_of
-from vagen_rewards.rules.words import BOARDS, _alternatives, tokens
+from vagen_rewards.rules.patterns import BOARDS, alternatives
+from vagen_rewards.rules.words import tokens
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_what_may_begin_with_any_word_has_no_heads(pattern):
         heads_of(pattern)
 
 
-def test_branches_are_the_outermost_alternatives():
+def test_branches_are_the_outermostalternatives():
     assert branches_of(r"a(?:b|c)|[|(]|\(|d") == ["a(?:b|c)", "[|(]", r"\(", "d"]
 
 
@@ -43,14 +44,14 @@ MEANS = {
 }  # fmt: skip
 """What kind of token a pattern of this name makes."""
 
-WORDS = sorted({word for board in BOARDS for _, each in _alternatives(board) if each.isalpha() for word in [each]})
+WORDS = sorted({word for board in BOARDS for _, each in alternatives(board) if each.isalpha() for word in [each]})
 
 
 @given(st.lists(st.sampled_from([*WORDS, "the", "left", "of", "box", "glimmer", "2", ","]), max_size=12))
 def test_each_token_is_what_its_first_fitting_pattern_says(words):
     """Read word by word as by all patterns in their order."""
     sentence = " ".join(words)
-    every = [(kind, re.compile(rf"\b(?:{way})(?![^\W_])")) for kind, way in _alternatives("sokoban")]
+    every = [(kind, re.compile(rf"\b(?:{way})(?![^\W_])")) for kind, way in alternatives("sokoban")]
     at, kinds = 0, []
     while at < len(sentence):
         found = next(((k, m) for k, way in every if (m := way.match(sentence, at)) and m.end() > at), None)

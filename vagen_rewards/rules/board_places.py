@@ -7,8 +7,8 @@ import re
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.modality import mentions
+from vagen_rewards.rules.patterns import BOARD_NOUNS
 from vagen_rewards.rules.relations import Placed
-from vagen_rewards.rules.words import BOARD_NOUNS
 
 _NUMBERS = {
     **{word: i for i, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"))},

@@ -17,10 +17,10 @@ from vagen_rewards.rules.heads import Phrases
 from vagen_rewards.rules.lexicon import known_words, language, misspelt, spelt
 from vagen_rewards.rules.modality import TURNING, mentions, plain, words_of
 from vagen_rewards.rules.notation import without_arrows, without_keys
+from vagen_rewards.rules.patterns import BOARDS
 from vagen_rewards.rules.spans import sentences
 from vagen_rewards.rules.tense import DOUBT, HAS_TO, INTENT, PAST, PLANNING, SAID_TO_DENY, is_only_past, speaks_of_now
 from vagen_rewards.rules.translate import GERMAN, in_english, language_of
-from vagen_rewards.rules.words import BOARDS
 from vagen_rewards.scores import Span
 
 Sentence = tuple[str, Span]

@@ -16,7 +16,7 @@ from typing import Any
 
 from vagen_envs.grid import SIDES, Position
 from vagen_rewards.rules.modality import denies, hedges, mentions
-from vagen_rewards.rules.words import BOARD_NOUNS
+from vagen_rewards.rules.patterns import BOARD_NOUNS
 
 _ME = r"(?:me|myself|(?:the |my )?(?:player|agent|character|elf|worker|robot)|my (?:current )?(?:position|cell|tile|square))"
 _HOW = r"(?:(?:directly|immediately|right|just|straight) )?"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from vagen_rewards.rules.lexicon import language
 from vagen_rewards.rules.modality import mentions
-from vagen_rewards.rules.words import BOARD_NOUNS
+from vagen_rewards.rules.patterns import BOARD_NOUNS
 from vagen_rewards.scores import Span
 
 _ARROW = r"\s*[*_]*\s*(?:→|⟶|⇒|➔|➡|-+>|=>)\s*[*_]*\s*"
