@@ -31,8 +31,9 @@ class Token(NamedTuple):
 
 _THINGS = frozenset([kind for each in BOARD_NOUNS.values() for kind in each])
 
+_NAMES = sorted({re.escape(each) for board in BOARDS for names in nouns(board).values() for each in names})
 _PLURAL = re.compile(
-    rf"(?:{'|'.join(sorted({re.escape(each) for board in BOARDS for names in nouns(board).values() for each in names}))})"
+    rf"(?:{'|'.join(_NAMES)})"
     r"(?:e?s)\b|\b(?:location|position|spot|cell|square|tile|place|area)s\b"
 )
 _LABEL = re.compile(r"[ _#]*(\d+)$")

@@ -19,7 +19,18 @@ from vagen_rewards.calibration import labelled_file
 from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.verdicts import Prompts, read_verdict
-from vagen_rewards.rules import boards, counting, front, navigation, poses, primitive_skill, reading, readings, svg
+from vagen_rewards.rules import (
+    boards,
+    counting,
+    front,
+    navigation_clauses,
+    poses,
+    primitive_skill,
+    reading,
+    readings,
+    svg,
+    svg_elements,
+)  # fmt: skip
 from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
@@ -32,9 +43,9 @@ ENVS: dict[str, dict[str, Any]] = {
 }
 CACHES = (
     reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
-    boards._around_player, boards._ranked, counting.facts, readings.read, navigation._clauses,
+    boards._around_player, boards._ranked, counting.facts, readings.read, navigation_clauses.clauses_of,
     poses.read, primitive_skill._claims, front.prepare, front.doubtful,
-    front._of_now, svg._read, svg._sentence, svg._clause, svg._match,
+    front._of_now, svg._read, svg_elements.claims_in, svg_elements._clause, svg._match,
 )  # fmt: skip
 """All that a judge remembers of what was said."""
 
