@@ -70,7 +70,7 @@ def audit(
         states: whose transitions they are tried on; best another draw than `worth.reference`, which it was made of.
         others: a third draw, whose transitions the best are measured on again.
         tries: how many statements.
-        keep: how many of the best are returned, for each stage and part; five times as many are measured again.
+        keep: how many of the best are returned, for each stage and part; twice as many are measured again.
         seed: of the random combinations.
         told: is called for each statement that was tried.
     """
@@ -87,7 +87,7 @@ def audit(
                 told()
     again, best, seemed = _fields(worth, others), dict[Where, tuple[Found, ...]](), dict[Where, float]()
     for where in [each.where for each in again]:
-        picked = heapq.nlargest(5 * keep, tried.values(), key=lambda found: found.means[where])
+        picked = heapq.nlargest(2 * keep, tried.values(), key=lambda found: found.means[where])
         seemed[where] = picked[0].means[where] if picked else 0.0
         measured = [
             _found(each.text, {part: _claims(kind, each.text, part) for part in PARTS}, again) for each in picked
