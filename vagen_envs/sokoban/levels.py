@@ -140,17 +140,17 @@ def canonical_board(width: int, floor: int, targets: int) -> bytes:
     """
     top = ((floor & -floor).bit_length() - 1) // width
     rows = (floor.bit_length() - 1) // width - top + 1
-    floor, targets = floor >> top * width, targets >> top * width
+    floor >>= top * width
     columns, row = 0, floor
     while row:
         columns |= row
         row >>= width
     columns &= (1 << width) - 1
     left = (columns & -columns).bit_length() - 1
-    # Binary digits read as hexadecimal ones leave room to add two sets cell by cell.
-    digits = int(f"{floor >> left:b}", 16) + 2 * int(f"{targets >> left:b}", 16)
-    cells = f"{digits:0{rows * width}x}"[::-1].encode()
-    return b"sokoban" + canonical(cells, rows, columns.bit_length() - left, width)
+    digits = bytearray(f"{floor >> left:0{rows * width}b}".encode()[::-1])
+    for cell in cells(targets):
+        digits[cell - top * width - left] = ord("3")
+    return b"sokoban" + canonical(bytes(digits), rows, columns.bit_length() - left, width)
 
 
 class Solutions:
