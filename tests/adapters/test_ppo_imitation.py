@@ -76,8 +76,8 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])
-def test_a_critic_taught_on_worth_has_it_before_a_turn_and_what_is_left_of_it_after(critic, tiny_folder):
-    """The two differ: a turn's first value learns the worth of its state, the later ones the reward and the next's."""
+def test_a_critic_taught_on_worth_has_it_around_each_turn(critic, tiny_folder):
+    """Whatever came of the episode: its states are said to be worth something else here."""
     codec = tiny.load(tiny_folder)[1]
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     episode = demonstrate(env, codec, LEVELS[0], oracle_share=1.0)
@@ -93,9 +93,27 @@ def test_a_critic_taught_on_worth_has_it_before_a_turn_and_what_is_left_of_it_af
         values = model(model_inputs([sequence.prompt], codec, "cpu"), ["values"], temperature=1.0)["values"][0]
     for number, turn in enumerate(episode.turns):
         first = sequence.turn_ids.index(number)
-        left = turn.reward + (10.0 * (2 + number) if number + 1 < len(episode.turns) else 0.0)
-        assert float(values[first]) == pytest.approx(1.0 + number, abs=0.25)
-        assert float(values[first + len(turn.reply.ids)]) == pytest.approx(0.1 * left, abs=0.25)
+        assert values[first : first + len(turn.reply.ids) + 1].tolist() == pytest.approx(
+            [1.0 + number] * (len(turn.reply.ids) + 1), abs=0.25
+        )
+
+
+def test_heads_learn_from_all_episodes_and_are_held_to_the_last_tenth(tiny_folder):
+    """Half of them are said to be worth nothing, the other half, all of which come later, five."""
+    codec = tiny.load(tiny_folder)[1]
+    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
+    played = [demonstrate(env, codec, level, oracle_share=1.0) for level in LEVELS]
+    for number, episode in enumerate(played):
+        episode.worth = tuple(5.0 * (number >= 12) for _ in episode.turns)
+    model, told = ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True), []
+    teach_critic(model, codec, played, 200, batch_size=4, learning_rate=2e-3, report=lambda *each: told.append(each))
+    assert [number for number, _ in told] == list(range(200))
+    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in (played[2], played[15])]
+    with torch.no_grad():
+        inputs = model_inputs([each.prompt for each in sequences], codec, "cpu")
+        values = model(inputs, ["values"], temperature=1.0)["values"]
+    found = [float(row[sequence.turn_ids.index(0)]) for row, sequence in zip(values, sequences, strict=True)]
+    assert found == pytest.approx([0.0, 5.0], abs=1.0)
 
 
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):

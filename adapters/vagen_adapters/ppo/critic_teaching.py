@@ -41,10 +41,12 @@ def teach_critic(
 ) -> None:
     """Teach a critic what play came to, so that PPO's first advantages are no noise.
 
-    The value before a turn learns what its state was worth (`Episode.worth`), the values after its tokens its reward
-    and what the next state was worth; where that isn't known, all learn the sum of the rewards from the turn on, in
-    which a state's worth is mostly hidden. Take play that succeeds about as often as the policy will. The vision tower
-    stays as it is, and looks at each picture once.
+    Values before and after a turn's tokens learn what its state was worth (`Episode.worth`), or where that isn't known
+    the sum of the rewards from the turn on, in which the worth is mostly hidden. Take play that succeeds about as often
+    as the policy will. The vision tower stays as it is, and looks at each picture once.
+
+    After the last token the worth of action and state together could be taught; but a few thousand episodes are learned
+    by heart there (and little of others explained), and a baseline that knows the action leaves no advantage.
 
     A critic on a backbone of its own is trained whole, by episodes as they come. On the policy's backbone only its
     heads are, on what the backbone says of each episode, once: on FrozenLake 2,000 episodes whose states were each
@@ -87,7 +89,7 @@ def _taught_whole(
 def _taught_heads(
     model: ActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
-    states, worth, shown, pictures, sizes, begins = [], [], [], [], [], [0]
+    states, worth, shown, pictures, sizes, counts = [], [], [], [], [], []
     while batch := list(itertools.islice(episodes, batch_size)):
         inputs, targets = _with_targets(model, codec, batch, reward_scale)
         known = ~targets[:, 1:].isnan()  # a value stands after the position before
@@ -98,10 +100,10 @@ def _taught_heads(
             sizes += seen[1]
         states.append(hidden[known])
         worth.append(targets[:, 1:][known])
-        begins += [begins[-1] + each for each in known.sum(1).tolist()]
+        counts += known.sum(1).tolist()
     all_states, all_worth = torch.cat(states), torch.cat(worth)
     all_shown = torch.cat(shown) if shown else None
-    taught = begins[len(begins) - 1 - max(1, len(begins) // 10)]  # whole episodes are held out
+    taught = sum(counts[: len(counts) - max(1, len(counts) // 10)])  # whole episodes are held out
     generator = torch.Generator().manual_seed(0)
 
     def values_of(drawn: Tensor) -> Tensor:
@@ -136,19 +138,17 @@ def _with_targets(
     rows, length = inputs["input_ids"].shape
     targets = torch.full((rows, length + 1), math.nan, device=head.weight.device)
     for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
-        before, after = _worth_around(episode)
+        worth = episode.worth or _rewards_to_go(episode)
         for position, turn in enumerate(sequence.turn_ids):
             if turn != NOT_SAMPLED:
-                if targets[row, position].isnan():
-                    targets[row, position] = reward_scale * before[turn]
-                targets[row, position + 1] = reward_scale * after[turn]
+                targets[row, position : position + 2] = reward_scale * worth[turn]
     return inputs, targets
 
 
 @contextlib.contextmanager
 def _towers_as_they_are(model: ActorCritic, codec: Codec) -> Iterator[None]:
     """Neither trained nor asked twice about one picture."""
-    held = [] if model.critic is None else [each for each in sight_of(model.critic) if each.requires_grad]
+    held = [each for each in sight_of(model.critic or model.policy) if each.requires_grad]
     for each in held:
         each.requires_grad_(False)
     model.sight = sight_for(model, codec, SIGHT_MEMORY)
@@ -160,10 +160,6 @@ def _towers_as_they_are(model: ActorCritic, codec: Codec) -> Iterator[None]:
             each.requires_grad_(True)
 
 
-def _worth_around(episode: Episode) -> tuple[list[float], list[float]]:
-    """What is still to come before each turn, and once it was said."""
+def _rewards_to_go(episode: Episode) -> list[float]:
     rewards = [turn.reward for turn in episode.turns]
-    to_go = [math.fsum(rewards[turn:]) for turn in range(len(rewards))]
-    if not episode.worth:
-        return to_go, to_go
-    return list(episode.worth), [now + later for now, later in zip(rewards, (*episode.worth[1:], 0.0), strict=True)]
+    return [math.fsum(rewards[turn:]) for turn in range(len(rewards))]

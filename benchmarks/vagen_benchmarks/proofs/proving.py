@@ -102,7 +102,7 @@ class Start:
     critic_oracle_share: float = 0.7
     critic_forks: int = 0
     critic_reads: bool = False
-    critic_updates: int = 750
+    critic_updates: int = 1500
     critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
     vocabulary: int = 1024
