@@ -163,7 +163,8 @@ def _strips(tiles: Pixels) -> Callable[[bytes], bytes]:
     def strip(numbers: bytes) -> bytes:
         return rows.take(np.frombuffer(numbers, np.uint8), 0).T.tobytes()
 
-    return functools.lru_cache(max(16, _KEPT_BYTES // (10 * tiles[0].nbytes)))(strip)
+    kept: Callable[[bytes], bytes] = functools.lru_cache(max(16, _KEPT_BYTES // (10 * tiles[0].nbytes)))(strip)
+    return kept
 
 
 def _laid(strip: Callable[[bytes], bytes], codes: bytes, width: int) -> Pixels:
