@@ -89,7 +89,12 @@ def _taught_whole(
 def _taught_heads(
     model: ActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
-    states, worth, shown, pictures, sizes, counts = [], [], [], [], [], []
+    states: list[Tensor] = []
+    worth: list[Tensor] = []
+    shown: list[Tensor] = []
+    pictures: list[Tensor] = []
+    sizes: list[Tensor] = []
+    counts: list[int] = []
     while batch := list(itertools.islice(episodes, batch_size)):
         inputs, targets = _with_targets(model, codec, batch, reward_scale)
         known = ~targets[:, 1:].isnan()  # a value stands after the position before
