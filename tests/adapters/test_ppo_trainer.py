@@ -580,6 +580,12 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
 
 
+def test_checkpoints_are_where_rollouts_end_unless_it_is_said_where(tmp_path):
+    """transformers' default of 500 updates lies between rollouts of twelve."""
+    assert config(tmp_path, save_strategy="steps", minibatches=4, epochs_per_rollout=3).save_steps == 504
+    assert config(tmp_path, save_strategy="steps").save_steps == 500
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -593,6 +599,11 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
         ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
         ({"minibatches": 9}, "at most episodes_per_rollout=8"),
         ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
+        ({"critic_updates": -1}, "critic_updates=-1"),
+        ({"critic_updates": 1, "advantage": "rloo", "group_size": 2}, "rloo has no critic"),
+        ({"critic_replay": 1}, "critic_replay=1"),
+        ({"critic_heads_only": True}, "false without shared_backbone"),
+        ({"eval_forks": 1}, "eval_forks=1"),
         ({"max_steps": 7}, "max_steps=7 is not valid: it must be left out: rollouts=1 makes it 2"),
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"keep_variance_share": 0.5}, "group_size=1"),

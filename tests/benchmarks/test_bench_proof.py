@@ -29,6 +29,9 @@ max_turns = 1
 [start]
 episodes = 32
 critic_episodes = 32
+critic_forks = 2
+critic_reads = true
+critic_updates = 3
 [settings]
 rollouts = 2
 episodes_per_rollout = 8
@@ -38,6 +41,7 @@ max_tokens = 16
 critic_warmup_rollouts = 1
 eval_rollouts = 1
 eval_episodes = 4
+eval_forks = 2
 [variants.small-grpo]
 recipe = "grpo-mask"
 settings = { group_size = 4 }
@@ -131,6 +135,7 @@ def test_other_pictures_are_those_of_another_level_and_all_else_is_the_levels_ow
 def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     pytest.importorskip("matplotlib")
+    safetensors = pytest.importorskip("safetensors")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     # the model has learned nothing, so that a real judge would find no words to score
     paid = RewardTerm("grounding", 0.25)
@@ -158,6 +163,11 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
         (first, second) = run["on_the_way"]
         assert (first[0], second[0]) == (8, 16)
         assert 0 < first[1] < second[1] <= run["cpu_seconds"]
+    # GRPO has no critic; the other's is heads on the policy's backbone, and was held to forks at each evaluation.
+    assert "critic" not in found["runs"][0]
+    assert [each.keys() for each in found["runs"][1]["critic"]] == 2 * [{"ceiling", "explained", "of_worth"}]
+    kept = safetensors.safe_open(str(out / "models" / "vagen-full-0" / "critic.safetensors"), "pt").keys()
+    assert {name.split(".")[0] for name in kept} == {"value_head", "reading_head"}
 
 
 def test_a_start_goes_on_from_what_the_agent_tiny_knows(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,6 +14,8 @@ from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_envs.errors import did_you_mean
 
+SAVE_STEPS = 500
+"""The updates between two checkpoints that transformers takes by default."""
 ESTIMATORS = {
     name: getattr(module, name)
     for module, names in (
@@ -285,6 +288,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         if not self.advantage_settings.get("mask_observations", True):
             for name in ("ratio_level", "loss_level"):
                 self._require(getattr(self, name) != "turn", name, "token or sequence: observations are in no turn")
+        if vars(self)["save_steps"] == SAVE_STEPS:  # nobody chose it: the next end of a rollout
+            self.save_steps = math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
             self._require(False, "save_steps", f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                           "so that training resumes where a rollout begins")  # fmt: skip
