@@ -150,7 +150,7 @@ class ActorCritic(nn.Module):
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
         if of_policy or (self.critic is None and "values" in want):
-            with torch.set_grad_enabled(torch.is_grad_enabled() and not (detach_backbone and not of_policy)):
+            with torch.set_grad_enabled(torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)):
                 hidden, given = self._hidden_and_given(self.policy, inputs)
         if of_tokens:
             tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)

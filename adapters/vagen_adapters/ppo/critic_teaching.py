@@ -115,10 +115,8 @@ def _taught_heads(
         seen = None
         if all_shown is not None:
             numbers = all_shown[drawn].tolist()
-            tokens, grids = (
-                torch.cat([pictures[each] for each in numbers]),
-                torch.stack([sizes[each] for each in numbers]),
-            )
+            tokens = torch.cat([pictures[each] for each in numbers])
+            grids = torch.stack([sizes[each] for each in numbers])
             seen = tokens, grids, torch.arange(len(numbers), device=tokens.device)[:, None]
         return model.of_heads(all_states[drawn][:, None], seen).squeeze(1)
 

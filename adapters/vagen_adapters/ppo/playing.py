@@ -19,7 +19,7 @@ from vagen_adapters.ppo.ahead import Ahead, CopySampler
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, keep_by_variance, keep_differing
-from vagen_adapters.ppo.forks import fork_all, returns_of, worth_of
+from vagen_adapters.ppo.forks import Fork, fork_all, returns_of, worth_of
 from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout, Score
@@ -80,8 +80,7 @@ class Player:
 
     def play_forks(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
-        forks = fork_all(episodes, self.args.forks)
-        played = self._play_on([fork.episode for fork in forks], seed_of(self.args, number, 50), name="forks")
+        forks, played = self._forked(episodes, self.args.forks, seed_of(self.args, number, 50))
         worth = worth_of(episodes, forks, played, self.args.turn_discount)
         sound = [all(map(math.isfinite, each)) for each in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
@@ -90,9 +89,12 @@ class Player:
 
     def play_on_from(self, episodes: Sequence[Episode], times: int) -> list[list[list[float]]]:
         """Of each turn of episodes that were played with snapshots, the returns of so many forks; see `returns_of`."""
-        forks = fork_all(episodes, times)
-        played = self._play_on([fork.episode for fork in forks], seed_of(self.args, 0, 98), name="forks")
+        forks, played = self._forked(episodes, times, seed_of(self.args, 0, 98))
         return returns_of(episodes, forks, played, self.args.turn_discount)
+
+    def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Fork], list[Episode]]:
+        forks = fork_all(episodes, times)
+        return forks, self._play_on([fork.episode for fork in forks], seed, name="forks")
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.

@@ -257,9 +257,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     @torch.no_grad()
     def _score(self, model: Any, episodes: Sequence[Episode], worth: Sequence[Sequence[float]]) -> ScoredRollout:
         args, device = self.args, self.args.device
-        laid_out = [training_sequences(each, args.window, with_end=args.bootstrap_truncated) for each in episodes]
-        sequences = [sequence for each in laid_out for sequence in each]
-        episode_ids = torch.tensor([number for number, each in enumerate(laid_out) for _ in each], device=device)
+        sequences, owners = self._laid_out(episodes, with_end=args.bootstrap_truncated)
+        episode_ids = torch.tensor(owners, device=device)
         turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(device)
         said = trained_tokens(turn_ids, with_observations=not self._masks_observations)
         scores = self._scores(model, sequences, said, self._scored_of_rollouts)
@@ -305,6 +304,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
             self._record(truths)
         return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
+
+    def _laid_out(self, episodes: Sequence[Episode], *, with_end: bool) -> tuple[list[TokenSequence], list[int]]:
+        """All sequences of some episodes, and the number of the episode that each is of."""
+        laid_out = [training_sequences(each, self.args.window, with_end=with_end) for each in episodes]
+        owners = [number for number, each in enumerate(laid_out) for _ in each]
+        return [sequence for each in laid_out for sequence in each], owners
 
     @property
     def _scored_of_rollouts(self) -> list[str]:
@@ -654,9 +659,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _known_to_critic(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """How much of what could be known of the returns from turns on the critic knows; see `held_to_forks`."""
         returns = self.player.play_on_from(episodes, self.args.eval_forks)
-        laid_out = [training_sequences(each, self.args.window, with_end=False) for each in episodes]
-        sequences = [sequence for each in laid_out for sequence in each]
-        owners = [number for number, each in enumerate(laid_out) for _ in each]
+        sequences, owners = self._laid_out(episodes, with_end=False)
         turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(self.args.device)
         values = self._scores(self.model_wrapped, sequences, turn_ids != NOT_SAMPLED, ["values"])["values"].tolist()
         known: list[float] = []

@@ -9,6 +9,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 CRITIC = "eval_critic_"
+"""What the names of an evaluation's figures of the critic begin with."""
 
 
 class OnTheWay(TrainerCallback):  # type: ignore[misc]
@@ -38,9 +39,9 @@ class OnTheWay(TrainerCallback):  # type: ignore[misc]
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
         episodes, known = state.global_step // self._steps * self._episodes, metrics or {}
         self.found.append((episodes, self.cpu_seconds, known["eval_success"]))
-        of_critic = {name: entry for name, entry in known.items() if name.startswith(CRITIC)}
+        of_critic = {name.removeprefix(CRITIC): entry for name, entry in known.items() if name.startswith(CRITIC)}
         if of_critic:
-            self.critic.append({name.removeprefix(CRITIC): entry for name, entry in of_critic.items()})
+            self.critic.append(of_critic)
         if self.found[-1][2] >= self._target and self.solved is None:
             self.solved = self.found[-1]
             control.should_training_stop = True
