@@ -1,6 +1,7 @@
 """Imitation of noisy play: what the tiny model starts from."""
 
 import itertools
+import operator
 
 import gymnasium as gym
 import pytest
@@ -19,8 +20,10 @@ from vagen_adapters.ppo.imitation import (  # noqa: E402
     demonstrations,
     imitate,
     imitation_loss,
+    sentences,
 )
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_benchmarks.proofs.measuring import exact_words  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
 SHORT = {"strategy": "no_think", "max_turns": 3}
@@ -73,6 +76,30 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
     # Who plays without chance comes to the same from a state on, however often.
     sure = demonstrate(env, codec, LEVELS[1], oracle_share=1.0, forks=2)
     assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
+
+
+def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
+    options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, "max_turns": 3}
+    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    shares = []
+    for level in LEVELS[:12]:
+        true, noisy, again = (
+            demonstrate(env, codec, level, oracle_share=0.5, word_noise=noise) for noise in (0.0, 0.5, 0.5)
+        )
+        assert [turn.reply for turn in noisy.turns] == [turn.reply for turn in again.turns]
+        for one, other in zip(true.turns, noisy.turns, strict=True):
+            assert one.turn.executed == other.turn.executed
+            assert (one.turn.parsed.reasoning, other.turn.parsed.format_correct) == (one.turn.parsed.reasoning, True)
+            said, truth = sentences(other.turn.parsed.observation), sentences(one.turn.parsed.observation)
+            assert len(said) == len(truth)
+            shares.append(sum(map(operator.ne, said, truth)) / len(truth))
+            assert exact_words(one.turn.parsed.observation, one.turn.before, "natural_language") == 1.0
+            assert exact_words(one.turn.parsed.prediction, one.turn.after, "natural_language") == 1.0
+            assert exact_words(other.turn.parsed.observation, one.turn.before, "natural_language") == pytest.approx(
+                1 - shares[-1]
+            )
+    assert exact_words(None, true.turns[0].turn.before, "natural_language") == 0.0
+    assert 0.2 < sum(shares) / len(shares) < 0.5  # half are swapped, and some of those are true here too
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])

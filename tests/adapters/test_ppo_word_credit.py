@@ -18,7 +18,7 @@ from vagen_adapters.ppo.generation import Reply  # noqa: E402
 from vagen_adapters.ppo.packing import Advantages  # noqa: E402
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_adapters.ppo.word_credit import credit_words  # noqa: E402
+from vagen_adapters.ppo.word_credit import answers_only, credit_words  # noqa: E402
 from vagen_rewards import RuleJudge  # noqa: E402
 from vagen_rewards.credit import words_of  # noqa: E402
 from vagen_rewards.scores import Judge, Score  # noqa: E402
@@ -112,6 +112,39 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
     assert statistics.pstdev(every) == pytest.approx(2.0, abs=1e-4)
     assert -1 < told["credit/grounding"] < 1 == told["credit/world_modeling"]
     assert task.advantages.max() == 7.0, "the task's advantages are left as they were"
+
+
+def test_actions_alone_train_where_they_are_asked_to(loaded):
+    """Of two turns, of which the second does nothing: the tokens that say where to go, and no other."""
+    codec = loaded[1]
+    env = gym.make(ENV, **OPTIONS)
+    observation = env.reset(seed=0)[0]
+    turns = []
+    for actions in (["Left", "Down"], []):
+        said = env.unwrapped.grammar.render(actions, observation=TRUE, reasoning="Left or Down", prediction=TRUE)
+        ids = (*codec.encode(said), codec.end_id)
+        shown = codec.show(env.unwrapped.system_prompt, observation)
+        observation, *_, info = env.step(said)
+        turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], ()))
+    episode = Episode(Level(0), turns)
+    (sequence,) = training_sequences(episode, None, with_end=False)
+    mask = torch.tensor([sequence.turn_ids]) >= 0
+    task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
+    found = answers_only(task, [sequence], [episode], codec)
+    assert torch.equal(found.advantages, 7.0 * found.mask)
+    begins = dict(zip((column for column, turn in enumerate(sequence.turn_ids) if turn == 0),
+                      codec.begins(turns[0].reply.ids), strict=True))  # fmt: skip
+    trained = [begins[column] for column in found.mask[0].nonzero().flatten().tolist()]
+    reply = turns[0].turn.reply
+    first, last = reply.rindex("Left"), reply.rindex("Down")
+    assert first in trained
+    assert last in trained
+    assert all(first - 1 <= each < last + len("Down") for each in trained)
+    assert all(column in begins for column in found.mask[0].nonzero().flatten().tolist()), "the idle turn has none"
+    with pytest.raises(TrainingConfigError, match="learn_from"):
+        MultiTurnPPOConfig(
+            output_dir="x", env_id=ENV, learn_from="actions", reasoning_credit="claim", use_cpu=True, bf16=False
+        )
 
 
 def test_words_of_a_turn_that_the_gate_keeps_out_are_left_to_the_task():

@@ -93,6 +93,18 @@ def test_recipes_are_compared_level_by_level_and_within_what_all_have_spent():
     assert "+0.750 (+0." in proof_report.table(found)
 
 
+def test_words_are_compared_level_by_level_too():
+    runs = [result("base", 0, "1100", [10.0]), result("other", 0, "1100", [10.0])]
+    for run, scores in zip(runs, ([0.5, 0.5, 0.5, 0.5], [0.5, 0.7, 0.8, 0.6]), strict=True):
+        run["sampled"] |= {"grounding_exact": sum(scores) / 4, "grounding_exact_by_level": scores}
+    found = proof_report.summarise({how: runs[0][how] for how in ("sampled", "greedy")}, runs, "base")
+    (gain,) = [row["gains_of_words"]["grounding_exact"] for row in found["rows"] if row["recipe"] == "other"]
+    assert gain["value"] == pytest.approx(0.15)
+    half = 3.182 * np.std([0.0, 0.2, 0.3, 0.1], ddof=1) / 2  # Student's 97.5 % point of three degrees of freedom
+    assert (gain["low"], gain["high"]) == pytest.approx((0.15 - half, 0.15 + half), abs=5e-3)
+    assert "+0.150" in proof_report.table(found)
+
+
 def test_the_proofs_of_credit_go_together():
     pytest.importorskip("trl")
     names = ["credit-frozenlake", "credit-frozenlake-words", "credit-sokoban", "credit-sokoban-words"]

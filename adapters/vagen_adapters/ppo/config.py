@@ -92,6 +92,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
         reasoning_credit: whom the reward for reasoning pays: the turn, with all its tokens (VAGEN), or each sentence of
             observation and prediction by its own truth; see `word_credit`.
+        learn_from: which of a reply's tokens train the policy: all of them, or those of its executed actions alone, as
+            a control of what training the words is worth.
         reasoning_credit_weight: of the words' advantages beside the task's, both of variance 1.
         value_coef: weight of the critic's loss. On a shared backbone it pulls at the policy, too.
         target_kl: the rest of a rollout's updates is left out after one whose policy is further than this, in nats a
@@ -185,6 +187,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     ratio_level: Literal["token", "turn", "sequence"] = "token"
     reasoning_credit: Literal["turn", "claim"] = "turn"
     reasoning_credit_weight: float = 1.0
+    learn_from: Literal["reply", "actions"] = "reply"
     value_coef: float = 1.0
     target_kl: float | None = None
     adaptive_kl: float | None = None
@@ -342,6 +345,11 @@ class MultiTurnPPOConfig(_BaseConfig):
                       "None without kl_coef or kl_loss_coef, which it steers")  # fmt: skip
         self._require(self.kl_horizon > 0, "kl_horizon", "above 0")
         self._require(self.reasoning_credit in ("turn", "claim"), "reasoning_credit", "turn or claim")
+        self._require(self.learn_from in ("reply", "actions"), "learn_from", "reply or actions")
+        self._require(
+            self.learn_from == "reply" or self.reasoning_credit == "turn",
+            "learn_from", "reply where reasoning_credit is claim, which trains words",
+        )  # fmt: skip
         self._require(self.reasoning_credit_weight > 0, "reasoning_credit_weight", "above 0")
         self._require(self.value_coef >= 0, "value_coef", "at least 0")
         self._require(0 <= self.overlong_share <= 1, "overlong_share", "a share, from 0 to 1")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,18 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 
+OTHER_LEVEL = 5_000_000
+"""What is added to a level's seed to find the one that false sentences tell of."""
+
 
 def demonstrate(
-    env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_share: float = 0.35, forks: int = 0
-) -> Episode:
+    env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_share: float = 0.35, forks: int = 0,
+    word_noise: float = 0.0,
+) -> Episode:  # fmt: skip
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
-    What the replies observe and predict is always true. Play of the oracle alone would teach a policy that is
-    sure of itself and has seen no mistakes; play without it teaches actions that don't depend on the picture.
+    What the replies observe and predict is true but for `word_noise`. Play of the oracle alone would teach a policy
+    that is sure of itself and has seen no mistakes; play without it teaches actions that don't depend on the picture.
 
     Args:
         env: the environment.
@@ -38,6 +43,7 @@ def demonstrate(
         level: what to play.
         oracle_share: share of turns that the oracle plays.
         forks: how often each state is played on from, in the same way, for what it is worth (`Episode.worth`).
+        word_noise: chance of each sentence that it tells of another level instead.
 
     Raises:
         TrainingConfigError: it isn't an environment of this package, which plays by rule.
@@ -46,6 +52,7 @@ def demonstrate(
     if not isinstance(core, VagenEnv):
         raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
     stream = HashStream("demonstration", level.split, level.seed)
+    misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
     episode = Episode(level, last_shown=codec.show(core.system_prompt, observation))
     while not (episode.terminated or episode.truncated):
@@ -53,7 +60,7 @@ def demonstrate(
             number = len(episode.turns)
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share),)
-        text = _truthful(core, _noisy_actions(core, stream, oracle_share))
+        text = _said(core, _noisy_actions(core, stream, oracle_share), misspeak)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
@@ -61,6 +68,24 @@ def demonstrate(
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
         episode.last_shown = codec.show(core.system_prompt, observation)
     return episode
+
+
+def _misspeaker(env: gym.Env[Any, Any], core: Any, level: Level, chance: float) -> Callable[[str], str]:
+    """Swaps sentences of a description for those that stand in their places in one of another level."""
+    env.reset(seed=level.seed + OTHER_LEVEL, options={"split": level.split})
+    others = sentences(core._state.describe(core.config.representation))
+    stream = HashStream("misspeaking", level.split, level.seed)
+
+    def misspeak(description: str) -> str:
+        places = itertools.zip_longest(own := sentences(description), others[: len(own)])
+        return " ".join(other if other and stream.random() < chance else true for true, other in places)
+
+    return misspeak
+
+
+def sentences(description: str) -> list[str]:
+    """The sentences of a description in plain words; one in another representation is a single one."""
+    return re.split(r"(?<=\.) ", description)
 
 
 def _noisy_actions(core: Any, stream: HashStream, oracle_share: float) -> list[str]:
@@ -77,7 +102,7 @@ def _worth_of_here(env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStre
     for stream in streams:
         rewards, over = [], False
         while not over:
-            reply = _truthful(core, _noisy_actions(core, stream, oracle_share))
+            reply = _said(core, _noisy_actions(core, stream, oracle_share))
             _, reward, terminated, truncated, _ = env.step(reply)
             rewards.append(float(reward))
             over = terminated or truncated
@@ -135,7 +160,7 @@ def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Ten
 
 def demonstrations(
     env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
-    oracle_share: float = 0.35, processes: int = 0, forks: int = 0,
+    oracle_share: float = 0.35, processes: int = 0, forks: int = 0, word_noise: float = 0.0,
 ) -> Iterator[Episode]:  # fmt: skip
     """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
@@ -147,8 +172,10 @@ def demonstrations(
         oracle_share: as in `demonstrate`.
         processes: how many; 0 plays in the caller's.
         forks: as in `demonstrate`.
+        word_noise: as in `demonstrate`.
     """
-    play = _Play(env_id, options, folder, levels, oracle_share, forks)
+    how = {"oracle_share": oracle_share, "forks": forks, "word_noise": word_noise}
+    play = _Play(env_id, options, folder, levels, how)
     ahead = 16 if processes else None  # an update's worth; the loader refuses a number where nobody plays ahead
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
 
@@ -157,11 +184,10 @@ class _Play(IterableDataset[Episode]):
     """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
 
     def __init__(
-        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level],
-        oracle_share: float, forks: int,
-    ) -> None:  # fmt: skip
+        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], how: dict[str, Any]
+    ) -> None:
         self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
-        self.levels, self.oracle_share, self.forks = levels, oracle_share, forks
+        self.levels, self.how = levels, how
 
     def __iter__(self) -> Iterator[Episode]:
         worker = get_worker_info()
@@ -169,7 +195,7 @@ class _Play(IterableDataset[Episode]):
         env, codec = gym.make(self.env_id, **self.options), Codec.from_pretrained(self.folder)
         try:
             for level in levels:
-                yield demonstrate(env, codec, level, oracle_share=self.oracle_share, forks=self.forks)
+                yield demonstrate(env, codec, level, **self.how)
         finally:
             env.close()
 
@@ -178,13 +204,13 @@ def _as_is(episode: Episode) -> Episode:
     return episode
 
 
-def _truthful(core: Any, actions: Sequence[str]) -> str:
+def _said(core: Any, actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:
+    """A reply of these actions; it tells the truth before `misspeak` changes its descriptions."""
     representation = core.config.representation
-    state = core._state
     reply: str = core.grammar.render(
         actions,
-        observation=state.describe(representation),
+        observation=misspeak(core._state.describe(representation)),
         reasoning=core._reason(actions),
-        prediction=core.imagine(actions).describe(representation),
+        prediction=misspeak(core.imagine(actions).describe(representation)),
     )
     return reply

@@ -46,7 +46,7 @@ from vagen_adapters.ppo.reducing import summed_with_last
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
-from vagen_adapters.ppo.word_credit import credit_words
+from vagen_adapters.ppo.word_credit import answers_only, credit_words
 from vagen_envs.errors import did_you_mean
 
 COMPLETE = "complete"
@@ -297,10 +297,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.log_samples and self.accelerator.is_main_process:
             metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
                                   self.state.global_step, args.log_samples)  # fmt: skip
+        of_rows = [episodes[each] for each in episode_ids.tolist()]
+        if args.learn_from == "actions":
+            advantages = answers_only(advantages, sequences, of_rows, self.codec)
         if args.whiten and args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         if args.reasoning_credit == "claim":
-            of_rows = [episodes[each] for each in episode_ids.tolist()]
             advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
             self._record(truths)
         return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
@@ -498,7 +500,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         turn_ids = scored.turn_ids[rows, :width]
         sampled = scored.advantages.mask[rows, :width]
         old = scored.old_logprobs[rows, :width]
-        trained = turn_ids if self._masks_observations else torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
+        # An observation may be trained on, and of a turn its actions alone.
+        trained = torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
         ratios = losses.probability_ratios(logprobs, old, trained, args.ratio_level)
         advantages = scored.advantages.advantages[rows, :width]
         if args.policy_loss == "cispo":

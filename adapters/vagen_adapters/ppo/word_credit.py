@@ -71,17 +71,48 @@ def credit_words(
     return replace(advantages, advantages=dense), told
 
 
+def answers_only(
+    advantages: Advantages, sequences: Sequence[TokenSequence], episodes: Sequence[Episode], codec: Codec
+) -> Advantages:
+    """The same, with the policy trained on the tokens of its actions alone; a reply without actions has none.
+
+    Args:
+        advantages: (B, L) of the task.
+        sequences: the B rows.
+        episodes: of each row.
+        codec: of the model that wrote them.
+    """
+    acts = torch.zeros_like(advantages.mask)
+    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
+        for turn, places in _columns(sequence).items():
+            played = episode.turns[turn]
+            actions = played.turn.parsed.actions
+            if not actions:
+                continue
+            begins = codec.begins(played.reply.ids)
+            ends = [*begins[1:], len(played.turn.reply)]
+            for column, begin, end in zip(places, begins, ends, strict=True):
+                acts[row, column] = end > actions[0].start and begin < actions[-1].end
+    mask = advantages.mask & acts
+    return replace(advantages, mask=mask, advantages=advantages.advantages.masked_fill(~mask, 0.0))
+
+
 def _spoken(codec: Codec, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
     """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
-    columns: dict[int, list[int]] = {}
-    for column, turn in enumerate(sequence.turn_ids):
-        if turn >= 0:
-            columns.setdefault(turn, []).append(column)
     return [
         (column, begin, field)
-        for turn, places in columns.items()
+        for turn, places in _columns(sequence).items()
         if (played := episode.turns[turn]).words
         for column, begin in zip(places, codec.begins(played.reply.ids), strict=True)
         for field in played.words
         if field.span[0] <= begin < field.span[1]
     ]
+
+
+def _columns(sequence: TokenSequence) -> dict[int, list[int]]:
+    """The columns of each turn's sampled tokens."""
+    columns: dict[int, list[int]] = {}
+    for column, turn in enumerate(sequence.turn_ids):
+        if turn >= 0:
+            columns.setdefault(turn, []).append(column)
+    return columns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import gymnasium as gym
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.sight import Told
+    from vagen_envs import State, Turn
 
 OTHER_LEVEL = 4_000_000
 """What is added to a level's seed to find another one's pictures."""
@@ -49,14 +52,17 @@ def measure(
     if other_pictures:
         ways.append(("other_pictures", 1.0))
     envs = [gym.make(env_id, **options) for _ in range(min(num_envs, len(levels)))]
+    core: Any = envs[0].unwrapped
+    told_in = core.config.representation if "<observation>" in core.grammar.template() else ""
     with Meter(f"ways to play {episodes} levels of {split}", len(ways)) as meter:
         for name, temperature in meter.over(ways):
             sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=max_tokens)
             players = [OtherPictures(env) for env in envs] if name == "other_pictures" else envs
             rollout = Rollout(players, codec, sampler, sampling, threads=env_threads)
-            found[name] = _summary(rollout.play(levels, seed=0))
+            found[name] = _summary(rollout.play(levels, seed=0), told_in)
             sampler.finish()
-    found["chance"] = _summary([demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels])
+    by_rule = [demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels]
+    found["chance"] = _summary(by_rule, told_in)
     for env in envs:
         env.close()
     return found
@@ -76,25 +82,18 @@ class OtherPictures(gym.Wrapper[Any, Any, Any, Any]):
         return {**observation, "image": self.picture}, reward, terminated, truncated, info
 
 
-def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
+def _summary(episodes: Sequence[Any], told_in: str) -> dict[str, Any]:
     """Figures of episodes.
 
     `idle_moves` is the share of executed actions that changed nothing, such as pushes into walls, `fatal_moves` of
-    those that lost the level for good, such as steps into holes.
+    those that lost the level for good, such as steps into holes. `grounding` and `world_modeling` are what the rules
+    judge, as the reward does; where replies tell of the world in the representation `told_in`, `…_exact` is what
+    `exact_words` finds, and `…_exact_by_level` its mean over each episode.
     """
-    from vagen_rewards.rules import RuleJudge
-    from vagen_rewards.scores import score_turn
-
-    judge = RuleJudge()
     sound = [each for each in episodes if each.failure is None]
     turns = [turn.turn for each in sound for turn in each.turns]
     moves = [action for turn in turns for action in turn.executed]
     fatal = sum(each.terminated and not each.success for each in sound)
-    scores: dict[str, list[float]] = {}
-    for turn in turns:
-        for part, score in score_turn(turn, judge).by_part():
-            if score.value is not None:
-                scores.setdefault(part, []).append(score.value)
     return {
         "episodes": len(episodes),
         "failed": len(episodes) - len(sound),
@@ -104,9 +103,46 @@ def _summary(episodes: Sequence[Any]) -> dict[str, Any]:
         "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
         "idle_moves": sum(not each.effective for each in moves) / max(1, len(moves)),
         "fatal_moves": fatal / max(1, len(moves)),
-        **{part: sum(each) / len(each) for part, each in sorted(scores.items())},
+        **_by_rules(turns),
+        **(_exactly(episodes, told_in) if told_in else {}),
         "solved": "".join("01"[each.success] for each in episodes),
     }
+
+
+def _by_rules(turns: Sequence[Turn]) -> dict[str, float]:
+    from vagen_rewards.rules import RuleJudge
+    from vagen_rewards.scores import score_turn
+
+    judge, scores = RuleJudge(), dict[str, list[float]]()
+    for turn in turns:
+        for part, score in score_turn(turn, judge).by_part():
+            if score.value is not None:
+                scores.setdefault(part, []).append(score.value)
+    return {part: statistics.fmean(each) for part, each in sorted(scores.items())}
+
+
+def _exactly(episodes: Sequence[Any], told_in: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part, field, moment in (("grounding", "observation", "before"), ("world_modeling", "prediction", "after")):
+        scores = [
+            [exact_words(getattr(each.turn.parsed, field), getattr(each.turn, moment), told_in) for each in one.turns]
+            for one in episodes
+        ]
+        found[f"{part}_exact"] = statistics.fmean(itertools.chain.from_iterable(scores))
+        found[f"{part}_exact_by_level"] = [round(statistics.fmean(each), 4) if each else 0.0 for each in scores]
+    return found
+
+
+def exact_words(said: str | None, state: State, representation: str) -> float:
+    """F1 of the sentences of a field with those that the state itself would say; no field has 0.
+
+    No judge has a part in it: a sentence is right if it stands, word for word, in the state's description. So it is
+    for models that have learned to speak like that.
+    """
+    from vagen_adapters.ppo.imitation import sentences
+
+    own, true = set(sentences(said or "")) - {""}, set(sentences(state.describe(representation)))
+    return 2 * len(own & true) / (len(own) + len(true))
 
 
 def sight_lines(told: Mapping[str, Told]) -> Iterator[str]:

@@ -75,6 +75,7 @@ class Start:
         passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
         learning_rate: of the policy, at its highest.
+        word_noise: chance of each sentence of all this play that it tells of another level.
         critic_episodes: of further noisy play, whose returns the critic learns.
         critic_oracle_share: as `oracle_share`, of that play; such that it succeeds about as often as the policy.
         critic_forks: how often each of their states is played on from for what it is worth; 0 learns what came of it.
@@ -98,6 +99,7 @@ class Start:
     passes: int = 1
     oracle_share: float = 0.7
     learning_rate: float = 2e-3
+    word_noise: float = 0.0
     critic_episodes: int = 3200
     critic_oracle_share: float = 0.7
     critic_forks: int = 0
@@ -242,7 +244,9 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
                 model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter)
             )
         first, size, rate = FIRST_BRIEF, 32, rate / 2
-    played = _played(env_id, out, start, options, first, start.episodes, start.oracle_share)
+    played = _played(
+        env_id, out, start, options, first, start.episodes, start.oracle_share, word_noise=start.word_noise
+    )
     if start.tower_updates or start.passes > 1:
         with Meter("episodes played", start.episodes) as meter:
             kept = list(meter.over(played))
@@ -264,16 +268,14 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
 
 def _played(
     env_id: str, out: Path, start: Start, options: Mapping[str, Any], first: int, count: int, oracle_share: float,
-    forks: int = 0,
+    **how: Any,
 ) -> Iterator[Any]:  # fmt: skip
     """Noisy play of the levels from `first` on, for the model in `out`."""
     from vagen_adapters.ppo.episodes import Level
     from vagen_adapters.ppo.imitation import demonstrations
 
     levels = [Level(first + number) for number in range(count)]
-    return demonstrations(
-        env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes, forks=forks
-    )
+    return demonstrations(env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes, **how)
 
 
 def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -309,8 +311,9 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     kind: Any = "shared" if start.critic_reads else "own"
     both = ActorCritic.from_pretrained(str(out), critic=kind, reads=start.critic_reads)
     episodes = _played(
-        env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share, start.critic_forks
-    )
+        env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share,
+        forks=start.critic_forks, word_noise=start.word_noise,
+    )  # fmt: skip
     updates = start.critic_updates if start.critic_reads else start.critic_episodes // 16
     if start.critic_reads:
         episodes = _metered(episodes, "episodes read for the critic", start.critic_episodes)

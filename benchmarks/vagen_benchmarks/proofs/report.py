@@ -17,6 +17,8 @@ PANELS = (
     ("critic/explained_variance", "critic's explained variance"),
     ("policy/entropy", "entropy per trained token (nats)"),
 )
+WORDS = ("grounding", "world_modeling", "grounding_exact", "world_modeling_exact")
+"""What is known of words: as the reward's rules judge them, and compared exactly with the state."""
 SMOOTHED = 3
 """Rollouts that a point of a curve averages over."""
 
@@ -46,7 +48,7 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
                 "of_seeds": rates,
                 "format": statistics.fmean(each[how]["format"] for each in own),
             }  # fmt: skip
-            for part in ("grounding", "world_modeling"):
+            for part in WORDS:
                 scores = [each[how][part] for each in own if part in each[how]]
                 if scores:
                     row[how][part] = statistics.fmean(scores)
@@ -61,6 +63,8 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
             others = {each["seed"]: each for each in results if each["recipe"] == baseline}
             pairs = [(others[each["seed"]], each) for each in own if each["seed"] in others]
             row["gain"] = _gain(pairs) if pairs else None
+            words = [part for part in WORDS if pairs and f"{part}_by_level" in own[0]["sampled"]]
+            row["gains_of_words"] = {part: _gain_of_words(pairs, f"{part}_by_level") for part in words}
         rows.append(row)
     before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
@@ -85,6 +89,18 @@ def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float]:
     return {"value": found.value, "low": found.low, "high": found.high, "p": p}
 
 
+def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[str, float]:
+    """As `_gain`, of the levels' mean scores, with Student's interval over levels."""
+    one, other = (
+        [statistics.fmean(each) for each in zip(*(pair[i]["sampled"][scores] for pair in pairs), strict=True)]
+        for i in (0, 1)
+    )
+    gains = [after - before for before, after in zip(one, other, strict=True)]
+    half = t95(len(gains) - 1) * statistics.stdev(gains) / math.sqrt(len(gains))
+    value = statistics.fmean(gains)
+    return {"value": value, "low": value - half, "high": value + half}
+
+
 def interval(rates: Sequence[float]) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean over seeds, within [0, 1]; one seed has none."""
     if len(rates) < 2:
@@ -96,10 +112,12 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
 
 def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
-    parts = [part for part in ("grounding", "world_modeling", "other_pictures") if part in summary["before"]["sampled"]]
+    parts = [part for part in (*WORDS, "other_pictures") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
     baseline, budget = summary.get("baseline", ""), summary.get("cpu_budget", 0.0)
     more = [f"gain on `{baseline}`"] if baseline else []
+    gained = [part for part in WORDS if any(part in row.get("gains_of_words", {}) for row in summary["rows"])]
+    more += [f"gain in {part.replace('_', ' ')}" for part in gained]
     more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
     head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds", *more]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
@@ -107,6 +125,7 @@ def table(summary: Mapping[str, Any]) -> str:
     lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–", ["–"] * len(more)))
     for row in summary["rows"]:
         cells = [_said(row.get("gain"))] if baseline else []
+        cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
         cells += [f"{row['cpu_seconds']:.0f}", f"{row['within_budget']:.3f}"] if budget else []
         seeds = str(len(row["seeds"]))
         lines.append(_row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, seeds, cells))
@@ -116,7 +135,8 @@ def table(summary: Mapping[str, Any]) -> str:
 def _said(gain: Mapping[str, float] | None) -> str:
     if gain is None:
         return "–"
-    return f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f}), p = {gain['p']:.2g}"
+    p = f", p = {gain['p']:.2g}" if "p" in gain else ""
+    return f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f}){p}"
 
 
 def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str, more: Sequence[str]) -> str:
