@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vagen_envs.core import Turn
-from vagen_rewards.rules.readings import Reading
+from vagen_envs.core import State, Turn
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.rules.readings import Fact, Reading, read
 from vagen_rewards.scores import Part, Score, Span, Statement
 
 
@@ -18,7 +20,9 @@ class Words:
         part: `"grounding"` or `"world_modeling"`.
         span: the field's text in the reply, first code point and the one after the last.
         truths: spans of the reply, the sentences of which something was read, and how true each is: from -1 (all its
-            claims are false) to 1 (all hold). What a state can't tell counts for neither.
+            claims are false) to 1 (all hold). What a state can't tell counts for neither. A claim holds as often as the
+            state's own description makes it, at least once: said again it is false, or repeating what is surely true
+            would pay without end.
     """
 
     part: Part
@@ -26,24 +30,28 @@ class Words:
     truths: tuple[tuple[Span, float], ...]
 
 
-def words_of(turn: Turn, read: Iterable[tuple[Statement, Reading | Score]]) -> tuple[Words, ...]:
+def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) -> tuple[Words, ...]:
     """The fields of a turn's reply with the truth of what they say.
 
     Args:
         turn: whose reply it is.
-        read: its statements, and what a judge read in each (`ReasoningReward.read`). Where the judge doesn't say in
+        readings: its statements, and what a judge read in each (`ReasoningReward.read`). Where the judge doesn't say in
             which words a claim stands, as a model asked for claims doesn't, the whole field is one sentence.
     """
     found = []
-    for statement, reading in read:
+    for statement, reading in readings:
         # The first field of a reply is its observation, the last before the answer its prediction.
         find = turn.reply.find if statement.part == "grounding" else turn.reply.rfind
         begin = find(statement.text)
         if begin < 0 or not isinstance(reading, Reading):
             continue
         held: dict[Span, list[bool]] = {}
+        said = Counter[Fact]()
         for claim in reading.claims:
             holds = claim.holds(statement.state)
+            if holds:
+                said[claim.key] += 1
+                holds = said[claim.key] == 1 or said[claim.key] <= _told_by(statement.state, statement.part)[claim.key]
             if holds is not None:
                 held.setdefault(claim.span, []).append(holds)
         truths = tuple(
@@ -51,3 +59,12 @@ def words_of(turn: Turn, read: Iterable[tuple[Statement, Reading | Score]]) -> t
         )
         found.append(Words(statement.part, (begin, begin + len(statement.text)), truths))
     return tuple(found)
+
+
+def _told_by(state: State, part: Part) -> Counter[Fact]:
+    """How often a state's own description makes each claim: a lake has several holes above the player."""
+    try:
+        read_so = read(state.kind, state.natural_language(), part)
+    except (NotImplementedError, JudgeConfigError):  # no words of its own, or none that the rules read
+        return Counter()
+    return Counter(claim.key for claim in read_so.claims)

@@ -12,7 +12,7 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level  # noqa: E402
-from vagen_adapters.ppo.forks import StateNumbers, fork_all, held_to_forks, worth_of  # noqa: E402
+from vagen_adapters.ppo.forks import StateNumbers, fork_all, held_to_forks, values_at, worth_of  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
@@ -155,3 +155,11 @@ def test_a_critic_is_held_to_what_could_be_known(times):
 def test_what_does_not_vary_says_nothing_of_a_critic():
     assert all(map(math.isnan, held_to_forks([], []).values()))
     assert all(map(math.isnan, held_to_forks([1.0, 2.0], [[3.0, 3.0], [3.0, 3.0]]).values()))
+
+
+def test_a_turns_value_stands_before_and_after_all_its_tokens():
+    turn_ids = torch.tensor([[-1, 0, 0, -1, 1, -1], [2, -1, -1, -1, -1, 3]])
+    worth = torch.tensor([[10.0, 11.0, 0.0, 0.0], [0.0, 0.0, 22.0, 23.0]])
+    nan = float("nan")
+    wanted = torch.tensor([[nan, 10, 10, 10, 11, 11, nan], [22, 22, nan, nan, nan, 23, 23]])
+    assert torch.equal(values_at(turn_ids, worth).nan_to_num(-1), wanted.nan_to_num(-1))

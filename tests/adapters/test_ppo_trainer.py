@@ -418,6 +418,26 @@ def test_evaluation_plays_the_validation_split(tiny_folder, tmp_path):
     assert metrics["eval_failed"] == 0
 
 
+def test_a_critic_learns_what_forks_found_in_place_of_returns(tiny_folder, tmp_path):
+    """Every state is said to be worth 5, whatever came of it: all its values draw near that, and nothing else."""
+    options = {"advantage": "turn_gae", "rollouts": 2, "forks": 2, "critic_updates": 30, "critic_learning_rate": 3e-2,
+               "reward_scale": 0.1, "value_clip": None}  # fmt: skip
+    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **options), score=likes_short_words)
+    trainer.player.play_forks = lambda episodes, number: (episodes, [[5.0] * len(each.turns) for each in episodes])
+    trainer.train()
+    scored = trainer._scored
+    said = scored.turn_ids >= 0
+    known = ~scored.worth.isnan()
+    assert scored.worth[known].unique().tolist() == [0.5]
+    assert (known[:, :-1] & said).sum() == said.sum()
+    rows = torch.arange(len(scored.sequences))
+    with torch.no_grad():
+        inputs = trainer._inputs(scored.sequences, rows, ["values"])
+        values = trainer.model.eval()(inputs, ["values"], temperature=1.0)["values"]
+    begins = scored.advantages.value_mask[:, : values.shape[1]]
+    assert (values[begins] - 0.5).abs().mean() < 0.15
+
+
 def test_the_critic_has_updates_of_its_own_on_what_the_last_rollouts_played(tiny_folder, tmp_path):
     """They draw from this rollout and the one before, move no weight of the policy, and a run repeats bit by bit."""
     options = {"advantage": "turn_gae", "rollouts": 3, "critic_updates": 4, "critic_replay": 1}
@@ -594,7 +614,7 @@ def test_checkpoints_are_where_rollouts_end_unless_it_is_said_where(tmp_path):
         ({"advantage": "grpo"}, "group_size=1"),
         ({"advantage": "gigpo"}, "group_size=1"),
         ({"advantage": "vine"}, "forks=0"),
-        ({"forks": 2}, "forks=2"),
+        ({"forks": 2, "advantage": "rloo", "group_size": 2}, "forks=2"),
         ({"advantage": "rloo", "group_size": 2, "critic_gate": True}, "critic_gate=True"),
         ({"episodes_per_rollout": 9, "group_size": 2}, "a multiple of group_size=2"),
         ({"minibatches": 9}, "at most episodes_per_rollout=8"),

@@ -15,6 +15,7 @@ from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Reply  # noqa: E402
+from vagen_adapters.ppo.imitation import sentences  # noqa: E402
 from vagen_adapters.ppo.packing import Advantages  # noqa: E402
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
@@ -58,6 +59,23 @@ def test_sentences_have_the_truth_of_what_they_claim():
     ]
     assert [f"{turn.reply[slice(*span)].strip()}." for span, _ in prediction.truths] == [TRUE]
     assert prediction.span[0] > turn.reply.index("<prediction>")
+
+
+def test_a_sentence_is_true_as_often_as_the_state_says_so_itself():
+    """A lake with three holes above on the right: the fourth time, and the target's second, are false."""
+    env = gym.make(ENV, **OPTIONS)
+    for seed in range(200):
+        env.reset(seed=seed)
+        (row, column), holes = env.unwrapped._state.player, env.unwrapped._state.holes
+        if sum(r < row and c > column for r, c in holes) == 3:
+            break
+    hole = "A hole is above and on the right side of the player."
+    goal = next(each for each in sentences(env.unwrapped._state.natural_language()) if "target" in each)
+    said = " ".join([goal, hole, hole, hole, hole, goal])
+    reply = env.unwrapped.grammar.render(["Left"], observation=said, reasoning="-", prediction="-")
+    turn = env.step(reply)[4]["turn"]
+    grounding, _ = words_of(turn, make_reward(BOTH, env).read(turn))
+    assert [truth for _, truth in grounding.truths] == [1, 1, 1, 1, -1, -1]
 
 
 def test_tokens_begin_where_their_text_does(loaded):

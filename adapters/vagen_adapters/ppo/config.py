@@ -60,7 +60,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             through NCCL.
         advantage: one of the estimators of `advantages` and `group_advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
-        forks: episodes that are played on from each state that was met, to find what it is worth; for `vine` only.
+        forks: episodes that are played on from each state that was met, to find what it is worth: VinePPO's baseline,
+            and elsewhere what the critic learns in place of returns, of which two thirds and more are chance.
         critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO).
         bootstrap_truncated: whether the observation after a truncated episode has a value (Verlog).
         reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
@@ -271,8 +272,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.kl_loss_estimator in ("k3", "exact"), "kl_loss_estimator", "k3 or exact")
         self._require(self.advantage not in IN_GROUPS or self.group_size > 1, "group_size",
                       f"at least 2 for {self.advantage}, which compares episodes of a level")  # fmt: skip
-        self._require((self.forks > 0) == (self.advantage == "vine"), "forks",
-                      "at least 1 for vine, and 0 for all others")  # fmt: skip
+        self._require(self.forks > 0 or self.advantage != "vine", "forks", "at least 1 for vine")
+        self._require(not self.forks or self.advantage == "vine" or self.critic_kind != "none", "forks",
+                      f"0: {self.advantage} has no critic that could learn from them")  # fmt: skip
         self._require(not (self.critic_gate and self.critic_kind == "none"), "critic_gate",
                       f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(not (self.critic_reads and self.critic_kind == "none"), "critic_reads",

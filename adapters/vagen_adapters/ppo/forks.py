@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_envs import Turn
@@ -71,6 +73,23 @@ def worth_of(
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, forks, played, gamma)
     return [[math.fsum(each) / len(each) if each else math.nan for each in of_turns] for of_turns in returns]
+
+
+def values_at(turn_ids: Tensor, turn_values: Tensor) -> Tensor:
+    """Each turn's value before and after all its tokens.
+
+    Args:
+        turn_ids: (B, L), as `Trajectories.turn_ids`.
+        turn_values: (B, T), as `Trajectories.turn_values`.
+
+    Returns:
+        (B, L + 1), laid out as `Trajectories.values`; NaN elsewhere.
+    """
+    said = turn_ids >= 0
+    of_tokens = turn_values.gather(1, turn_ids.clamp(min=0)).masked_fill(~said, math.nan)
+    none = torch.full_like(of_tokens[:, :1], math.nan)
+    before, after = torch.cat([of_tokens, none], 1), torch.cat([none, of_tokens], 1)
+    return torch.where(before.isnan(), after, before)
 
 
 def held_to_forks(values: Sequence[float], returns: Sequence[Sequence[float]]) -> dict[str, float]:

@@ -36,7 +36,7 @@ from vagen_adapters.ppo.episodes import (
     training_sequences,
 )
 from vagen_adapters.ppo.family_checks import can_go_unmasked, check_layout, check_model, check_packing, sight_for
-from vagen_adapters.ppo.forks import StateNumbers, held_to_forks
+from vagen_adapters.ppo.forks import StateNumbers, held_to_forks, values_at
 from vagen_adapters.ppo.generation import Sampler, model_inputs
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.metrics import mean
@@ -73,6 +73,7 @@ class ScoredRollout:
     old_values: Tensor
     advantages: Advantages
     sampler_weights: Tensor | None = None
+    worth: Tensor | None = None  # what the critic learns in place of returns, where states were played on from
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +306,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.reasoning_credit == "claim":
             advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
             self._record(truths)
-        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
+        known = values_at(turn_ids, batch.turn_values) if batch.turn_values is not None else None
+        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction, known)
 
     def _laid_out(self, episodes: Sequence[Episode], *, with_end: bool) -> tuple[list[TokenSequence], list[int]]:
         """All sequences of some episodes, and the number of the episode that each is of."""
@@ -456,6 +458,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _weighed(self, scored: ScoredRollout, rows: Tensor) -> Weighed:
         rows = _shortest_first(scored.sequences, rows)
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
+        if scored.worth is not None:
+            value_mask = value_mask & ~scored.worth[rows].isnan()
         return Weighed(
             scored,
             rows,
@@ -483,10 +487,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if not warming_up:
             loss, terms = self._policy_loss(scored, rows, weights[:, :width], found)
         if "values" in found:
+            learned = scored.advantages.returns if scored.worth is None else scored.worth.nan_to_num()
             errors = losses.value_losses(
                 found["values"],
                 scored.old_values[rows, : width + 1],
-                scored.advantages.returns[rows, : width + 1],
+                learned[rows, : width + 1],
                 None if of_critic else args.value_clip,  # an old self may be rollouts old
             )
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
