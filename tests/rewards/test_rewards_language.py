@@ -17,7 +17,7 @@ from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards import RuleJudge, Statement
-from vagen_rewards.rules.lexicon import known_words, nouns, spelt
+from vagen_rewards.rules.lexicon import known_words, language, nouns, spelt
 from vagen_rewards.rules.translate import in_english, language_of
 
 PACKS = Path(vagen_envs.__file__).parent / "prompt_packs"
@@ -105,3 +105,31 @@ def test_the_language_of_a_sentence():
         "en", "de", "zh", "", "en"]  # fmt: skip
     assert in_english("de", "sokoban", "die kiste") == "the box"
     assert in_english("de", "sokoban", "die katze") is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["de", "zh"])
+def test_every_thing_has_a_name_in_every_language(name, kind):
+    data = language(name)
+    said = {english.strip().lower() for english in {**data["phrases"], **data.get(kind, {})}.values()}
+    nameless = []
+    for thing, names in nouns(kind).items():
+        own = {thing.lower(), *names, *([words(thing).lower()] if kind == "navigation" else [])}
+        if not own & said:
+            nameless.append(thing)
+    assert nameless == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Die Kiste steht rechts oberhalb von mir, das Ziel noch weiter links oben.", 0.0),
+        ("Spieler (3,3), Kiste (2,4), Ziel (3,1).", 1.0),
+        ("箱子在我的右上方，我的正左边有一个目标。", 1.0),
+        ("箱子在我的右上方，我的正右边有一个目标。", 0.0),
+        ("The target is on my left in the same row.", 1.0),
+        ("The target is on my right in the same row.", 0.0),
+    ],
+)
+def test_a_side_that_goes_before_a_row_is_read(text, expected):
+    assert RuleJudge("direct").score(Statement("grounding", text, BOARD)).value == expected

@@ -146,3 +146,36 @@ def test_the_wrapper_pays_an_oracle_in_full(env_id):
     assert terms["grounding"] == terms["world_modeling"] == 0.5
     assert reward == pytest.approx(sum(terms.values()))
     env.close()
+
+
+STACK = PrimitiveSkillState(
+    "stack", {"red_cube": (0, 69, 60), "yellow_cube": (0, 69, 20), "green_cube": (9, 121, 20)}, "", None
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The red cube rests on the yellow one, which rests on the green one.", 0.0),
+        ("The red cube rests on the yellow one.", 1.0),
+        ("The green cube is to the right of both the red and the yellow cube.", 1.0),
+        ("Red is on top of yellow. Green is right of red.", 1.0),
+        ("Red is on top of green.", 0.0),
+    ],
+)
+def test_a_second_thing_of_a_sentence_is_held_against_the_table(text, expected):
+    assert value(text, STACK) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The phone is in front of me, a bit to the back of the room.", 1.0),
+        ("The phone is in front of me, about 3 m away.", 1.0),
+        ("The phone is in front of me, about 0.3 m away.", None),
+        ("The phone is on my left, about 0.3 m away.", 0.0),
+        ("After moving 0.25 m ahead the phone is still in front of me.", 1.0),
+    ],
+)
+def test_half_of_what_is_said_is_not_accepted_where_the_distance_is_far_off(text, expected):
+    assert value(text, AHEAD) == expected

@@ -138,8 +138,37 @@ def compare(state: State, text: str, part: Part) -> Marks:
             else:
                 marks.fault(f"{name} {'-'.join(sorted(fact.ways))}")
     _judge(marks, truth.target_type, said, truth.target_direction, denied)
+    if far := _far_off(truth, text, reading, kinds):
+        marks.unread, marks.matters = tuple(sorted({*marks.unread, *far})), True
     marks.essential = marks.found > 0
     return marks
+
+
+_METRES = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d{1,3})?) ?m(?:et(?:er|re)s?)?\b", re.IGNORECASE)
+_STEPS = re.compile(r"\b(?:mov|go|walk|step|forward by|advanc|com(?:e|ing) )", re.IGNORECASE)
+
+
+def _far_off(truth: Any, text: str, reading: Reading, kinds: tuple[str, ...]) -> set[Span]:
+    """Sentences of nothing but the target, with one distance, less than half or more than twice the true one.
+
+    Half of what they say is right, so that they are neither accepted nor refused. A robot's own steps are no distance.
+    """
+    named: dict[Span, set[str]] = {}
+    for span, fact in reading.claims:
+        if isinstance(fact, Seen) and not fact.negated:
+            named.setdefault(span, set()).add(_named(fact.kinds, kinds))
+    found = set()
+    for span, names in named.items():
+        metres = _METRES.findall(text, *span) if names == {truth.target_type} else []
+        if len(metres) == 1 and not _STEPS.search(text, *span):
+            said, far = float(metres[0]), truth.target_distance
+            if said > 2 * far + _NEAR or far > 2 * said + _NEAR:
+                found.add(span)
+    return found
+
+
+_NEAR = 0.3
+"""Metres that a guess may be off beside its factor of two."""
 
 
 def _kinds_of(truth: Any) -> tuple[str, ...]:

@@ -62,6 +62,9 @@ _DENIED_TOO = re.compile(rf"(?P<not>\b(?:no|without|{DENIALS})\b[a-z ']{{0,60}}?
 _OF_ANOTHER = re.compile(r" (?:the|an?|it|that|this|some)\b(?! (?:agent|robot|player|camera|viewer)\b)")
 """After "behind": what is no direction from the agent."""
 
+_FAR_END = re.compile(rf" of (?:{_ROOM}|{_IMAGE})\b")
+"""After "back": the far end of what is seen, which is in front."""
+
 _ADJECTIVE = re.compile(
     r"\bthe (?:left|right)(?= (?!side|hand|part|half|edge|corner|of|and|end)[a-z])"
     + "".join(
@@ -190,6 +193,8 @@ def directions_of(clause: str, named: bool) -> Where:
     for match in () if _SIDE_OF_ME.search(clause) else pattern.finditer(clause):
         way = match.lastgroup if match.lastgroup != "of" else next(name for name in WAYS if match[name])
         if match["back"] == "behind" and _OF_ANOTHER.match(clause, match.end()):
+            continue
+        if match["back"] and _FAR_END.match(clause, match.end("back")):
             continue
         if match["ahead"] in ("front", "before", "center", "centre", "middle"):
             rest = clause[match.end("ahead") :]

@@ -10,6 +10,7 @@ from typing import Any
 from vagen_envs.core import State
 from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.marks import Marks
+from vagen_rewards.rules.modality import mentions
 from vagen_rewards.rules.poses import read as read_poses
 from vagen_rewards.rules.readings import Claim, Reading
 from vagen_rewards.rules.scene_facts import At, Lies, OffTargets, near
@@ -33,6 +34,13 @@ _GREATER = re.compile(
 )
 _ONLY_COLOUR = re.compile(rf"\b({'|'.join(COLOURS)})(?= (?:is )?(?:at|@|=|:|near) \()")
 """In "two cubes: red at (10, 20, 20), green at …" the colours are the cubes'."""
+_COLOUR_ALONE = re.compile(
+    rf"(?<!is )(?<!are )(?<!in )(?<!looks )(?<!painted )(?<!colored )(?<!coloured )"
+    rf"\b(?:{'|'.join(COLOURS)})(?= (?:is|sits|rests|lies|stands|remains)\b(?! (?:a|an|the|not)? ?colou?r))"
+    rf"|(?:(?<= of )|(?<= on )|(?<= than )|(?<= behind )|(?<= under )|(?<= below )|(?<= above ))"
+    rf"(?:{'|'.join(COLOURS)})(?=\s*(?:[.,;)]|$|and\b))"
+)
+"""In "red is right of green" they are as well."""
 _SIDES = {
     ("y", True): "is left of", ("y", False): "is right of", ("x", True): "is behind", ("x", False): "is in front of"
 }  # fmt: skip
@@ -86,6 +94,8 @@ def _plainer(words: str) -> str:
         words = _ONLY_COLOUR.sub(r"\1 cube", words)
     if " than " in words:
         words = _GREATER.sub(lambda match: _SIDES[match[2], match[1] in ("smaller", "lower")], words)
+    if mentions(words, COLOURS):
+        words = _COLOUR_ALONE.sub(lambda match: f"{match[0]} cube", words)
     if " is " in words:
         words = _THE_OTHER.sub(r"the \1 cube", words)
     return " ".join(words.split())

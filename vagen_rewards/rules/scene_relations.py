@@ -51,7 +51,7 @@ _OF_THE_GRIPPER = ("gri", "gra", "hold", "held", "hand")
 _VERB = (
     r"(?:(?:is|are|will be|will|be|has been|now|then|currently|already|still|lies|lying|sits?|sitting|rests?|resting|should(?= (?:rest|sit)\b)|stands"
     r"|standing|placed|stacked|put|located|positioned|remains?|stays?|ends? up|directly|just|slightly|far|well|right"
-    r"|further|farther|more|a (?:bit|little)|can be|seen|found|the one|(?:appears?|seems?)(?: to be)?|which is|that is|:|,|_) ?)*"
+    r"|further|farther|more|a (?:bit|little)|can be|seen|found|the one|(?:appears?|seems?)(?: to be)?|which is|that is|(?:which|that)(?= (?:in turn )?(?:rests?|sits?|lies|stands?)\b)|in turn|:|,|_) ?)*"
 )
 _SIDES = {
     "left": (None, -1), "right": (None, 1), "front": (1, None), "nearer": (1, None), "behind": (-1, None),
@@ -72,7 +72,7 @@ _RELATION = re.compile(
     rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
     rf"{re.sub('P<', 'P<s_', _SIDE)}))?"
     r"|(?P<beside>next to|beside|adjacent to|near(?: to)?|close to|touching|alongside))"
-    r"(?: (?:the|a|an|top|of|that|it|its))* ?"
+    r"(?: (?:the|a|an|top|of|that|it|its|both))* ?"
 )
 _BOUND = re.compile(r"(?:of|from|than|to|with|behind|beyond)$")
 """A side of the thing that comes next; in "…, on the right the …" it is none."""
@@ -95,7 +95,8 @@ _ITS_SIDE = re.compile(
 _OWN_SIDE = re.compile(r" s (?:immediate )?(left|right)(?:[- ]hand)?(?: side)?\b")
 _AT_OWN = re.compile(rf" ?{_VERB}(?:on|to|at) (?:the )?")
 _BETWEEN = re.compile(rf" ?{_VERB}(?:in )?between (?:the )?")
-_AND = re.compile(r" (?:and|&) (?:the )?")
+_AND = re.compile(r" (?:and|&) (?:of |the )*")
+_BOTH = re.compile(r"\bboth(?: of)?(?: the)? $")
 _OPENED = re.compile(
     r"drawer(?:_open_value| is| will be| opens| has been| stays| remains)?(?: now| still| pulled)?[\"']?\s*[:=]?\s*"
     r"(?:(?:open(?:ed)?|pulled out|out) (?:by )?)?"
@@ -167,7 +168,14 @@ def _related(text: str, spans: Spans) -> Iterator[Said]:
             continue
         match = _RELATION.fullmatch(text, end, start)
         if match is not None and _BOUND.search(match["second"] or match["side"] or "of"):
-            yield from (Said(fact, at) for fact in _facts(match, first, second))
+            others = [second]
+            if (
+                i + 2 < len(spans)
+                and _BOTH.search(text, end, start)
+                and _AND.fullmatch(text, second_end, spans[i + 2][1])
+            ):
+                others.append(spans[i + 2][0])
+            yield from (Said(fact, at) for other in others for fact in _facts(match, first, other))
         elif i + 2 < len(spans) and _BETWEEN.fullmatch(text, end, start):
             third, third_start, _ = spans[i + 2]
             if _AND.fullmatch(text, second_end, third_start):
