@@ -16,16 +16,9 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_rewards import RepetitionPenalty, RuleFilter, RuleJudge, Score, Statement, VisualReasoningReward
 from vagen_rewards.errors import JudgeConfigError, TooManyUnscoredError
-from vagen_rewards.hacking import (
-    FrequentSentences,
-    distinct,
-    distinct_responses,
-    entropy,
-    masked,
-    names_in,
-    rewarded_sentences,
-)
+from vagen_rewards.hacking import FrequentSentences, masked, names_in
 from vagen_rewards.scores import Judge, score_turn, score_turns_sync
+from vagen_rewards.variety import distinct, distinct_responses, entropy, rewarded_sentences
 
 GIFT = "The player will be at the position of the gift."
 

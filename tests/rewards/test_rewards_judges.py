@@ -148,7 +148,7 @@ def test_judges_by_name(monkeypatch):
     assert isinstance(several, FallbackJudge)
     assert several.reads
     assert not make_judge("rule,llm:m").reads
-    assert make_judge("llm:m", concurrency=3).concurrency == 3
+    assert make_judge("llm:m", concurrency=3).endpoint.concurrency == 3
 
 
 @pytest.mark.parametrize("name", ["", "rules", "llm", "llm:", "rule,", "rule,nobody", "RULE"])

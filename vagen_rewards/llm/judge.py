@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
+from vagen_rewards.llm.endpoint import Endpoint
 from vagen_rewards.llm.spending import Price, Spending
 from vagen_rewards.llm.verdicts import Prompts, claims_text, read_object, read_verdict
 from vagen_rewards.rules import Reading, RuleJudge
@@ -31,13 +28,6 @@ _VERDICT_SCHEMA = {
         },
     },
 }
-
-
-_ASKED = 3
-"""A model is asked so often, at most, for a reply that can be read. Each costs as much as the first."""
-
-_BYTES_PER_TOKEN = 3
-"""Where an endpoint doesn't say what it used. English has four or five: caps are reached too early, not too late."""
 
 
 class LLMJudge(Judge):
@@ -103,25 +93,16 @@ class LLMJudge(Judge):
         self.model, self.mode = model, mode
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
-        self._client_options: dict[str, Any] = {
-            "base_url": base_url,
-            "api_key": api_key,
-            "timeout": timeout,
-            "max_retries": 0,
-        }
         self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
         self.structured_output = structured_output
-        self.concurrency, self.retries, self.item_timeout = concurrency, retries, item_timeout
-        self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
+        self.endpoint = Endpoint(
+            {"base_url": base_url, "api_key": api_key, "timeout": timeout, "max_retries": 0},
+            concurrency, requests_per_minute, item_timeout, retries, self.spending,
+        )  # fmt: skip
         self.prompts = Prompts(prompts)
         self._rules = RuleJudge(grading)
-        self._start_lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: Any = None
-        self._slots: asyncio.Semaphore
-        self._next_start = 0.0
         self._in_flight: dict[bytes, asyncio.Task[str]] = {}
 
     # -- the interface -----------------------------------------------------------------------------
@@ -132,11 +113,11 @@ class LLMJudge(Judge):
         known = self.cache.get(self._key(request))
         if known is not None:
             return self._scored(statement, known)
-        return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self._running_loop()).result()[0]
+        return asyncio.run_coroutine_threadsafe(self._score_all([statement]), self.endpoint.running_loop()).result()[0]
 
     async def score_many(self, statements: Sequence[Statement]) -> list[Score]:
         """Score a batch; equal statements are asked once."""
-        future = asyncio.run_coroutine_threadsafe(self._score_all(list(statements)), self._running_loop())
+        future = asyncio.run_coroutine_threadsafe(self._score_all(list(statements)), self.endpoint.running_loop())
         return await asyncio.wrap_future(future)
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
@@ -146,16 +127,12 @@ class LLMJudge(Judge):
         """
         if not self.reads:
             return await super().read_many(statements)
-        future = asyncio.run_coroutine_threadsafe(self._read_all(list(statements)), self._running_loop())
+        future = asyncio.run_coroutine_threadsafe(self._read_all(list(statements)), self.endpoint.running_loop())
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Stop the judge's thread and close its files."""
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            if self._client is not None:
-                asyncio.run_coroutine_threadsafe(self._client.close(), loop).result(timeout=10)
-            loop.call_soon_threadsafe(loop.stop)
+        self.endpoint.close()
         self.cache.close()
 
     # -- asking ------------------------------------------------------------------------------------
@@ -168,8 +145,7 @@ class LLMJudge(Judge):
 
     def _key(self, request: dict[str, Any]) -> bytes:
         """Models of one name at two endpoints are two models."""
-        endpoint = self._client_options["base_url"] or os.environ.get("OPENAI_BASE_URL", "")
-        return key_of({**request, "endpoint": str(endpoint).rstrip("/")})
+        return key_of({**request, "endpoint": self.endpoint.address})
 
     def _is_readable(self, statement: Statement, reply: str) -> bool:
         if self.mode == "direct":
@@ -222,103 +198,28 @@ class LLMJudge(Judge):
 
         task = self._in_flight.get(key)
         if task is None:
-            task = self._in_flight[key] = asyncio.create_task(self._ask(request, readable))
+            task = self._in_flight[key] = asyncio.create_task(self.endpoint.ask(request, readable))
             task.add_done_callback(lambda _: self._in_flight.pop(key, None))
         try:
             reply = await task
         except Exception as error:  # whatever a server or a proxy does, the statement is unscored
-            why = " ".join(self._without_key(str(error)).split())
+            why = " ".join(self.endpoint.without_key(str(error)).split())
             return Score.unscored(f"{type(error).__name__}: {why[:300]}")
         if readable(reply):
             self.cache.put(key, reply)
         return reply
 
-    def _without_key(self, text: str) -> str:
-        """Servers quote keys in what they answer, and reasons stand in logs and reports."""
-        key = self._client_options["api_key"] or os.environ.get("OPENAI_API_KEY", "")
-        return text.replace(key, "[key]") if len(key) >= 8 else text
-
-    async def _ask(self, request: dict[str, Any], readable: Callable[[str], bool]) -> str:
-        import openai
-        import tenacity
-
-        passing = (
-            openai.APIConnectionError,  # includes time-outs
-            openai.RateLimitError,
-            openai.InternalServerError,
-            openai.ConflictError,
-        )
-        tries = tenacity.AsyncRetrying(
-            stop=tenacity.stop_after_attempt(self.retries + 1),
-            wait=_wait,
-            retry=tenacity.retry_if_exception_type(passing),
-            reraise=True,
-        )
-        reply: str | None = None
-        async with self._slots:
-            try:
-                async with asyncio.timeout(self.item_timeout) as limit:
-                    for _ in range(_ASKED):
-                        reply = await tries(self._ask_once, request, limit)
-                        if reply is not None and readable(reply):
-                            break
-            except TimeoutError:
-                raise TimeoutError(f"no answer within {self.item_timeout} s") from None
-        if reply is None:
-            raise ValueError("the endpoint answered without text")
-        return reply
-
-    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str | None:
-        self.spending.check()
-        if self._interval:
-            now = time.monotonic()
-            start = self._next_start = max(self._next_start + self._interval, now)
-            ends = limit.when()
-            if ends is not None:  # to wait for one's turn isn't to wait for an answer
-                limit.reschedule(ends + start - now)
-            await asyncio.sleep(start - now)
-        try:
-            completion = await self._client.chat.completions.create(**request)
-        except json.JSONDecodeError:  # a proxy's page under the name of JSON
-            return None
-        choices = getattr(completion, "choices", None)
-        content = choices[0].message.content if choices else None
-        content = self._without_key(content) if isinstance(content, str) else None
-        usage = getattr(completion, "usage", None)
-        asked = "".join([message["content"] for message in request["messages"]])
-        self.spending.add(
-            getattr(usage, "prompt_tokens", None) or _tokens_in(asked),
-            getattr(usage, "completion_tokens", None) or _tokens_in(content or ""),
-        )
-        return content
-
-    # -- the thread all requests run on, so that one connection pool serves callers with and without a loop
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._start_lock:
-            if self._loop is None:
-                import openai
-
-                loop = asyncio.new_event_loop()
-                self._slots = asyncio.Semaphore(self.concurrency)
-                self._client = openai.AsyncOpenAI(**self._client_options)
-                threading.Thread(target=loop.run_forever, name=f"judge {self.model}", daemon=True).start()
-                self._loop = loop
-            return self._loop
-
     def __getstate__(self) -> dict[str, Any]:
         """For vector environments: what can't be sent to another process is made anew there."""
-        left = ("_loop", "_client", "_slots", "_in_flight", "_start_lock", "cache", "spending")
+        left = ("_in_flight", "cache", "spending")
         state = {name: value for name, value in self.__dict__.items() if name not in left}
-        spending = self.spending
-        state["_made_of"] = (self.cache.path, spending.price, spending.max_dollars, spending.max_tokens)
+        state["_cached_in"] = self.cache.path
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        path, *caps = state.pop("_made_of")
+        path = state.pop("_cached_in")
         self.__dict__.update(state)
-        self.cache, self.spending = ReplyCache(path), Spending(*caps)
-        self._start_lock, self._loop, self._client, self._in_flight = threading.Lock(), None, None, {}
+        self.cache, self.spending, self._in_flight = ReplyCache(path), self.endpoint.spending, {}
 
 
 def _claims_of(statement: Statement, reply: str) -> Statement | Score:
@@ -328,25 +229,3 @@ def _claims_of(statement: Statement, reply: str) -> Statement | Score:
     if text is None:
         return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
     return Statement(statement.part, text, statement.state)
-
-
-def _tokens_in(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
-
-
-def _wait(state: Any) -> float:
-    """Seconds before the next try: as the server says, else doubling from half a second, with jitter."""
-    error = state.outcome.exception() if state.outcome else None
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
-    try:
-        asked = float(headers.get("retry-after", ""))
-    except ValueError:
-        asked = -1.0
-    # Longer than that is half of what a statement has (`item_timeout`); our own waits try sooner.
-    if 0 <= asked <= 60:
-        return asked
-    import tenacity
-
-    # The five retries wait 0.5, 1, 2, 4 and 8 s at most.
-    backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
-    return backoff

@@ -21,7 +21,8 @@ _GERMAN = re.compile(rf"\b(?:{'|'.join(GERMAN)})\b")
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|and|to|my)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _THERE_IS = re.compile(
-    r"(?P<where>(?:(?:我|玩家|箱子|目标)的)?正?[左右上下]+[方边侧面])(?:也|还|都)*有(?:一个|个|另一个)?(?P<what>洞|冰洞|箱子|目标)"
+    r"(?P<where>(?:(?:我|玩家|箱子|目标)的)?正?[左右上下]+[方边侧面])"
+    r"(?:也|还|都)*有(?:一个|个|另一个)?(?P<what>洞|冰洞|箱子|目标)"
 )
 """In Chinese the place comes first: "to the right there is a hole"."""
 

@@ -27,9 +27,9 @@ from vagen_rewards import RuleJudge, TurnScores
 from vagen_rewards.audit import audit
 from vagen_rewards.calibration import CATEGORIES, INDEPENDENT, Report, calibrate, labelled_file, labelled_set
 from vagen_rewards.calibration.report import Counts
-from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part
+from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.worth import Worth, reference_of
 from vagen_rewards.worth.reference import SIZE, draw
 

@@ -1,0 +1,179 @@
+"""An OpenAI-compatible endpoint: requests on a thread of their own, with retries, a rate limit and accounting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from vagen_rewards.llm.spending import Spending
+
+_ASKED = 3
+"""A model is asked so often, at most, for a reply that can be read. Each costs as much as the first."""
+
+_BYTES_PER_TOKEN = 3
+"""Where an endpoint doesn't say what it used. English has four or five: caps are reached too early, not too late."""
+
+
+class Endpoint:
+    """Asks for replies, all on one thread, so that one connection pool serves callers with and without a loop.
+
+    Args:
+        options: of the OpenAI SDK's client.
+        concurrency: requests in flight at most.
+        requests_per_minute: requests started at most; `None` for no limit.
+        item_timeout: seconds for a reply with all its retries.
+        retries: tries after the first.
+        spending: what is counted, and capped.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        concurrency: int,
+        requests_per_minute: float | None,
+        item_timeout: float,
+        retries: int,
+        spending: Spending,
+    ) -> None:
+        self.options, self.spending = options, spending
+        self.concurrency, self.retries, self.item_timeout = concurrency, retries, item_timeout
+        self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self._start_lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: Any = None
+        self._slots: asyncio.Semaphore
+        self._next_start = 0.0
+
+    @property
+    def address(self) -> str:
+        """Its URL, as far as it is known; empty for the SDK's own."""
+        return str(self.options["base_url"] or os.environ.get("OPENAI_BASE_URL", "")).rstrip("/")
+
+    def running_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop on which everything here runs; started if it doesn't run yet."""
+        with self._start_lock:
+            if self._loop is None:
+                import openai
+
+                loop = asyncio.new_event_loop()
+                self._slots = asyncio.Semaphore(self.concurrency)
+                self._client = openai.AsyncOpenAI(**self.options)
+                threading.Thread(target=loop.run_forever, name="judge", daemon=True).start()
+                self._loop = loop
+            return self._loop
+
+    def close(self) -> None:
+        """Stop the thread."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            if self._client is not None:
+                asyncio.run_coroutine_threadsafe(self._client.close(), loop).result(timeout=10)
+            loop.call_soon_threadsafe(loop.stop)
+
+    def without_key(self, text: str) -> str:
+        """Servers quote keys in what they answer, and reasons stand in logs and reports."""
+        key = self.options["api_key"] or os.environ.get("OPENAI_API_KEY", "")
+        return text.replace(key, "[key]") if len(key) >= 8 else text
+
+    async def ask(self, request: dict[str, Any], readable: Callable[[str], bool]) -> str:
+        """A reply, on the running loop.
+
+        Args:
+            request: as the SDK's `chat.completions.create` takes it.
+            readable: whether a reply will do; another is asked for while it won't, `_ASKED` times in all.
+
+        Raises:
+            ValueError: there came none with text. Else whatever a server or a proxy does.
+        """
+        import openai
+        import tenacity
+
+        passing = (
+            openai.APIConnectionError,  # includes time-outs
+            openai.RateLimitError,
+            openai.InternalServerError,
+            openai.ConflictError,
+        )
+        tries = tenacity.AsyncRetrying(
+            stop=tenacity.stop_after_attempt(self.retries + 1),
+            wait=_wait,
+            retry=tenacity.retry_if_exception_type(passing),
+            reraise=True,
+        )
+        reply: str | None = None
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self.item_timeout) as limit:
+                    for _ in range(_ASKED):
+                        reply = await tries(self._ask_once, request, limit)
+                        if reply is not None and readable(reply):
+                            break
+            except TimeoutError:
+                raise TimeoutError(f"no answer within {self.item_timeout} s") from None
+        if reply is None:
+            raise ValueError("the endpoint answered without text")
+        return reply
+
+    async def _ask_once(self, request: dict[str, Any], limit: asyncio.Timeout) -> str | None:
+        self.spending.check()
+        if self._interval:
+            now = time.monotonic()
+            start = self._next_start = max(self._next_start + self._interval, now)
+            ends = limit.when()
+            if ends is not None:  # to wait for one's turn isn't to wait for an answer
+                limit.reschedule(ends + start - now)
+            await asyncio.sleep(start - now)
+        try:
+            completion = await self._client.chat.completions.create(**request)
+        except json.JSONDecodeError:  # a proxy's page under the name of JSON
+            return None
+        choices = getattr(completion, "choices", None)
+        content = choices[0].message.content if choices else None
+        content = self.without_key(content) if isinstance(content, str) else None
+        usage = getattr(completion, "usage", None)
+        asked = "".join([message["content"] for message in request["messages"]])
+        self.spending.add(
+            getattr(usage, "prompt_tokens", None) or _tokens_in(asked),
+            getattr(usage, "completion_tokens", None) or _tokens_in(content or ""),
+        )
+        return content
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can't be sent to another process is made anew there."""
+        left = ("_loop", "_client", "_slots", "_start_lock", "spending")
+        state = {name: value for name, value in self.__dict__.items() if name not in left}
+        state["_caps"] = (self.spending.price, self.spending.max_dollars, self.spending.max_tokens)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        caps = state.pop("_caps")
+        self.__dict__.update(state)
+        self.spending = Spending(*caps)
+        self._start_lock, self._loop, self._client = threading.Lock(), None, None
+
+
+def _tokens_in(text: str) -> int:
+    return -(-len(text.encode("utf-8", "replace")) // _BYTES_PER_TOKEN)
+
+
+def _wait(state: Any) -> float:
+    """Seconds before the next try: as the server says, else doubling from half a second, with jitter."""
+    error = state.outcome.exception() if state.outcome else None
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        asked = float(headers.get("retry-after", ""))
+    except ValueError:
+        asked = -1.0
+    # Longer than that is half of what a statement has (`item_timeout`); our own waits try sooner.
+    if 0 <= asked <= 60:
+        return asked
+    import tenacity
+
+    # The five retries wait 0.5, 1, 2, 4 and 8 s at most.
+    backoff: float = tenacity.wait_random_exponential(multiplier=0.5, max=20)(state)
+    return backoff
