@@ -188,12 +188,14 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     if reasoning_reward:
         with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
             score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
+    meter = RolloutMeter(config)
     try:
-        trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[RolloutMeter(config)])
+        trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])
     except OSError as error:  # a file of the model is missing, or the hub doesn't answer
         raise TrainingConfigError(f"{model} can't be read: {' '.join(str(error).split())[:300]}") from error
     _announce(trainer)
-    trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    with meter:
+        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     trainer.save_model(config.output_dir)
     card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
     (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")

@@ -361,7 +361,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     begun, way = time.perf_counter(), OnTheWay(config, proof.target)
     meter = RolloutMeter(config, f"rollouts of {name}, seed {seed}")
     trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[way, meter])
-    trainer.train()
+    with meter:
+        trainer.train()
     seconds = time.perf_counter() - begun
     trainer.save_model(config.output_dir)
     for env in trainer.player.rollout.envs:  # rooms and cameras of a simulator go only when they are told to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from transformers import TrainerCallback
 
@@ -10,12 +10,22 @@ from vagen_benchmarks.meter import Meter
 
 
 class RolloutMeter(TrainerCallback):  # type: ignore[misc]
-    """A step is a rollout with its updates: updates alone take next to no time, and the first waits for the rollout."""
+    """A step is a rollout with its updates: updates alone take next to no time, and the first waits for the rollout.
+
+    The training stands within its `with`.
+    """
 
     def __init__(self, config: Any, what: str = "rollouts") -> None:
         self._config, self._what = config, what
         self._meter: Meter | None = None
         self._note = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._meter is not None:  # also where training raised, or a terminal would keep its bar and no cursor
+            self._meter.__exit__(*error)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
@@ -30,7 +40,3 @@ class RolloutMeter(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if self._meter is not None and state.global_step % self._config.steps_per_rollout == 0:
             self._meter.advance(note=self._note)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self._meter is not None:
-            self._meter.__exit__()
