@@ -149,16 +149,17 @@ def test_actions_alone_train_where_they_are_asked_to(loaded):
     mask = torch.tensor([sequence.turn_ids]) >= 0
     task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
     found = answers_only(task, [sequence], [episode], codec)
-    assert torch.equal(found.advantages, 7.0 * found.mask)
+    assert torch.equal(found.mask, mask), "the others are still held near the reference"
+    assert set(found.advantages.unique().tolist()) == {0.0, 7.0}
     begins = dict(zip((column for column, turn in enumerate(sequence.turn_ids) if turn == 0),
                       codec.begins(turns[0].reply.ids), strict=True))  # fmt: skip
-    trained = [begins[column] for column in found.mask[0].nonzero().flatten().tolist()]
+    trained = [begins[column] for column in found.advantages[0].nonzero().flatten().tolist()]
     reply = turns[0].turn.reply
     first, last = reply.rindex("Left"), reply.rindex("Down")
     assert first in trained
     assert last in trained
     assert all(first - 1 <= each < last + len("Down") for each in trained)
-    assert all(column in begins for column in found.mask[0].nonzero().flatten().tolist()), "the idle turn has none"
+    assert len(trained) == len(set(trained)), "the idle turn has none"
     with pytest.raises(TrainingConfigError, match="learn_from"):
         MultiTurnPPOConfig(
             output_dir="x", env_id=ENV, learn_from="actions", reasoning_credit="claim", use_cpu=True, bf16=False

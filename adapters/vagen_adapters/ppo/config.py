@@ -93,8 +93,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         ratio_level: ratios of tokens, or of whole turns (Turn-PPO) or sequences (GSPO) as geometric means.
         reasoning_credit: whom the reward for reasoning pays: the turn, with all its tokens (VAGEN), or each sentence of
             observation and prediction by its own truth; see `word_credit`.
-        learn_from: which of a reply's tokens train the policy: all of them, or those of its executed actions alone, as
-            a control of what training the words is worth.
+        learn_from: which of a reply's tokens have an advantage: all of them, or those of its executed actions alone,
+            as a control of what training the words is worth.
         reasoning_credit_weight: of the words' advantages beside the task's, both of variance 1.
         value_coef: weight of the critic's loss. On a shared backbone it pulls at the policy, too.
         target_kl: the rest of a rollout's updates is left out after one whose policy is further than this, in nats a

@@ -299,10 +299,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
                                   self.state.global_step, args.log_samples)  # fmt: skip
         of_rows = [episodes[each] for each in episode_ids.tolist()]
-        if args.learn_from == "actions":
-            advantages = answers_only(advantages, sequences, of_rows, self.codec)
         if args.whiten and args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
+        if args.learn_from == "actions":
+            advantages = answers_only(advantages, sequences, of_rows, self.codec)
         if args.reasoning_credit == "claim":
             advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
             self._record(truths)
@@ -505,8 +505,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         turn_ids = scored.turn_ids[rows, :width]
         sampled = scored.advantages.mask[rows, :width]
         old = scored.old_logprobs[rows, :width]
-        # An observation may be trained on, and of a turn its actions alone.
-        trained = torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
+        trained = turn_ids if self._masks_observations else torch.where(sampled, turn_ids.clamp(min=0), NOT_SAMPLED)
         ratios = losses.probability_ratios(logprobs, old, trained, args.ratio_level)
         advantages = scored.advantages.advantages[rows, :width]
         if args.policy_loss == "cispo":
