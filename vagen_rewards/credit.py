@@ -61,6 +61,16 @@ def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) 
     return tuple(found)
 
 
+def kept_out(turn: Turn) -> tuple[Words, ...]:
+    """A reply that a gate keeps out counts as false, every word of it.
+
+    Else breaking the format is the way out where nothing true comes to mind: from 0.95 well-formed replies 0.60 were
+    left after ten rollouts of FrozenLake.
+    """
+    whole = (0, len(turn.reply))
+    return (Words("grounding", whole, ((whole, -1.0),)),)
+
+
 def _told_by(state: State, part: Part) -> Counter[Fact]:
     """How often a state's own description makes each claim: a lake has several holes above the player."""
     try:

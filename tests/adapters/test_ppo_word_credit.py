@@ -166,13 +166,19 @@ def test_actions_alone_train_where_they_are_asked_to(loaded):
         )
 
 
-def test_words_of_a_turn_that_the_gate_keeps_out_are_left_to_the_task():
+def test_all_of_a_reply_that_the_gate_keeps_out_counts_as_false():
     env, turn = played(TRUE)
     score = reasoning_score(make_reward(BOTH, env), "claim")
-    assert score(turn).words
+    assert [truth for field in score(turn).words for _, truth in field.truths] == [1.0, 1.0]
     idle = env.unwrapped.grammar.render([], observation=TRUE, reasoning="-", prediction=TRUE)
+    for reply in (idle, f"<observation>{TRUE}", "Up"):
+        env.reset(seed=0)
+        (field,) = score(env.step(reply)[4]["turn"]).words
+        assert field.span == (0, len(reply))
+        assert field.truths == (((0, len(reply)), -1.0),)
+    open_to_all = reasoning_score(make_reward({**BOTH, "gate": False}, env), "claim")
     env.reset(seed=0)
-    assert score(env.step(idle)[4]["turn"]).words == ()
+    assert [truth for field in open_to_all(env.step(idle)[4]["turn"]).words for _, truth in field.truths]
 
 
 def test_a_judge_is_asked_once_about_a_statement(monkeypatch):

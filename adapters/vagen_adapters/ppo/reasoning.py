@@ -13,7 +13,8 @@ from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.word_credit import Judged
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
-from vagen_rewards.credit import words_of
+from vagen_rewards.credit import kept_out, words_of
+from vagen_rewards.reward import passes
 
 FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
@@ -45,7 +46,10 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "claim"] = 
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
                 raise TrainingDataError(f"{part} is unscored: {verdict.reason}; mend the judge {reward.judge.name}")
-        return paid if read is None else Judged(dataclasses.replace(paid, rewards=turn.rewards), words_of(turn, read))
+        if read is None:
+            return paid
+        words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)
+        return Judged(dataclasses.replace(paid, rewards=turn.rewards), words)
 
     return score
 

@@ -37,7 +37,7 @@ def credit_words(
     """The same advantages, but of the words of observations and predictions those of their own truth.
 
     The truths of a part are centred and scaled to variance 1 over the batch's tokens; words of which nothing was read
-    have none. Turns whose words weren't judged, as those of wrong format, keep the task's advantage throughout.
+    have none. All of a reply that a gate keeps out, as those of wrong format, counts as false.
 
     Args:
         advantages: (B, L) of the task.
