@@ -188,9 +188,8 @@ def made(env_id: str, rung: int, agent: str) -> Any:
 def hopeless(env: Any) -> bool:
     """Whether a tower or the cubes of `place` need more skills, a pick and a place a cube, than are left."""
     config = env.config
-    done = tasks.stage(env._level, env.observed_state) + 1
     left = config.max_actions_per_turn * (config.max_turns - env._turns)
-    return bool(tasks.skills_needed(config.task, config.cubes) - done > left)
+    return tasks.skills_left(env._level, env.observed_state) > left
 
 
 def solves(env: Any, rung: int, agent: str, seed: int) -> bool:
@@ -238,10 +237,10 @@ def read(kept: Path) -> Played:
     return played
 
 
-def play(env_id: str, agents: Iterable[str], levels: int, kept: Path, seconds: float) -> None:
-    """Play what isn't stored in the file yet, level by level over all rungs, as long as there is time."""
+def play(env_id: str, rungs: Iterable[int], agents: Iterable[str], levels: int, kept: Path, seconds: float) -> None:
+    """Play what isn't stored in the file yet, level by level over the rungs, as long as there is time."""
     played, began, envs = read(kept), time.monotonic(), {}
-    todo = itertools.product(range(0, levels, 8), range(6), agents, range(8))
+    todo = itertools.product(range(0, levels, 8), rungs, agents, range(8))
     with kept.open("a", buffering=1) as file:
         for first, rung, agent, nth in todo:
             key = (env_id, rung, agent, first + nth)
@@ -292,10 +291,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__)[0])
     parser.add_argument("env_id")
     parser.add_argument("--levels", type=int, default=256)
+    parser.add_argument("--rungs", nargs="*", type=int, default=range(6), choices=range(6))
     parser.add_argument("--agents", nargs="*", default=list(AGENTS), choices=AGENTS)
     parser.add_argument("--kept", type=Path, required=True, help="a file of episodes, made or gone on with")
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--resets", type=int, default=0, help="resets of each rung to be timed")
     arguments = parser.parse_args()
-    play(arguments.env_id, arguments.agents, arguments.levels, arguments.kept, arguments.seconds)
+    play(arguments.env_id, arguments.rungs, arguments.agents, arguments.levels, arguments.kept, arguments.seconds)
     print(table(arguments.env_id, read(arguments.kept), arguments.resets))

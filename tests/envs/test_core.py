@@ -146,7 +146,7 @@ def test_the_turn_budget_truncates_and_the_step_budget_too():
     with pytest.raises(EpisodeOverError, match="call reset"):
         env.unwrapped.step("x")
     env = played(max_steps=2, max_turns=9)
-    turn = turn_of(env, "<answer>Up,Up,Up</answer>")
+    turn = turn_of(env, "<answer>Left,Right,Left</answer>")
     assert len(turn.executed) == 2
     assert turn.truncated
 

@@ -432,6 +432,9 @@ def test_the_oracle_solves_a_rung_within_its_turns(rung):
         ({"cubes": 4}, "cubes"),
         ({"task": "stack", "cubes": 5, "distractors": 2}, "distractors=2"),
         ({"task": "align", "distractors": 1}, "distractors"),
+        ({"task": "stack", "covered": True}, "covered=True"),
+        ({"distractors": 1, "covered": True}, "covered=True"),
+        ({"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 4}, "max_turns=4 .*at least 5"),
     ],
 )
 def test_what_the_oracle_cannot_solve_is_refused(options, message):

@@ -181,17 +181,40 @@ def test_levels_are_the_golden_ones():
 
 def test_the_ladders_levels_are_golden_and_belong_to_their_split():
     digest = hashlib.sha256()
-    for task, cubes, distractors in (
-        ("place", 3, 1),
-        ("place", 3, 2),
-        ("stack", 3, 1),
-        ("stack", 4, 2),
-        ("stack", 5, 1),
+    for task, cubes, distractors, covered in (
+        ("place", 3, 1, False),
+        ("place", 3, 2, False),
+        ("stack", 3, 1, False),
+        ("stack", 4, 2, False),
+        ("stack", 5, 1, False),
+        ("stack", 5, 1, True),
     ):
         for split in SPLITS:
             for seed in range(10):
-                level = draw_level(task, HashStream("test", seed), split, None, cubes, distractors)
+                level = draw_level(task, HashStream("test", seed), split, None, cubes, distractors, covered)
                 assert split_of(level.content()) == split
-                assert OnPaper(level).play(tasks.skills_needed(task, cubes))
+                needed = tasks.skills_needed(task, cubes, covered)
+                assert OnPaper(level).play(needed)
                 digest.update(json.dumps(dataclasses.asdict(level)).encode())
-    assert digest.hexdigest()[:16] == "500adb3f2e2b0323"
+        if not covered:
+            unchanged = digest.hexdigest()[:16]
+    assert unchanged == "500adb3f2e2b0323"
+    assert digest.hexdigest()[:16] == "77c1630f8f81d64a"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_covered_tower_is_uncovered_first_and_what_is_left_to_do_falls_with_each_skill(seed):
+    world = OnPaper(draw_level("stack", HashStream("covered", seed), "train", None, 4, 2, True))
+    lowest, cover = world.level.goal[0], "purple_cube"
+    assert cover not in world.level.goal
+    (x, y, z), top = world.at[lowest], world.at[cover]
+    assert top == (x, y, z + 40)
+    plan = tasks.plan(world.level, world.state)
+    assert len(plan) == tasks.skills_needed("stack", 4, True) == 8
+    left = []
+    for action in plan:
+        left.append(tasks.skills_left(world.level, world.state))
+        world.do(action)
+    assert tasks.solved(world.level, world.state)
+    assert left == [7, 7, 6, 5, 4, 3, 2, 1]
+    assert tasks.skills_left(world.level, world.state) == 0

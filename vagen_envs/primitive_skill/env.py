@@ -39,7 +39,7 @@ class PrimitiveSkillConfig(EnvConfig):
             {"task": "place", "distractors": 2, "max_turns": 3},
             {"task": "stack", "distractors": 1, "max_turns": 2},
             {"task": "stack", "cubes": 4, "distractors": 2, "max_turns": 6, "max_actions_per_turn": 1},
-            {"task": "stack", "cubes": 5, "distractors": 1, "max_turns": 4},
+            {"task": "stack", "cubes": 5, "distractors": 1, "covered": True, "max_turns": 5},
         )
     )
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "structured")
@@ -58,6 +58,7 @@ class PrimitiveSkillConfig(EnvConfig):
         "payment": OneOf(("each", "released")),
         "cubes": Whole(2, 5),
         "distractors": Whole(0, 2),
+        "covered": SWITCH,
         "positions_in_text": SWITCH,
         "out_of_workspace": OneOf(("clip", "refuse")),
         "picture_size": Whole(64, 512),
@@ -76,6 +77,8 @@ class PrimitiveSkillConfig(EnvConfig):
     """How high the tower of `stack` is to be: 2 to 5 cubes."""
     distractors: int = 0
     """Further cubes that stand about in `place` and `stack`: 0 to 2, and beside five cubes of a tower 1."""
+    covered: bool = False
+    """Whether the first distractor of `stack` stands on the tower's lowest cube at the start, and has to go first."""
     positions_in_text: bool = True
     """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
     the drawer is solved from the text alone. Without, all is to be read off the picture."""
@@ -116,7 +119,10 @@ class PrimitiveSkillConfig(EnvConfig):
         self.require(self.cubes + self.distractors <= 6, "distractors", "0 or 1 beside five cubes of a tower")
         cubic = self.task in ("place", "stack")
         self.require(not self.distractors or cubic, "distractors", "0 unless task is 'place' or 'stack'")
-        needed = tasks.skills_needed(self.task, self.cubes)
+        self.require(
+            not self.covered or (self.task == "stack" and self.distractors > 0), "covered", "False without a distractor"
+        )
+        needed = tasks.skills_needed(self.task, self.cubes, self.covered)
         turns = math.ceil(needed / self.max_actions_per_turn)
         why = f"the task takes {needed} skills, {self.max_actions_per_turn} a turn"
         self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
@@ -129,16 +135,18 @@ class PrimitiveSkillConfig(EnvConfig):
         key = EnvConfig.level_key(self)
         if self.cubes != 3 or self.distractors:
             key = {**key, "cubes": self.cubes, "distractors": self.distractors}
+        if self.covered:
+            key = {**key, "covered": True}
         return {**key, "scene": "published"} if self.assets else key
 
     @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        task, cubes, actions = (
-            given.get(name, cls._default(name)) for name in ("task", "cubes", "max_actions_per_turn")
+        task, cubes, covered, actions = (
+            given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
         if type(cubes) is not int or type(actions) is not int or actions < 1:
             return {}  # said by the constructor
-        turns = math.ceil(tasks.skills_needed(str(task), cubes) / actions)
+        turns = math.ceil(tasks.skills_needed(str(task), cubes, bool(covered)) / actions)
         return {"max_turns": max(cls._default("max_turns"), turns)}
 
     @property
@@ -165,8 +173,8 @@ class PrimitiveSkillEnv(VagenEnv):
     into a drawer and closes it, `align` brings two cubes onto a line. Which cube goes where, and the words,
     vary with the seed. Scenes are made of simple shapes, for which nothing has to be downloaded; the release's
     own drawer scene is an option (`assets`). `difficulty` 0 to 2 are `place` with fewer and fewer turns and more and
-    more other cubes; 3 to 5 `stack` of three, four and five cubes, among others, with no turn to spare. None lists
-    positions.
+    more other cubes; 3 to 5 `stack` of three, four and five cubes, among others, with no turn to spare, and on 5 the
+    lowest cube has to be uncovered first. None lists positions.
 
     Version history:
         v0: first release.
@@ -215,7 +223,9 @@ class PrimitiveSkillEnv(VagenEnv):
     def _draw_level(self, stream: HashStream, split: Split) -> None:
         config = self.config
         self._loaded = (split, stream.position())
-        self._level = draw_level(config.task, stream, split, self._published, config.cubes, config.distractors)
+        self._level = draw_level(
+            config.task, stream, split, self._published, config.cubes, config.distractors, config.covered
+        )
 
     def _begin(self) -> Facts:
         """Load the level into the session."""

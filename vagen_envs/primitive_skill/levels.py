@@ -164,10 +164,12 @@ def draw_level(
     published: PublishedCabinet | None = None,
     cubes: int = 3,
     distractors: int = 0,
+    covered: bool = False,
 ) -> Level:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
-    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`.
+    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
+    first of which stands on the lowest cube of the tower if that is `covered`.
 
     Raises:
         LevelError: none was found, which the sizes of the spaces rule out.
@@ -177,7 +179,11 @@ def draw_level(
         if published is not None:
             level = _draw_published(stream, published)
         elif task in ("place", "stack"):
-            level = _draw_place(stream, distractors) if task == "place" else _draw_stack(stream, cubes, distractors)
+            level = (
+                _draw_place(stream, distractors)
+                if task == "place"
+                else _draw_stack(stream, cubes, distractors, covered)
+            )
         else:
             level = _draw_align(stream) if task == "align" else _draw_drawer(stream)
         if split_of(level.content()) == split:
@@ -191,6 +197,12 @@ def apart(a: tuple[int, ...], b: tuple[int, ...], fingers: int = 100) -> bool:
     Beside two cubes on each other the palm needs room too: 150 for `fingers`.
     """
     return abs(a[1] - b[1]) >= fingers or abs(a[0] - b[0]) >= 70
+
+
+def free_spots(things: Collection[Vector]) -> list[Vector]:
+    """Places on the table, each centimetre, where a cube is `apart` from everything."""
+    spots = ((x, y, CUBE // 2) for x in range(-80, 131, 10) for y in range(-160, 161, 10))
+    return [spot for spot in spots if all(apart(spot, thing) for thing in things)]
 
 
 def say(name: str) -> str:
@@ -290,18 +302,24 @@ def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     return x >= 0 and (last_x <= x or abs(last_y - y) >= 150)
 
 
-def _draw_stack(stream: HashStream, height: int, distractors: int) -> Level:
+def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> Level:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
     cubes, others = every[:height], every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
+    spread = tuple(name for name in all_cubes if not covered or name != others[0])
     goal: tuple[str, ...] = ()
     while not goal:
         if len(all_cubes) == 3:
             bodies = _cubes(stream, cubes, lambda _: True, fingers=150)
         else:
-            bodies = _crowd(stream, all_cubes, (), fingers=150)
+            bodies = _crowd(stream, spread, (), fingers=150)
+        if covered and not free_spots([body.at for body in bodies]):
+            continue  # what stands on the lowest cube has to go somewhere
         orders = (_shuffled(stream, cubes) for _ in range(_ORDERS_A_LAYOUT))
         goal = next((order for order in orders if height < 5 or _within_reach(bodies, order)), ())
+    if covered:
+        x, y, z = next(body.at for body in bodies if body.name == goal[0])
+        bodies = (*bodies, Body(others[0], (x, y, z + CUBE)))
     names = [say(name) for name in goal]
     if height == 3:
         bottom, middle, top = names

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from vagen_envs.actions import written
 from vagen_envs.errors import LevelError
-from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart
+from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart, free_spots
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
 
 STACKED = 20
@@ -34,9 +34,22 @@ def solved(level: Level, state: State) -> bool:
     return len(_done(level, state)) == len(_movers(level))
 
 
-def skills_needed(task: str, cubes: int) -> int:
+def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
     """Skills of the longest solution from the start: two for each cube that has to move; pick, place and push."""
-    return 3 if task == "drawer" else 2 * (cubes - 1) if task == "stack" else 4
+    return 3 if task == "drawer" else 2 * (cubes - 1 + covered) if task == "stack" else 4
+
+
+def skills_left(level: Level, state: State) -> int:
+    """Skills without which the cubes can't come where they belong.
+
+    A pick and a place for each, and one for what stands on the lowest cube of a tower, which could be pushed off.
+    """
+    waiting = [name for name in _movers(level) if name not in _done(level, state)]
+    at, covers = state.positions, 0
+    if level.task == "stack":
+        covers = sum(name not in level.goal and _on(at[name], at[level.goal[0]]) for name in at)
+    held = 0 if not state.held else -1 if state.held in waiting else 1
+    return 2 * len(waiting) + covers + held
 
 
 def stage(level: Level, state: State) -> int:
@@ -156,9 +169,7 @@ def _in_the_way(level: Level, other: Vector, goal: Vector) -> bool:
 def _free_spot(level: Level, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
     """A spot on the table away from everything, the nearest one."""
     things = [each for other, each in at.items() if other != name] + ([goal] if goal else [])
-    spots = [(x, y, _HALF) for x in range(-80, 131, 10) for y in range(-160, 161, 10)]
-    spots = [spot for spot in spots if all(apart(spot, thing) for thing in things)
-             and (level.task != "align" or abs(spot[0]) > CUBE)]  # fmt: skip
+    spots = [spot for spot in free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
     if not spots:
         raise LevelError(f"no free spot on the table for {name}; reset for another level")
     x, y, _ = at[name]

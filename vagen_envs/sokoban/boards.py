@@ -13,7 +13,8 @@ from pathlib import Path
 
 from vagen_envs.errors import ConfigError, shown
 from vagen_envs.seeding import SPLITS, Split, content_hash, split_of
-from vagen_envs.sokoban.levels import SHARES, Level, canonical_board
+from vagen_envs.sokoban.levels import Level, canonical_board
+from vagen_envs.sokoban.splits import SHARES
 
 SUFFIXES = (".txt", ".xsb", ".sok")
 """Of the files of a folder that are read. A file that is named itself may be called anything."""

@@ -9,15 +9,14 @@ nothing wraps around an edge.
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
-from vagen_envs.seeding import HashStream, Split, split_at
+from vagen_envs.seeding import HashStream, Split
 from vagen_envs.sokoban import one_box
+from vagen_envs.sokoban.splits import split_of_board
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 
@@ -25,15 +24,6 @@ _MOST_STATES = 700_000
 """Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have 635,376."""
 _MOST_ROOMS = 10_000
 _TARGETS_A_ROOM = 4
-
-SHARES = 40, 10
-"""Of 100 boards so many are for train and for val; half is left for test. In a room of 6x6 there are
-only 5,512 boards with one box and a solution of five to nine moves, counted up to turning, mirroring and moving, and
-a tenth of them would be a poor test."""
-
-_LARGEST = 10
-"""Cells of a side."""
-_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,59 +61,6 @@ class Level:
         if not 0 <= floor == floor & inside(height, width) or targets & ~floor:
             raise ValueError("the board isn't walled, or a target is in a wall")
         return cls(height, width, floor, targets, boxes, player, bytes.fromhex(board))
-
-
-def split_of_board(rows: Sequence[int], targets: Sequence[int], width: int) -> Split:
-    """The split of a board with this floor, the same for boards equal up to turning, mirroring and moving.
-
-    It follows from how far the targets are from the cells of the floor and from each other: to say that takes a
-    third of the time of `canonical_board`, and most boards that are drawn are of another split.
-
-    Args:
-        rows: the floor as `rows_of` gives it.
-        targets: the numbers of their cells.
-        width: of the board in cells.
-    """
-    far, sums = _numbers(width), _sums(width, len(rows))
-    total = 0
-    for target in targets:
-        near = far[target]
-        seen = sum(map(operator.getitem, sums[target], rows))
-        for other in targets:
-            seen += 3 * near[other]
-        total += seen * seen
-    # 2**64 over the golden ratio, Knuth's multiplicative hash: it spreads sums that lie close together.
-    return _SPLITS[(total * 0x9E3779B97F4A7C15 & _MASK) * 100 >> 64]
-
-
-_SPLITS = tuple(split_at(bucket, SHARES) for bucket in range(100))
-
-
-@functools.cache
-def _numbers(width: int) -> list[list[int]]:
-    """A number of 64 bits for each pair of cells, by how many rows and columns, or columns and rows, they are apart."""
-    drawn: dict[tuple[int, int], int] = {}
-    stream = HashStream("splits of Sokoban's boards")
-    for far in range(_LARGEST):
-        for near in range(far + 1):
-            drawn[near, far] = drawn[far, near] = stream.bits(64)
-    places = [divmod(cell, width) for cell in range(width * _LARGEST)]
-    return [[drawn[abs(a - c), abs(b - d)] for c, d in places] for a, b in places]
-
-
-@functools.cache
-def _sums(width: int, rows: int) -> list[list[list[int]]]:
-    """`_sums(...)[target][row][set]`: a target's numbers added up over a set of cells of a row, as `rows_of` has it."""
-    numbers = _numbers(width)
-
-    def added(apart: int, column: int) -> list[int]:
-        far = numbers[column][apart * width + 1 : (apart + 1) * width - 1]
-        return [sum(far[cell] for cell in cells(row)) for row in range(1 << width - 2)]
-
-    by_distance = [[added(apart, column) for column in range(width)] for apart in range(rows)]
-    targets = [divmod(cell, width) for cell in range(width, (rows + 1) * width)]
-    outside: list[list[list[int]]] = [[] for _ in range(width)]
-    return outside + [[by_distance[abs(row - at)][column] for at in range(1, rows + 1)] for row, column in targets]
 
 
 def rows_of(floor: int, height: int, width: int) -> list[int]:
@@ -272,28 +209,23 @@ def draw_level(
         LevelError: none was found; the message says what to change.
     """
     length = shortest + stream.below(longest - shortest + 1)
+    # Of rooms of 6x6 where pushes can end on fewer cells, one target in 60 has a start, of others three in five.
+    fewest = min(length - 1, height * width // 4)
     for _ in range(_MOST_ROOMS):
         floor = _room(stream, height, width)
-        count = floor.bit_count()
-        if count < 2 * num_boxes + 1:
+        pushed = _pushed_onto(floor, width)
+        if pushed.bit_count() < fewest:
             continue
-        room = cells(floor)
         rows = rows_of(floor, height, width)
-        # Where no push can end, a target must have its box from the start.
-        pushed = floor if on_target else _pushed_onto(floor, width)
-        for _ in range(_TARGETS_A_ROOM):
-            chosen = stream.sample(room, num_boxes) if num_boxes > 1 else [room[stream.below(count)]]
-            targets = 0
-            for cell in chosen:
-                targets |= 1 << cell
-            if targets & ~pushed or split_of_board(rows, chosen, width) != split:
-                continue
-            if num_boxes == 1:
-                start = one_box.start(stream, rows, width, targets, length)
-            else:
-                start = _start(stream, Solutions(width, floor, targets), length, on_target)
-            if start is not None:
-                return Level(height, width, floor, targets, *start, canonical_board(width, floor, targets))
+        if num_boxes == 1:
+            found = one_box.board(stream, split, rows, rows_of(pushed, height, width), width, length)
+        else:
+            # Where no push can end, a target must have its box from the start.
+            room = cells(floor if on_target else pushed)
+            found = _board(stream, split, floor, rows, room, width, num_boxes, length, on_target)
+        if found is not None:
+            targets, boxes, player = found
+            return Level(height, width, floor, targets, boxes, player, canonical_board(width, floor, targets))
     raise LevelError(
         f"no {height}x{width} board with {num_boxes} boxes has a shortest solution of {shortest} to {longest} moves "
         f"(tried {_MOST_ROOMS}); widen the window or change dim_room or num_boxes"
@@ -303,10 +235,11 @@ def draw_level(
 def _room(stream: HashStream, height: int, width: int) -> int:
     """A floor in one piece: cells taken with a chance of five or six in eight, and what hangs together of them."""
     count = height * width
-    dice = stream.bits(3 * count + 1)
+    dice = stream.bits(3 * count + 9)
     one, two, three = dice >> 1, dice >> count + 1, dice >> 2 * count + 1
     taken = (one | two & three if dice & 1 else one | two) & inside(height, width)
-    high = taken & -1 << stream.below(count) or taken
+    middles = taken & (taken << 1 & taken >> 1 | taken << width & taken >> width)
+    high = middles & -1 << (dice >> 3 * count + 1) % count or middles
     seen, room = 0, high & -high
     while seen != room:
         seen = room
@@ -335,6 +268,30 @@ def cells(mask: int) -> list[int]:
         found.append(low.bit_length() - 1)
         mask ^= low
     return found
+
+
+def _board(
+    stream: HashStream,
+    split: Split,
+    floor: int,
+    rows: list[int],
+    room: list[int],
+    width: int,
+    num_boxes: int,
+    length: int,
+    on_target: bool,
+) -> tuple[int, int, int] | None:
+    """Targets, boxes and player in a room of which `length` moves are a shortest solution; `None` if none was found."""
+    if len(room) < num_boxes:
+        return None
+    for _ in range(_TARGETS_A_ROOM):
+        chosen = stream.sample(room, num_boxes)
+        if split_of_board(rows, chosen, width) == split:
+            targets = sum([1 << cell for cell in chosen])
+            start = _start(stream, Solutions(width, floor, targets), length, on_target)
+            if start is not None:
+                return targets, *start
+    return None
 
 
 def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool) -> tuple[int, int] | None:
