@@ -81,6 +81,9 @@ class VagenEnv(Forkable):
     """How many test episodes a benchmark plays by default: 128 in the released code, fewer where it has fewer."""
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
+    hands_pixels = True
+    """Whether observations have `image`. Who reads pictures from turns only sets it to False: to draw and copy pixels
+    that nobody looks at is a tenth of a grid's turn."""
     _loaded: tuple[Split, tuple[str, int]] | None = None
     """Where the level came from that is loaded, of environments that keep it over a restore."""
 
@@ -339,7 +342,7 @@ class VagenEnv(Forkable):
         return picture
 
     def _as_dict(self, observation: Observation) -> dict[str, Any]:
-        if observation.picture is None:
+        if observation.picture is None or not self.hands_pixels:
             return {"text": observation.text}
         return {"image": observation.picture.copied(), "text": observation.text}
 

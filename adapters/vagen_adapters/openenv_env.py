@@ -85,6 +85,7 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
         super().__init__()
         self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
         self._core = cast(VagenEnv, self.env.unwrapped)
+        self._core.hands_pixels = False
         self._state = Episode(env_id=env_id, system_prompt=self._core.system_prompt)
 
     def reset(
@@ -97,8 +98,8 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
         seed, split = permitted_reset(self._core.id, seed, split)
         shown, info = self.env.reset(seed=seed, options={"split": split} if split else None)
         self._note(info, episode_id=episode_id, step_count=0)
-        png = base64.b64encode(Picture(shown["image"]).png).decode() if "image" in shown else None
-        return Seen(text=shown["text"], png=png)
+        picture = self._core.observed.picture
+        return Seen(text=shown["text"], png=base64.b64encode(picture.png).decode() if picture else None)
 
     def step(self, action: Reply, timeout_s: float | None = None, **_: Any) -> Seen:
         """Play one turn."""

@@ -10,8 +10,11 @@ stranger; idle guests make room for others. `/healthz` is answered to strangers.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import socket
+import struct
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +23,9 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import InvalidState
+from websockets.frames import apply_mask
+from websockets.protocol import State
+from websockets.streams import StreamReader
 
 from vagen_adapters.service.keys import Holder
 
@@ -36,6 +41,8 @@ QUEUE = 4096
 """Connections that the kernel holds until they are taken in. One that finds it full is delayed by a second or more."""
 AT_ONCE = 8192
 """Bytes of what a WebSocket said that are read between two looks at the others: frames of six take 20 µs each."""
+BINARY, TEXT = 0x82, 0x81
+"""The first byte of a message in one frame."""
 FRAGMENTS = 4096
 """Of one message; our clients send one."""
 WITHOUT_SOCKETS = 0.5
@@ -61,7 +68,7 @@ class Door:
         self, most: int, key_bytes: int, patience: float, time: Callable[[], float],
         cut_off: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        self._most, self._key_bytes, self._patience, self._time, self._cut_off = (
+        self._most, self.key_bytes, self._patience, self._time, self._cut_off = (
             most,
             key_bytes,
             patience,
@@ -144,7 +151,7 @@ class Door:
         """Count bytes of a WebSocket's message that isn't complete. False if they are too many, and it is cut off."""
         connection.pending += size
         connection.holder.reading += size
-        if connection.holder.reading + connection.holder.held <= self._key_bytes:
+        if connection.holder.reading + connection.holder.held <= self.key_bytes:
             return True
         self._abort(connection)
         return False
@@ -240,7 +247,7 @@ class WebSockets(WebSocketsSansIOProtocol):
     frames: list[bytes]
     read_paused: bool
     _unparsed: bytearray
-    _is_held = _is_behind = False
+    _is_held = _is_behind = _is_between = False
     holder = Holder()  # nobody's, until it is admitted
     pending = 0
     hear: Callable[[bytes, bool], None] | None = None
@@ -261,6 +268,11 @@ class WebSockets(WebSocketsSansIOProtocol):
         self._tell_read()
 
     def data_received(self, data: bytes) -> None:
+        message = self._whole(data) if self._is_between else None
+        if message is not None and self.hear is not None:
+            self.hear(message, False)
+            return
+        self._is_between = False
         if self.handshake_complete and not self.config.door.read(self, len(data)):
             return
         self._unparsed += data
@@ -275,11 +287,30 @@ class WebSockets(WebSocketsSansIOProtocol):
         del self._unparsed[: len(data)]
         if not self._unparsed:
             self._is_behind = False
+            self._is_between = self.handshake_complete and _is_between_messages(self.conn)
             self._read_on(not self._is_held)
             return
         self._is_behind = True
         self._read_on(False)
         self.once_read(lambda: self.loop.call_soon(self._parse))  # what it doesn't read may be our answers to pings
+
+    def _whole(self, data: bytes) -> bytes | None:
+        """The message, if it came at once and in one binary frame, as nearly all do; the parser takes 30 µs for it."""
+        size = len(data)
+        if size < 6 or size > AT_ONCE or data[0] != BINARY or self.hear is None:
+            return None
+        if self.close_sent or self.conn.state is not State.OPEN:
+            return None
+        length, begin = data[1] - 0x80, 2  # the highest bit says that it is masked
+        if length == 126:
+            length, begin = int.from_bytes(data[2:4]), 4
+        elif length > 126:
+            return None
+        if length < 0 or size != begin + 4 + length or length > self.config.ws_max_size:
+            return None
+        if self.holder.reading + self.holder.held + size > self.config.door.key_bytes:
+            return None
+        return apply_mask(data[begin + 4 :], data[begin : begin + 4])
 
     def handle_cont(self, event: Any) -> None:
         super().handle_cont(event)
@@ -298,16 +329,22 @@ class WebSockets(WebSocketsSansIOProtocol):
 
     def say(self, message: bytes, *, as_text: bool = False) -> None:
         """Send a message, unless the other end is gone."""
-        if self.close_sent or self.disconnected or self.transport.is_closing():
+        if self.close_sent or self.disconnected or self.transport.is_closing() or self.conn.state is not State.OPEN:
             return
-        try:
-            if as_text:
-                self.conn.send_text(message)
-            else:
-                self.conn.send_binary(message)
-        except InvalidState:  # it is closing
-            return
-        self.transport.write(b"".join(self.conn.data_to_send()))
+        size = len(message)
+        if size < 126:
+            head = struct.pack("!BB", TEXT if as_text else BINARY, size)
+        elif size < 1 << 16:
+            head = struct.pack("!BBH", TEXT if as_text else BINARY, 126, size)
+        else:
+            head = struct.pack("!BBQ", TEXT if as_text else BINARY, 127, size)
+        frame = head + message
+        # uvloop writes when all else that is to be done is done; a client that is written to at once can go on beside.
+        if self.transport.get_write_buffer_size() == 0:
+            with contextlib.suppress(OSError):  # it is full, or gone, which the transport finds, too
+                frame = frame[os.write(self.transport.get_extra_info("socket").fileno(), frame) :]
+        if frame:
+            self.transport.write(frame)
 
     def once_read(self, told: Callable[[], object]) -> None:
         """Tell when the client has read most of what it was sent, which is at once for most, or is gone."""
@@ -339,6 +376,14 @@ class WebSockets(WebSocketsSansIOProtocol):
     def _read_up(self) -> None:
         self.holder.reading -= self.pending
         self.pending = 0
+
+
+def _is_between_messages(conn: Any) -> bool:
+    """Whether nothing of another message has come: the parser, a generator, waits for the first byte of a frame."""
+    waits = conn.parser
+    while waits.gi_yieldfrom is not None:
+        waits = waits.gi_yieldfrom
+    return waits.gi_code is StreamReader.at_eof.__code__ and conn.current_size is None
 
 
 def _is_text(frames: Sequence[bytes]) -> bool:

@@ -147,6 +147,7 @@ class EnvHost:
             except (gym.error.Error, TypeError) as error:
                 raise ConfigError(f"{env_id}: {error}") from error
             env = self._envs[session] = made
+            env.hands_pixels = False
             space: Any = env.observation_space
             answer = _answer(
                 env_id=env.id,

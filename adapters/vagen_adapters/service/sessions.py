@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,9 @@ from vagen_envs.permission import Offers
 from vagen_envs.registration import ENV_IDS
 
 log = logging.getLogger(__name__)
+
+SHORT = 1024
+"""Characters of a reply that are kept as they are: a digest of them takes longer than all else that is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +148,7 @@ class Session:
         deadline: the loop's time at which it expires.
         opened: the answer to that.
         move: number of the last reset or step that was begun.
-        asked: what that was, as a digest.
+        asked: what that was.
         answer: what came of it.
         mark: the latest answer's (see `host.Answer`), empty before the first.
         holder: whose it is.
@@ -160,7 +163,7 @@ class Session:
     deadline: float
     opened: Result | None = None
     move: int = 0
-    asked: bytes = b""
+    asked: Hashable = None
     answer: Result | None = None
     mark: str = ""
     holder: Holder = field(default_factory=Holder)
@@ -373,9 +376,9 @@ class Sessions:
     def _begin_move(self, do: str, item: Any, session: Session) -> Result | Awaited:
         arguments = {"reply": item.reply} if do == "step" else {"seed": item.seed, "split": item.split}
         after = item.after if do == "step" else None
-        digest = _digest(do, after, arguments)
+        asked = _asked(do, after, arguments)
         if item.move == session.move:
-            if digest != session.asked:
+            if asked != session.asked:
                 return Failure("out_of_order", f"move {item.move} was something else; a repeat must say the same")
             self._metrics.repeats.inc()
             return session.running or session.answer or Failure("lost", "the session has ended")
@@ -387,7 +390,7 @@ class Sessions:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         if self._running >= self._config.max_running:
             return Failure("busy", f"{self._running} calls are waiting for a worker; try again in a moment")
-        session.move, session.asked, session.answer = item.move, digest, None
+        session.move, session.asked, session.answer = item.move, asked, None
         return self._start(do, item.session, session, arguments)
 
     def _start(self, do: str, key: str, session: Session, arguments: dict[str, Any]) -> Running:
@@ -513,6 +516,12 @@ def _is_there(session: Session, item: Any) -> bool:
     if item.move is None:
         return True
     return session.move == item.move and session.mark == (item.replay.mark if item.replay is not None else "")
+
+
+def _asked(do: str, after: str | None, arguments: dict[str, Any]) -> Hashable:
+    """To tell a move that is said again from another one: what was said, or its digest where that is shorter."""
+    reply = arguments.get("reply", "")
+    return (do, after, *arguments.values()) if len(reply) <= SHORT else _digest(do, after, arguments)
 
 
 def _digest(*parts: Any) -> bytes:
