@@ -179,8 +179,13 @@ def _field_types(cls: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
 
 
+@functools.cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
+
+
 def _is_a(value: Any, kind: Any) -> bool:
-    origin, args = get_origin(kind), get_args(kind)
+    origin, args = _parts(kind)
     if origin is Literal:
         return isinstance(value, str | int) and value in args
     if origin in (Union, types.UnionType):

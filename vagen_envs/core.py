@@ -7,6 +7,7 @@ A subclass of `VagenEnv` supplies the hooks at the end of the class and nothing 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -118,14 +119,18 @@ class VagenEnv(Forkable):
         )
         self._looks = config.observation != "text"
         self.action_space = UnicodeText()
-        seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
-        picture_shape = self._picture_shape()
-        if self._looks:
-            seen["image"] = spaces.Box(0, 255, picture_shape, np.uint8)
-        self.observation_space = spaces.Dict(seen)
+        self._shape = self._picture_shape()
         self._level_streams: dict[Split, HashStream] = {}
         self._running = False
         self._window: Window | None = None
+
+    @functools.cached_property
+    def observation_space(self) -> spaces.Dict:  # type: ignore[override]
+        """What observations are. Made when it is asked for: it holds five arrays as large as a picture."""
+        seen: dict[str, gym.Space[Any]] = {"text": UnicodeText()}
+        if self._looks:
+            seen["image"] = spaces.Box(0, 255, self._shape, np.uint8)
+        return spaces.Dict(seen)
 
     @property
     def system_prompt(self) -> str:

@@ -67,7 +67,7 @@ class PromptPack:
     def fill(self, file: str, values: Mapping[str, str]) -> str:
         """The file with every placeholder replaced. Raises PromptPackError for one that doesn't exist."""
         try:
-            return Template(self.text(file)).substitute(values)
+            return _filled(self.text(file), tuple(values.items()))
         except (KeyError, ValueError) as error:
             raise PromptPackError(
                 f"{file} has a placeholder that does not exist or is malformed ({error}); "
@@ -160,6 +160,11 @@ def _text(folder: Path, file: str) -> str | None:
 
 _packaged = functools.cache(_text)
 """The same for this package's own files, which stay as they are: hundreds of environments are made of the same ten."""
+
+
+@functools.lru_cache(256)
+def _filled(text: str, values: tuple[tuple[str, str], ...]) -> str:
+    return Template(text).substitute(dict(values))
 
 
 @functools.lru_cache(32)

@@ -160,3 +160,35 @@ def test_a_request_says_what_it_was_given():
 def test_what_is_no_request_is_refused(made: Callable[[], Exchange]):
     with pytest.raises(ValueError, match=r"is not a URL|doesn't allow"):
         made()
+
+
+def test_requests_in_flight_end_at_their_own_time():
+    """Begun 0.1 s apart, one of them answered in between, one after all others had ended."""
+
+    async def main() -> tuple[list[float], bytes]:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if b"answer me" in await reader.readuntil(b"}"):
+                writer.write(OK + sized(b"{}"))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        exchange = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", {}, 0.5, 10.0)
+
+        async def late(after: float) -> float:
+            await asyncio.sleep(after)
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(TimeoutError):
+                await exchange.post(b"{}")
+            return asyncio.get_running_loop().time() - began
+
+        waited = asyncio.gather(late(0.0), late(0.1), late(0.2), late(0.3), late(1.2))
+        answered = await exchange.post(b'{"answer me": 1}')
+        took = await waited
+        exchange.close()
+        server.close()
+        return list(took), answered.body
+
+    took, body = asyncio.run(main())
+    assert body == b"{}"
+    assert all(0.49 <= each < 1.5 for each in took), took

@@ -86,6 +86,9 @@ class Exchange:
         self._head = "\r\n".join([*lines, "content-length: "]).encode()
         self._idle: list[_Connection] = []
         self._all: set[_Connection] = set()
+        self._due: dict[_Connection, float] = {}  # deadlines of what is under way
+        self._clock: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0
 
     async def post(self, body: bytes) -> Response:
         """The answer to a body.
@@ -95,19 +98,49 @@ class Exchange:
             OSError: there is no connection, or it ended, or what came isn't HTTP.
             TooLargeError: it is too large.
         """
-        async with asyncio.timeout(self._timeout):
-            connection = self._kept() or await self._connected()
-            try:
-                return await connection.ask(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
-            finally:
-                if connection.is_free:
-                    connection.idle_since = time.monotonic()
-                    self._idle.append(connection)
-                else:
-                    connection.end()
+        deadline = time.monotonic() + self._timeout
+        connection = self._kept()
+        if connection is None:
+            async with asyncio.timeout(self._timeout):
+                connection = await self._connected()
+        try:
+            answer = connection.ask(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
+            self._due[connection] = deadline
+            self._look_at(deadline)
+            return await answer
+        finally:
+            self._due.pop(connection, None)
+            if connection.is_free:
+                connection.idle_since = time.monotonic()
+                self._idle.append(connection)
+            else:
+                connection.end()
+
+    def _look_at(self, deadline: float) -> None:
+        """Set the clock: one for all requests, since one for each, set and stopped, is a tenth of a request's time."""
+        if self._clock is not None and self._rings_at <= deadline:
+            return
+        self._stop_clock()
+        self._rings_at = deadline
+        self._clock = asyncio.get_running_loop().call_later(max(0.0, deadline - time.monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._clock, now = None, time.monotonic()
+        for connection, deadline in self._due.items():
+            if deadline <= now:
+                connection.fail(TimeoutError())
+        left = [deadline for connection, deadline in self._due.items() if not connection.is_over]
+        if left:
+            self._look_at(min(left))
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+        self._clock = None
 
     def close(self) -> None:
         """Cut what is under way."""
+        self._stop_clock()
         for connection in list(self._all):
             connection.end()
 
@@ -139,7 +172,13 @@ class _Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self.is_free = True
 
-    async def ask(self, request: bytes) -> Response:
+    @property
+    def is_over(self) -> bool:
+        """Whether it is known what comes of its request."""
+        return self._answer is None or self._answer.done()
+
+    def ask(self, request: bytes) -> asyncio.Future[Response]:
+        """Send a request. Its answer is to come."""
         assert self._transport is not None
         self._parser: Any = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
@@ -150,7 +189,7 @@ class _Connection(asyncio.Protocol):
         self._answer = self._loop.create_future()
         self.is_free = False
         self._transport.write(request)
-        return await self._answer
+        return self._answer
 
     def end(self) -> None:
         """Cut it off."""
@@ -169,32 +208,33 @@ class _Connection(asyncio.Protocol):
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # nobody asked for this
+        if self.is_over:  # nobody asked for this
             self.end()
             return
         try:
             self._parser.feed_data(data)
         except TooLargeError as error:
-            self._fail(error)
+            self.fail(error)
         except httptools.HttpParserUpgrade:
-            self._fail(ConnectionError("it answers in another protocol than HTTP/1.1"))
+            self.fail(ConnectionError("it answers in another protocol than HTTP/1.1"))
         except httptools.HttpParserError as error:
             cause = error.__context__
             said = cause if isinstance(cause, TooLargeError | zlib.error) else error
-            self._fail(said if isinstance(said, TooLargeError) else ConnectionError(f"not an answer in HTTP: {said}"))
+            self.fail(said if isinstance(said, TooLargeError) else ConnectionError(f"not an answer in HTTP: {said}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._among.discard(self)
         self.is_free = False
-        if self._answer is None or self._answer.done():
+        if self.is_over:
             return
         ends_so = self._status and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if ends_so and exc is None:
             self._whole()
         else:
-            self._fail(exc or ConnectionResetError("the server ended the connection before a whole answer"))
+            self.fail(exc or ConnectionResetError("the server ended the connection before a whole answer"))
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
+        """End it for this reason, if its answer is still to come."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
         self.end()
@@ -202,7 +242,7 @@ class _Connection(asyncio.Protocol):
     # -- told by the parser ----------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._answer is None or self._answer.done():
+        if self.is_over:
             raise ConnectionError("it answers more than it was asked")
 
     def on_status(self, status: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import html
 import json
 import re
@@ -73,8 +74,7 @@ class HttpSdkClient(Client):
         except (OSError, ValueError) as error:
             raise EndpointError("unreachable", f"{type(error).__name__}: {error}") from error
         self.heard(response.headers)
-        body = response.body
-        text = body.decode("utf-8-sig", errors="replace")
+        text = response.body.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
         if 300 <= response.status < 400:
             where = response.headers.get("location", "nowhere")
             raise EndpointError(

@@ -102,6 +102,8 @@ class Purse:
 
         Without it many episodes would be begun on what is enough for a few, and none ended.
         """
+        if self.max_dollars is None and self.max_tokens is None:  # what hundreds may take is a long sum
+            return
         while True:
             with self._others() as others:
                 mine = self._said()
@@ -149,6 +151,8 @@ class Purse:
 
     def expect(self, episode: int, dollars: float, tokens: int) -> None:
         """What an episode that was admitted may still take."""
+        if episode not in self._expected:  # nothing is capped
+            return
         self._expected[episode] = dollars, tokens
         self._say_soon()
 

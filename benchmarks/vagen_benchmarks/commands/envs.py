@@ -25,8 +25,8 @@ def envs() -> None:
             continue
         inner = env.unwrapped
         assert isinstance(inner, VagenEnv)
-        space = inner.observation_space["image"]  # type: ignore[index]
-        size = f"{space.shape[1]}×{space.shape[0]}"
+        height, width, _ = inner.observation_space["image"].shape or (0, 0, 0)
+        size = f"{width}×{height}"
         turns = f"{inner.config.max_turns} × {inner.config.max_actions_per_turn}"
         table.add_row(env_id, size, turns, inner.grammar.actions.summary(), Text("ready", "green"))
         env.close()

@@ -129,10 +129,11 @@ async def play(seat: Seat, job: Job, env_attempts: int) -> Played:
 async def _turns(seat: Seat, job: Job, played: Played) -> None:
     _, task, seed, repeat = job
     env = await seat.take(task)
-    _, info = await seat.call(env.reset, seed=seed)
-    played.content = info["level"]["content"]
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
+    inner.hands_pixels = False
+    _, info = await seat.call(env.reset, seed=seed)
+    played.content = info["level"]["content"]
     game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
     over = False
     try:
