@@ -88,6 +88,10 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
             {"choices": [{"error": {"message": "broke off", "code": 502}, "message": {"content": ""}}]},
             "server_error",
         ),
+        ({"content": None, "finish": "error"}, "server_error"),
+        ({"content": "<answer>U", "finish": "network_error"}, "server_error"),
+        ({"error": "model is loading"}, "server_error"),
+        ({"object": "error", "message": "worker is gone", "code": 50002}, "server_error"),
     ],
 )
 def test_fault_is_retried_then_recorded_as_what_it_is(tmp_path, endpoint, fault, kind):
@@ -137,6 +141,11 @@ def test_endpoint_that_is_too_slow(tmp_path, endpoint):
         ({"content": "<answer>Up", "finish": "length"}, "length", "<answer>Up"),
         ({"content": None, "refusal": "I can't help."}, "refusal", "I can't help."),
         ({"content": "", "finish": "content_filter"}, "filtered", ""),
+        ({"content": "", "finish": "SAFETY"}, "filtered", ""),
+        ({"content": "<answer>Up", "finish": "MAX_TOKENS"}, "length", "<answer>Up"),
+        ({"content": "<answer>Up", "finish": "model_length"}, "length", "<answer>Up"),
+        ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
+        ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refusal", "I can't."),
         ({"content": None}, "empty", ""),
         ({"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]}, "stop", "in parts"),
     ],
@@ -149,9 +158,16 @@ def test_odd_replies_are_played_as_what_they_are(tmp_path, endpoint, answer, end
     assert {turn["reply"] for turn in episode.turns} == {reply}
 
 
-def test_full_context_that_is_said_with_a_good_status_is_an_ending(tmp_path, endpoint):
-    error = {"message": "This model's maximum context length is 4096", "code": "context_length_exceeded"}
-    endpoint.script = lambda number, body: {"error": error}
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"error": {"message": "This model's maximum context length is 4096", "code": "context_length_exceeded"}},
+        {"error": "This model's maximum context length is 4096"},
+        {"object": "error", "message": "This model's maximum context length is 4096", "code": 400},
+    ],
+)
+def test_full_context_that_is_said_with_a_good_status_is_an_ending(tmp_path, endpoint, said):
+    endpoint.script = lambda number, body: said
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
     assert (outcome.played, outcome.failed, episode.ended.kind) == (1, 0, "context full")
 
@@ -180,6 +196,26 @@ def test_a_reply_that_grows_without_end_when_it_is_unpacked_is_cut(tmp_path, end
             ]
         },
         {"content": [{"type": "thinking", "thinking": "hm"}, GOOD]},
+        {"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": GOOD}]},
+        {
+            "content": [
+                {"type": "reasoning", "summary": [{"text": "hm"}]},
+                {"type": "redacted_thinking", "data": "…"},
+                GOOD,
+            ]
+        },
+        {"content": GOOD, "reasoning": {"text": "hm"}},
+        {"content": GOOD, "reasoning_content": ["h", {"text": "m"}]},
+        {"content": GOOD, "reasoning_text": "hm"},
+        {"content": GOOD, "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]},
+        {
+            "content": GOOD,
+            "reasoning_details": [
+                {"type": "reasoning.text", "text": "h"},
+                {"type": "reasoning.summary", "summary": "m"},
+                {"type": "reasoning.encrypted", "data": "…"},
+            ],
+        },
     ],
 )
 def test_reasoning_is_found_wherever_servers_put_it(tmp_path, endpoint, message):

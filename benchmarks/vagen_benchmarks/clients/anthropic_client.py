@@ -12,6 +12,9 @@ from vagen_benchmarks.clients.http_sdk import HttpSdkClient
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
 
+LENGTH = ("max_tokens", "model_context_window_exceeded")
+"""Stop reasons of a reply that was cut."""
+
 
 class AnthropicClient(HttpSdkClient):
     """A model that answers Anthropic's messages."""
@@ -54,7 +57,7 @@ class AnthropicClient(HttpSdkClient):
         )
         return Answer(
             text,
-            ending_of(stop, text, length="max_tokens", filtered=(), refused=stop == "refusal"),
+            ending_of(stop, text, length=LENGTH, filtered=(), refused=stop == "refusal"),
             None if plain is None else plain + (written or 0) + (read or 0),
             count(usage, "output_tokens"),
             "\n".join(thoughts) or None,

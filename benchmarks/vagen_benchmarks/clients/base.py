@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -151,11 +151,11 @@ def count(usage: Any, *names: str) -> int | None:
     return usage
 
 
-def ending_of(finish: Any, text: str, *, length: str, filtered: tuple[str, ...], refused: bool) -> Ending:
+def ending_of(finish: Any, text: str, *, length: Collection[str], filtered: Collection[str], refused: bool) -> Ending:
     """How a reply ended, from the provider's words for it."""
     if refused:
         return "refusal"
-    if finish == length:
+    if finish in length:
         return "length"
     if finish in filtered:
         return "filtered"

@@ -117,7 +117,7 @@ def _read(response: types.GenerateContentResponse) -> Answer:
     text = "".join(part.text or "" for part in parts if not part.thought)
     thoughts = "".join(part.text or "" for part in parts if part.thought)
     finish = candidate.finish_reason.value if candidate.finish_reason else None
-    ending = ending_of(finish, text, length="MAX_TOKENS", filtered=FILTERED, refused=False)
+    ending = ending_of(finish, text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
     cached = usage.cached_content_token_count if usage else None
     thought = usage.thoughts_token_count if usage else None
     return Answer(text, ending, asked, written, thoughts or None, cached, None, thought)

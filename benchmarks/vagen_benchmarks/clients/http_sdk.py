@@ -88,12 +88,13 @@ class HttpSdkClient(Client):
             raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
         if response.status >= 400:
             raise _status_error(response, text, data)
-        if isinstance(data, Mapping) and isinstance(data.get("error"), Mapping):  # proxies say so with a status of 200
-            raise told_error(data["error"])
+        said = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
+        if said is not None:
+            raise told_error(said)
         try:
             return self._read(data)
-        except (TypeError, KeyError, IndexError, AttributeError) as error:
-            raise EndpointError("nonsense", f"not an answer ({error!r}): {data!r:.300}") from error
+        except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            raise EndpointError("nonsense", f"not an answer ({error!r}): {text:.300}") from error
 
     @abstractmethod
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
@@ -111,6 +112,16 @@ def _seen(response: Response, text: str) -> str:
     if title := _TITLE.search(text):
         return f"it is a web page, {html.unescape(title[1]).strip()!r}"
     return f"it is {response.content_type}: {text!r:.300}" if text else "it is empty"
+
+
+def _error_in(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What an answer says that is none."""
+    error = data.get("error")
+    if data.get("object") == "error":
+        error = data
+    elif isinstance(error, str) and error and not data.keys() & {"choices", "content"}:
+        error = {"message": error}
+    return error if isinstance(error, Mapping) else None
 
 
 def told_error(error: Mapping[str, Any]) -> EndpointError:

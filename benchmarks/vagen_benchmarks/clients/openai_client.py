@@ -11,6 +11,14 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http_sdk import HttpSdkClient, told_error
 from vagen_envs.chat import Message
 
+LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+FILTERED = frozenset({"content_filter", "safety", "sensitive", "prohibited_content", "blocklist", "recitation", "spii"})
+"""Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Zhipu's."""
+BROKEN = frozenset({"error", "network_error"})
+"""Reasons that are none: OpenRouter's, Mistral's and Zhipu's for a provider that broke off."""
+_THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
+"""Types of parts of a content that aren't the reply."""
+
 
 class OpenAIClient(HttpSdkClient):
     """A model that answers chat completions.
@@ -46,36 +54,49 @@ class OpenAIClient(HttpSdkClient):
         choice = data["choices"][0]
         if isinstance(choice.get("error"), Mapping):  # a proxy's, whose provider broke off; it is no empty reply
             raise told_error(choice["error"])
+        finish = str(choice.get("finish_reason")).lower()
+        if finish in BROKEN:
+            raise told_error({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
         content = message["content"] if "content" in message else message.get("refusal")
-        thought = _first_text(message, "reasoning_content", "reasoning", "thinking")
+        refusal, thought = message.get("refusal"), _thought(message)
         if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
-            thoughts = [part for part in content if isinstance(part, Mapping) and part.get("type") == "thinking"]
-            thought = thought or _joined([part.get("thinking") for part in thoughts]) or None
-            content = _joined([part for part in content if part not in thoughts])
+            kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
+            of_kind = list(zip(kinds, content, strict=True))
+            thought = thought or _told([part for kind, part in of_kind if kind in _THOUGHTS])
+            refusal = refusal or _told([part.get("refusal") for kind, part in of_kind if kind == "refusal"])
+            content = _joined([part for kind, part in of_kind if kind not in (*_THOUGHTS, "refusal")])
         if not isinstance(content, str | None):
             raise TypeError("its content is not text")
-        refusal = message.get("refusal")
         text = content or (refusal if isinstance(refusal, str) else "")
-        ending = ending_of(
-            choice.get("finish_reason"), text, length="length", filtered=("content_filter",), refused=bool(refusal)
-        )
+        ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal))
         usage = data.get("usage")
         return Answer(
             text,
             ending,
             count(usage, "prompt_tokens"),
             count(usage, "completion_tokens"),
-            thought,
+            thought or None,
             count(usage, "prompt_tokens_details", "cached_tokens"),
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
 
 
-def _first_text(message: Mapping[str, Any], *names: str) -> str | None:
-    """The first of these fields that holds text."""
-    return next((text for name in names if isinstance(text := message.get(name), str) and text), None)
+def _thought(message: Mapping[str, Any]) -> str:
+    """The hidden reasoning that a message shows, in the first of the fields that have any."""
+    names = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thinking_blocks", "reasoning_details")
+    return next((said for name in names if (said := _told(message.get(name)))), "")
+
+
+def _told(value: Any) -> str:
+    """The text in a field of a thought, whatever its form; what is no text, as where it is encrypted, is left out."""
+    if isinstance(value, list):
+        return "".join(map(_told, value))
+    if isinstance(value, Mapping):
+        names = ("thinking", "text", "summary", "reasoning")
+        return next((said for name in names if (said := _told(value.get(name)))), "")
+    return value if isinstance(value, str) else ""
 
 
 def _joined(parts: Sequence[Any]) -> str:
