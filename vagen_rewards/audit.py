@@ -22,6 +22,7 @@ from vagen_rewards.candidates import Found, Where, statements
 from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
+from vagen_rewards.worth.told import held_before
 from vagen_rewards.worth.weighing import Shares, Worth, on_scale, unique
 
 
@@ -124,13 +125,15 @@ class _Field:
     def __init__(self, worth: Worth, stage: Stage, part: Part, transitions: Sequence[Transition]) -> None:
         self.where = (stage, part)
         self.part = part
-        told: dict[int, tuple[Shares, list[Transition]]] = {}
+        told: dict[tuple[int, tuple[int, ...]], tuple[Shares, tuple[int, ...], list[Transition]]] = {}
         for each in transitions:
             shares = worth.shares(stage, each.before)
-            told.setdefault(id(shares), (shares, []))[1].append(each)
-        self.groups = [shares for shares, _ in told.values()]
-        self.turns = [each for _, here in told.values() for each in here]
-        sizes = [len(here) for _, here in told.values()]
+            known = shares.known(part, each)
+            told.setdefault((id(shares), known), (shares, known, []))[2].append(each)
+        self.groups = [shares for shares, _, _ in told.values()]
+        self.settled = [settled for _, settled, _ in told.values()]
+        self.turns = [each for _, _, here in told.values() for each in here]
+        sizes = [len(here) for _, _, here in told.values()]
         self.members = [((1 << size) - 1) << sum(sizes[:i]) for i, size in enumerate(sizes)]
         self.full = [worth.full(part, stage, each) for each in self.turns]
         own = [worth.truth(part, stage, each) for each in transitions]
@@ -151,7 +154,7 @@ class _Field:
     def _weighed(self, columns: Sequence[_Column], number: int) -> Iterator[tuple[int, float]]:
         """The nats of the turns of a group. Those in which the claims so far were equally true go together."""
         shares = self.groups[number]
-        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, ())]
+        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, self.settled[number])]
         while going:
             depth, turns, net, settled = going.pop()
             if depth == len(columns):
@@ -165,11 +168,12 @@ class _Field:
 
     def _column(self, claim: Any) -> _Column:
         truths: dict[tuple[bool | None, bool | None], int] = {}
-        for i, (before, after) in enumerate(self.turns):
+        for i, (before, after, _) in enumerate(self.turns):
             if self.part == "grounding":
                 truth: tuple[bool | None, bool | None] = (None, claim.holds(before))
             else:
-                truth = (claim.holds(before) is True, claim.holds(after))
+                holds = claim.holds(after)
+                truth = (held_before(claim, before, holds), holds)
             truths[truth] = truths.get(truth, 0) | (1 << i)
         column = _Column(truths, [shares.bits(claim, self.part) for shares in self.groups])
         self._columns[claim] = column

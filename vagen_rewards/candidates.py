@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from vagen_envs.seeding import HashStream
 from vagen_rewards.scores import Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage
+from vagen_rewards.worth.told import unnamed
 
 Where = tuple[Stage, Part]
 
@@ -94,9 +95,11 @@ def _descriptions(states: Reference) -> Iterator[str]:
     for state in every[:: max(1, len(every) // _MOST_TEXTS)]:
         for form in FORMS:
             try:
-                yield state.describe(form)
+                text = state.describe(form)
             except NotImplementedError:  # not every kind has every form
                 continue
+            yield text
+            yield unnamed(state, text)
 
 
 def _exchangeable(pieces: Iterable[str]) -> dict[str, list[str]]:

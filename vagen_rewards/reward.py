@@ -24,6 +24,7 @@ from vagen_rewards.rules import Reading, RuleJudge
 from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
 from vagen_rewards.worth import Worth, reference_of
 from vagen_rewards.worth.reference import SIZE, Stage, configuration_of, reference_for
+from vagen_rewards.worth.told import done_in
 from vagen_rewards.worth.weighing import Weighed
 
 Weighting = Literal["information", "plain"]
@@ -194,7 +195,7 @@ class ReasoningReward:
             if statement.part == "grounding":
                 weighed, seen = worth.observation(claims, turn.before, stage), claims
             else:
-                weighed = worth.prediction(claims, seen, turn.before, turn.after, stage)
+                weighed = worth.prediction(claims, seen, turn.before, turn.after, stage, done_in(turn))
             scores[statement.part] = Score(weighed.value, _why(weighed), reading.unread)
         return TurnScores(**scores)
 

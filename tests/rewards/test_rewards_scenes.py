@@ -161,6 +161,7 @@ STACK = PrimitiveSkillState(
         ("The green cube is to the right of both the red and the yellow cube.", 1.0),
         ("Red is on top of yellow. Green is right of red.", 1.0),
         ("Red is on top of green.", 0.0),
+        ("Red has been stacked on top of the yellow cube.", 1.0),
     ],
 )
 def test_a_second_thing_of_a_sentence_is_held_against_the_table(text, expected):

@@ -6,12 +6,14 @@ import gzip
 import json
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.sokoban.state import SokobanState
+from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules import read
 from vagen_rewards.worth import Reference, Transition, Worth, reference_of
@@ -23,8 +25,8 @@ from vagen_rewards.worth.reference import (
     draw,
     name_of,
     reference_for,
-    register_told,
 )
+from vagen_rewards.worth.told import done_in, register_told
 from vagen_rewards.worth.weighing import FEWEST, Shares, on_scale, unique
 
 LEVELS = 48
@@ -176,7 +178,7 @@ def test_nothing_is_gained_by_saying_the_same_thing_twice(worth):
 
 
 def test_a_prediction_that_repeats_the_observation_is_worth_nothing(worth):
-    for before, after in worth.reference.play[:12]:
+    for before, after, _ in worth.reference.play[:12]:
         seen = claims_of(before)
         said = [claim for claim in seen if claim.holds(after)]
         assert worth.prediction(said, seen, before, after, "play").gained == 0
@@ -266,7 +268,7 @@ def test_what_the_prompt_tells_is_worth_nothing():
     text = here.describe("natural_language")
     untold = Worth(reference).observation(claims_of(here, text), here, "reset")
     assert untold.gained > 1
-    from vagen_rewards.worth.reference import _TOLD
+    from vagen_rewards.worth.told import _TOLD
 
     try:
         register_told("frozen_lake", lambda state: state, lambda state, here: here)  # a prompt that gives all away
@@ -276,10 +278,65 @@ def test_what_the_prompt_tells_is_worth_nothing():
     assert told.gained < 0.2
 
 
+def test_what_ones_own_actions_do_for_sure_is_no_foresight():
+    done = [number % 4 for number in range(400)]
+    shares = Shares([Transition(number, number % 2, turn) for number, turn in enumerate(done)])
+    odd = among(1)  # so after every second turn, and after all in which 1 or 3 was done
+    assert shares.bets([(odd, False, True)]).gained > 0.6
+    assert shares.bets([(odd, False, True)], given=shares.known("world_modeling", Transition(0, 0, 1))).gained < 0.02
+    assert shares.bets([(odd, False, False)], given=shares.known("world_modeling", Transition(0, 0, 1))).lost > 0.9
+    assert (
+        shares.bets([(odd, False, True)], given=shares.known("world_modeling", Transition(0, 0, 7))).gained > 0.6
+    )  # never done there: nothing is known
+
+
+@pytest.mark.parametrize(
+    ("actions", "said"),
+    [
+        (["rotateright"], "The target object is to the left."),
+        (["rotateleft"], "The target object is to the right."),
+        (["rotateright", "rotateright"], "The target object is behind me."),
+        (["rotateright", "moveahead"], "The target object is to the left."),
+    ],
+)
+def test_to_turn_always_alike_and_to_foretell_it_earns_nothing(actions, said):
+    """Navigation's first turns begin with the target ahead."""
+    reference = _shipped("vagen/Navigation-v0")
+    worth, earned = Worth(reference), []
+    claims = [claim.key for claim in read("navigation", said, "world_modeling").claims]
+    done = done_in(_Did("navigation", actions))
+    for before, after, turned in reference.reset:
+        if turned == done:
+            earned.append(worth.prediction(claims, [], before, after, "reset", done).value)
+    assert len(earned) >= 8
+    assert math.fsum(earned) / len(earned) < 0.10
+
+
+def test_a_description_of_ones_own_drawing_is_no_foresight():
+    worth = Worth(_shipped("vagen/SVGReconstruction-v0"))
+    circle = Element("circle", "filled", "#ff0000", 50, 50, 80, 80)
+    claims = [claim.key for claim in read("svg", "The drawing has a red circle at (50, 50).", "world_modeling").claims]
+    for before, *_ in worth.reference.reset[:20]:
+        after = SvgState(before.target, (circle,))
+        assert [claim.holds(after) for claim in claims] == [True]
+        assert worth.prediction(claims, [], before, after, "reset").gained == 0
+
+
+class _Did:
+    """As much of a turn as `done_in` looks at."""
+
+    def __init__(self, kind, actions):
+        self.before, self.executed = type("State", (), {"kind": kind}), [_Done(each) for each in actions]
+
+
+class _Done(NamedTuple):
+    text: str
+
+
 def test_where_nothing_can_be_played_nothing_is_known(monkeypatch):
     from vagen_rewards.worth import reference
 
-    monkeypatch.setattr(reference, "_episode", lambda env, seed: iter(()))
+    monkeypatch.setattr(reference, "_episode", lambda env, seed, always=(): iter(()))
     with pytest.raises(JudgeConfigError, match="no episode of vagen/FrozenLake-v0 could be played"):
         draw("vagen/FrozenLake-v0", {}, 1)
 

@@ -139,7 +139,7 @@ def _states(kind: str, count: int, seed: int, pictures: bool) -> Iterator[tuple[
             every = reference.play if i % 2 else reference.reset
             ways = _WAYS if kind == "navigation" else ("",)
             turns = _that_way(every, ways[i // 2 % len(ways)]) or every
-            before, after = stream.choice(turns)
+            before, after, _ = stream.choice(turns)
             yield {"grounding": (before, None), "world_modeling": (after, None)}, last or after
             last = before
 

@@ -36,7 +36,7 @@ _ONLY_COLOUR = re.compile(rf"\b({'|'.join(COLOURS)})(?= (?:is )?(?:at|@|=|:|near
 """In "two cubes: red at (10, 20, 20), green at …" the colours are the cubes'."""
 _COLOUR_ALONE = re.compile(
     rf"(?<!is )(?<!are )(?<!in )(?<!looks )(?<!painted )(?<!colored )(?<!coloured )"
-    rf"\b(?:{'|'.join(COLOURS)})(?= (?:is|sits|rests|lies|stands|remains)\b(?! (?:a|an|the|not)? ?colou?r))"
+    rf"\b(?:{'|'.join(COLOURS)})(?= (?:is|has been|sits|rests|lies|stands|remains)\b(?! (?:a|an|the|not)? ?colou?r))"
     rf"|(?:(?<= of )|(?<= on )|(?<= than )|(?<= behind )|(?<= under )|(?<= below )|(?<= above ))"
     rf"(?:{'|'.join(COLOURS)})(?=\s*(?:[.,;)]|$|and\b))"
 )

@@ -27,6 +27,7 @@ from vagen_envs.core import State, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream, content_hash
 from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.worth.told import done_in, knows_done, told_of
 
 Stage = Literal["reset", "play"]
 STAGES: tuple[Stage, ...] = ("reset", "play")
@@ -58,62 +59,11 @@ _COUNTS = ("max_actions_per_turn", "max_turns", "max_steps")
 
 
 class Transition(NamedTuple):
-    """The state before a turn's actions and after them."""
+    """The state before a turn's actions and after them, and what was done, as `done_in` says it."""
 
     before: State
     after: State
-
-
-class Told(NamedTuple):
-    """What an agent is told without looking, of a kind of state.
-
-    Attributes:
-        key: what of it a state was told; equal keys are told the same.
-        fit: another state as it would be if the same had been told there; `None` if it couldn't have been.
-    """
-
-    key: Callable[[Any], Hashable]
-    fit: Callable[[Any, Any], State | None]
-
-
-_TOLD: dict[str, Told] = {}
-
-
-def register_told(kind: str, key: Callable[[Any], Hashable], fit: Callable[[Any, Any], State | None]) -> None:
-    """Say what the prompts of your environment give away of a state, so that to repeat it is worth nothing.
-
-    Args:
-        kind: the state's `kind`.
-        key: of a state, what is told of it (hashable).
-        fit: of a reference state and the state at hand, the reference as it would be under the same prompt; `None`
-            leaves it out.
-    """
-    _TOLD[kind] = Told(key, fit)
-
-
-def _sought(state: Any) -> str:
-    return str(state.target_type)
-
-
-def _seek(state: Any, here: Any) -> State:
-    """The instruction names the target, so "the lamp is ahead" says no more than "the target is ahead"."""
-    if state.target_type == here.target_type:
-        return cast(State, state)
-    names = {state.target_type: here.target_type, here.target_type: state.target_type}
-    seen = tuple([(names.get(kind, kind), where, far) for kind, where, far in state.visible_objects])
-    return cast(State, dataclasses.replace(state, target_type=here.target_type, visible_objects=seen))
-
-
-def _task(state: Any) -> Hashable:
-    return (state.task, tuple(sorted(state.positions)))
-
-
-def _same_task(state: Any, here: Any) -> State | None:
-    return state if _task(state) == _task(here) else None
-
-
-register_told("navigation", _sought, _seek)
-register_told("primitive_skill", _task, _same_task)
+    done: Hashable = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,15 +83,15 @@ class Reference:
 
     def told(self, stage: Stage, here: State) -> tuple[Hashable, Callable[[], tuple[Transition, ...]]]:
         """What was told of a state as a key, and the stage's transitions as they are where the same was told."""
-        told = _TOLD.get(here.kind)
+        told = told_of(here.kind)
         every: tuple[Transition, ...] = getattr(self, stage)
         if told is None:
             return None, lambda: every
         fit = told.fit
 
         def fitted() -> tuple[Transition, ...]:
-            pairs = [(fit(each.before, here), fit(each.after, here)) for each in every]
-            return tuple([Transition(before, after) for before, after in pairs if before and after])
+            fits = [(fit(each.before, here), fit(each.after, here), each.done) for each in every]
+            return tuple([Transition(before, after, done) for before, after, done in fits if before and after])
 
         return told.key(here), fitted
 
@@ -153,7 +103,11 @@ class Reference:
             return numbers.setdefault(json.dumps(state.to_json(), sort_keys=True), len(numbers))
 
         stages: dict[str, Any] = {
-            stage: [[number(each) for each in pair] for pair in getattr(self, stage)] for stage in STAGES
+            stage: [
+                [number(before), number(after)] if done is None else [number(before), number(after), done]
+                for before, after, done in getattr(self, stage)
+            ]
+            for stage in STAGES
         }
         states = [json.loads(text) for text in numbers]
         return {"version": VERSION, "env_id": self.env_id, "options": dict(self.options), "states": states, **stages}
@@ -162,7 +116,10 @@ class Reference:
     def from_json(cls, data: Mapping[str, Any]) -> Reference:
         """Read back what `to_json` gave."""
         states = [State.from_json(each) for each in data["states"]]
-        stages = [tuple([Transition(states[a], states[b]) for a, b in data[stage]]) for stage in STAGES]
+        stages = [
+            tuple([Transition(states[before], states[after], *done) for before, after, *done in data[stage]])
+            for stage in STAGES
+        ]
         return cls(data["env_id"], data["options"], *stages)
 
 
@@ -212,9 +169,11 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
             if data["size"] >= size:
-                return _first(Reference.from_json(data), size)
+                known = _first(Reference.from_json(data), size)
+                if known.reset[0].done is not None or not knows_done(known.reset[0].before.kind):
+                    return known
         except (OSError, ValueError, KeyError, EOFError, zlib.error):
-            pass  # not there, or cut short: drawn anew
+            pass  # not there, or cut short: drawn anew, as is one that doesn't know what was done
     reference = draw(env_id, json.loads(options), size)
     write(reference, kept, size)
     return reference
@@ -244,8 +203,15 @@ def write(reference: Reference, path: Path, size: int) -> None:
         return
 
 
-def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0) -> Reference:
+def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0, always: str = "") -> Reference:
     """Play until both stages have `size` transitions; where episodes have one turn only, until the first has.
+
+    Args:
+        env_id: of the environment.
+        options: for `gym.make`.
+        size: transitions of each stage.
+        first_seed: of the levels.
+        always: an action for every turn, or several with the environment's separator; else the mixture of references.
 
     Raises:
         JudgeConfigError: no episode could be played.
@@ -257,7 +223,7 @@ def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0
         for seed in range(first_seed, first_seed + 4 * size):
             if len(found["reset"]) >= size and (len(found["play"]) >= size or env.config.max_turns == 1):
                 break
-            for number, transition in enumerate(_episode(env, seed)):
+            for number, transition in enumerate(_episode(env, seed, always)):
                 found[STAGES[min(number, 1)]].append(transition)
     finally:
         made.close()
@@ -266,14 +232,16 @@ def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0
     return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]))
 
 
-def _episode(env: VagenEnv, seed: int) -> Iterator[Transition]:
+def _episode(env: VagenEnv, seed: int, always: str = "") -> Iterator[Transition]:
     stream = HashStream("reference", seed)
     env.reset(seed=seed, options={"split": "train"})
     over = False
     while not over:
-        actions = _actions(env, stream, by_oracle=seed % 3 == 0 or (seed % 3 == 1 and stream.below(2) == 0))
+        oracle = seed % 3 == 0 or (seed % 3 == 1 and stream.below(2) == 0)
+        actions = always.split(env.config.separator) if always else _actions(env, stream, by_oracle=oracle)
         *_, terminated, truncated, info = env.step(env.grammar.render(actions))
-        yield Transition(info["turn"].before, info["turn"].after)
+        turn = info["turn"]
+        yield Transition(turn.before, turn.after, done_in(turn))
         over = terminated or truncated
 
 

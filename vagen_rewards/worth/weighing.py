@@ -8,6 +8,12 @@ the claims before have settled, each alone and all together, so a claim that fol
 Of a prediction, q is the share among states where the claim held before the actions just if it held here. What held
 already and still holds is worth nothing, whether or not the observation said it: else "the drawer is open", where it
 mostly stays so, earns 0.19 a turn without looking.
+
+What one's own actions do for sure is no foresight: q is also measured among the turns in which as much was done. Else
+to turn right always, and to foretell that what was ahead will be on the left, earns 0.48 in Navigation's first turns.
+For the same reason a true description of one's own drawing is worth nothing: the same drawing, described in every
+first turn, earned 1. And of an observation q is also measured among the states in which one stands at the same edges:
+else who always goes left, and says that something is on the right, earns 0.23 in FrozenLake's later turns.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from vagen_envs.core import State
 from vagen_rewards.rules import read
 from vagen_rewards.scores import Part
 from vagen_rewards.worth.reference import Reference, Stage, Transition
+from vagen_rewards.worth.told import held_before, stood_in
 
 MOST_CLAIMS = 64
 """More claims of one statement aren't weighed: no state here has that much to say."""
@@ -73,6 +80,12 @@ class Shares:
         self.count = len(transitions)
         self.means: dict[Part, float] = {}
         self._all = (1 << self.count) - 1
+        self._done: dict[Hashable, int] = {}
+        self._stood: dict[Hashable, int] = {}
+        for number, each in enumerate(reversed(transitions)):
+            self._done[each.done] = self._done.get(each.done, 0) | 1 << number
+            stood = stood_in(each.before)
+            self._stood[stood] = self._stood.get(stood, 0) | 1 << number
         self._before = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 0))
         self._largest = functools.lru_cache(maxsize=1024)(self._largest_of)
         self._after = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 1))
@@ -81,17 +94,30 @@ class Shares:
         text = "".join(["1" if claim.holds(each[side]) is True else "0" for each in self.transitions])
         return int(text or "0", 2)
 
-    def bets(self, said: Iterable[tuple[Any, bool | None, bool | None]], known: Sequence[Any] = ()) -> Bets:
+    def known(self, part: Part, here: Transition) -> tuple[int, ...]:
+        """The transitions in which the same is known without looking, for `settled` of `bet`, if anything is."""
+        if part == "grounding":
+            stood = stood_in(here.before)
+            return () if stood is None else (self._stood.get(stood, 0),)
+        return () if here.done is None else (self._done.get(here.done, 0),)
+
+    def bets(
+        self,
+        said: Iterable[tuple[Any, bool | None, bool | None]],
+        known: Sequence[Any] = (),
+        given: Sequence[int] = (),
+    ) -> Bets:
         """Take claims one after the other as bets.
 
         Args:
             said: each claim, whether it held before (`None`: it is one about the state before), and whether it
                 holds now (`None`: that can't be told).
             known: claims of the state before that still hold. To repeat them gains nothing.
+            given: of `known`, where the same is known without looking.
         """
         gained = lost = 0.0
         right = wrong = unknown = 0
-        settled = [self._after(each) for each in known]
+        settled = [*given, *(self._after(each) for each in known)]
         for claim, held, holds in said:
             if claim in known:
                 right += 1
@@ -164,10 +190,19 @@ class Worth:
         return self._weighed(claims, (), "grounding", stage, Transition(before, before))
 
     def prediction(
-        self, claims: Sequence[Any], seen: Sequence[Any], before: State, after: State, stage: Stage
+        self,
+        claims: Sequence[Any],
+        seen: Sequence[Any],
+        before: State,
+        after: State,
+        stage: Stage,
+        done: Hashable = None,
     ) -> Weighed:
-        """The worth of what is said of the state after a turn's actions, beyond what was `seen` before them."""
-        return self._weighed(claims, seen, "world_modeling", stage, Transition(before, after))
+        """The worth of what is said of the state after a turn's actions, beyond what was `seen` before them.
+
+        `done` is what `worth.told.done_in` says of the turn.
+        """
+        return self._weighed(claims, seen, "world_modeling", stage, Transition(before, after, done))
 
     def truth(self, part: Part, stage: Stage, here: Transition) -> Weighed:
         """The worth of the truth's own words."""
@@ -199,12 +234,14 @@ class Worth:
         return self._shares[stage, key]
 
     def _bets(self, shares: Shares, claims: Iterable[Any], seen: Iterable[Any], part: Part, here: Transition) -> Bets:
-        before, after = here
+        before, after, _ = here
+        given = shares.known(part, here)
         if part == "grounding":
-            return shares.bets([(claim, None, claim.holds(before)) for claim in unique(claims)])
+            return shares.bets([(claim, None, claim.holds(before)) for claim in unique(claims)], given=given)
         known = [each for each in unique(seen) if each.holds(before) is True and each.holds(after) is True]
-        said = [(claim, claim.holds(before) is True, claim.holds(after)) for claim in unique(claims)]
-        return shares.bets(said, known)
+        every = [(claim, claim.holds(after)) for claim in unique(claims)]
+        said = [(claim, held_before(claim, before, holds), holds) for claim, holds in every]
+        return shares.bets(said, known, given)
 
     def _whole(self, part: Part, stage: Stage, here: Transition) -> float:
         key = (part, stage, repr(here))  # the words: PrimitiveSkill's states have a dictionary and can't be hashed

@@ -147,13 +147,16 @@ def audit_command(
     states: Annotated[int, typer.Option(min=8, help="Turns of each stage that they are tried on.")] = 128,
     size: Annotated[int, typer.Option(min=8, help="Turns of each stage that claims are weighed by.")] = SIZE,
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
+    always: Annotated[
+        str, typer.Option(help="An action that is taken in each turn, or several with the environment's separator.")
+    ] = "",
 ) -> None:
     """Search for words that earn without looking: the same statement in every turn, paid as `ReasoningReward` does."""
     env_id, options = resolve_id(env), parse_options(option or [])
     with out.status(f"playing {env_id}, to know what its states are like; kept for the next time"):
         reference = reference_of(env_id, options, size)
         searched, again = [
-            draw(reference.env_id, reference.options, count, first_seed=first)
+            draw(reference.env_id, reference.options, count, first_seed=first, always=always)
             for count, first in ((states, OTHER_SEEDS), (max(states, AGAIN), 2 * OTHER_SEEDS))
         ]
     representation = options.get("representation", "natural_language")

@@ -1,0 +1,196 @@
+"""What an agent knows without looking: what its prompts give away of a state, and what its own actions do for sure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, cast
+
+from vagen_envs.core import State, Turn
+from vagen_envs.grid import SIDES
+from vagen_envs.navigation.state import words
+
+
+class Told(NamedTuple):
+    """What an agent is told without looking, of a kind of state.
+
+    Attributes:
+        key: what of it a state was told; equal keys are told the same.
+        fit: another state as it would be if the same had been told there; `None` if it couldn't have been.
+        unnamed: a state's words with a name that fits what is told of any other, such as "the target object".
+    """
+
+    key: Callable[[Any], Hashable]
+    fit: Callable[[Any, Any], State | None]
+    unnamed: Callable[[Any, str], str] | None = None
+
+
+_TOLD: dict[str, Told] = {}
+
+
+def register_told(
+    kind: str,
+    key: Callable[[Any], Hashable],
+    fit: Callable[[Any, Any], State | None],
+    unnamed: Callable[[Any, str], str] | None = None,
+) -> None:
+    """Say what the prompts of your environment give away of a state, so that to repeat it is worth nothing.
+
+    Args:
+        kind: the state's `kind`.
+        key: of a state, what is told of it (hashable).
+        fit: of a reference state and the state at hand, the reference as it would be under the same prompt; `None`
+            leaves it out.
+        unnamed: of a state and words about it, the words with a name that fits what is told of any state; the search
+            for constant statements tries both.
+    """
+    _TOLD[kind] = Told(key, fit, unnamed)
+
+
+def unnamed(state: State, text: str) -> str:
+    """Words about a state with a name that fits what is told of any other."""
+    told = _TOLD.get(state.kind)
+    return text if told is None or told.unnamed is None else told.unnamed(state, text)
+
+
+_DONE: dict[str, Callable[[Sequence[str]], Hashable]] = {}
+
+
+def register_done(kind: str, done: Callable[[Sequence[str]], Hashable]) -> None:
+    """Say what actions do that is sure without looking, so that to foretell it is worth nothing.
+
+    Who turns right has the target, that was ahead, on the left; to do so always and to foretell it needs no eyes.
+
+    Args:
+        kind: the state's `kind`.
+        done: of a turn's executed actions, in their canonical form, a number or a word (it stands in JSON): how common
+            a prediction is, is also measured among the turns in which as much was done.
+    """
+    _DONE[kind] = done
+
+
+_STOOD: dict[str, Callable[[Any], Hashable]] = {}
+
+
+def register_stood(kind: str, stood: Callable[[Any], Hashable]) -> None:
+    """Say what one may know of where one stands without looking, so that to say what follows from it is worth less.
+
+    Who went left all the time stands at the left edge, and has the goal on the right.
+
+    Args:
+        kind: the state's `kind`.
+        stood: of a state, what may be known: how common a claim is, is also measured among states of which it is known.
+    """
+    _STOOD[kind] = stood
+
+
+def stood_in(state: Any) -> Hashable:
+    """What may be known of where one stands."""
+    stood = _STOOD.get(getattr(state, "kind", ""))
+    return None if stood is None else stood(state)
+
+
+_MADE: dict[str, Callable[[Any], bool]] = {}
+
+
+def register_made(kind: str, made: Callable[[Any], bool]) -> None:
+    """Say which claims of a prediction are about what the reply itself makes: to describe it truly is worth nothing.
+
+    Who draws the same circle in every turn knows that there will be a circle.
+
+    Args:
+        kind: the state's `kind`.
+        made: whether a claim is of that sort.
+    """
+    _MADE[kind] = made
+
+
+def held_before(claim: Any, before: Any, holds: bool | None) -> bool:
+    """Whether a claim that holds, or doesn't, now did so before, or is about what one has made oneself and holds."""
+    made = _MADE.get(getattr(before, "kind", "")) if holds else None
+    return claim.holds(before) is True or (made is not None and made(claim))
+
+
+def knows_done(kind: str) -> bool:
+    """Whether it matters to states of this kind what was done."""
+    return kind in _DONE
+
+
+def told_of(kind: str) -> Told | None:
+    """What is told of states of this kind, if anything is."""
+    return _TOLD.get(kind)
+
+
+def done_in(turn: Turn) -> Hashable:
+    """What was done in a turn, as far as it matters to its kind of state."""
+    done = _DONE.get(turn.before.kind)
+    return None if done is None else done([each.text for each in turn.executed])
+
+
+def _turned(actions: Sequence[str]) -> int:
+    """Quarters to the right, 0 to 3."""
+    return (actions.count("rotateright") - actions.count("rotateleft")) % 4
+
+
+def _moved(actions: Sequence[str]) -> int:
+    """Whether up or down and whether left or right, all moves together: 0 to 8."""
+    down, right = (actions.count(there) - actions.count(back) for there, back in (("Down", "Up"), ("Right", "Left")))
+    return 3 * (1 + (down > 0) - (down < 0)) + 1 + (right > 0) - (right < 0)
+
+
+register_done("navigation", _turned)
+for _board in ("sokoban", "frozen_lake"):
+    register_done(_board, _moved)
+
+
+def _sought(state: Any) -> str:
+    return str(state.target_type)
+
+
+def _seek(state: Any, here: Any) -> State:
+    """The instruction names the target, so "the lamp is ahead" says no more than "the target is ahead"."""
+    if state.target_type == here.target_type:
+        return cast(State, state)
+    names = {state.target_type: here.target_type, here.target_type: state.target_type}
+    seen = tuple([(names.get(kind, kind), where, far) for kind, where, far in state.visible_objects])
+    return cast(State, dataclasses.replace(state, target_type=here.target_type, visible_objects=seen))
+
+
+def _target(state: Any, text: str) -> str:
+    return re.sub(rf"\b{re.escape(words(state.target_type))}\b", "target object", text)
+
+
+def _task(state: Any) -> Hashable:
+    return (state.task, tuple(sorted(state.positions)))
+
+
+def _same_task(state: Any, here: Any) -> State | None:
+    return state if _task(state) == _task(here) else None
+
+
+register_told("navigation", _sought, _seek, _target)
+register_told("primitive_skill", _task, _same_task)
+
+
+def _stopped(state: Any) -> int:
+    """At which sides of the player there is nowhere to go, as bits."""
+    row, column = state.player
+    return sum(1 << i for i, (down, right) in enumerate(SIDES.values()) if _is_wall(state, row + down, column + right))
+
+
+def _is_wall(state: Any, row: int, column: int) -> bool:
+    if state.kind == "sokoban":
+        return not state.floor >> row * state.width + column & 1
+    return not (0 <= row < state.size and 0 <= column < state.size)
+
+
+for _board in ("sokoban", "frozen_lake"):
+    register_stood(_board, _stopped)
+
+
+def _drawn(claim: Any) -> bool:
+    return getattr(claim, "where", "") == "drawing"
+
+
+register_made("svg", _drawn)
