@@ -160,10 +160,15 @@ def test_filters_are_left_out(body):
 
 @pytest.mark.parametrize(
     "body", ["<style>@import 'a.css';</style>", "<style>@import url(#a);</style>", "<style>@font-face{src:url(a)}</style>",
-             "<script/>", "<image/>", "<foreignObject/>"]
+             "<style>@im/**/port url(a.css);</style>", "<script/>", "<image/>", "<foreignObject/>"]
 )  # fmt: skip
 def test_what_could_reach_out_is_refused(body):
     assert shared_renderer().draw(in_field(body + f'{SQUARE} fill="red"/>'), SIZE).pixels is None
+
+
+def test_a_comment_may_say_what_a_sheet_may_not():
+    body = "<style>/* no @import, no url(a.css) */ rect{fill:red}</style>"
+    assert np.array_equal(ours(in_field(body + f"{SQUARE}/>")), ours(in_field(f'{SQUARE} fill="red"/>')))
 
 
 @pytest.mark.parametrize(("number", "refused"), [("1e1_0", True), ("1_000", True), ("١٢", True), ("1e1", False)])

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, tostring
 
-from vagen_envs.svg.leaving_out import leave_out, local_name, without_doctype
+from vagen_envs.svg.leaving_out import COMMENT, leave_out, local_name, without_doctype
 
 MAX_LENGTH = 32_768
 """Characters."""
@@ -108,7 +108,7 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
 def _check_sheet(element: Element) -> None:
     """Sheets are looked at as they were written, before their rules are left out."""
     if local_name(element) == "style":
-        sheet = "".join(element.itertext())
+        sheet = COMMENT.sub("", "".join(element.itertext()))
         if "\\" in sheet or "@import" in sheet.lower():
             raise Refused("style sheets must not contain backslashes or @import")
         _check_urls("style", sheet)

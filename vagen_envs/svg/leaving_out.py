@@ -17,7 +17,7 @@ _DOCTYPE = re.compile(r"""<!DOCTYPE\s+svg(?:\s+(?:PUBLIC|SYSTEM|"[^"<>\[\]]*"|'[
 _LEFT_OUT = frozenset({"animate", "animateColor", "animateMotion", "animateTransform", "set", "mpath", "discard",
                        "filter", "title", "desc", "metadata"})  # fmt: skip
 _LEFT_OUT_SHEETS = re.compile(r"@[\w-]++[^{};]*+(?:;|\{(?:[^{}]++|\{[^{}]*+\})*+\}|\Z)")
-_COMMENT = re.compile(r"/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
+COMMENT = re.compile(r"/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
 _FILTER = re.compile(r"(?<![\w-])filter\s*:[^;}]*+;?", re.IGNORECASE)
 _OPACITY = re.compile(r"(?<![\w])((?:fill-|stroke-|stop-)?opacity\s*:\s*)([^;}!]*+)", re.IGNORECASE)
 _OPACITIES = frozenset({"opacity", "fill-opacity", "stroke-opacity", "stop-opacity"})
@@ -97,7 +97,7 @@ def _leave_out_attributes(element: Element) -> bool:
 
 def _leave_out_rules(sheet: Element) -> bool:
     text = "".join(sheet.itertext())
-    mended = _mended_style(_LEFT_OUT_SHEETS.sub("", _COMMENT.sub("", text)))
+    mended = _mended_style(_LEFT_OUT_SHEETS.sub("", COMMENT.sub("", text)))
     sheet.text = mended
     return mended != text
 

@@ -41,8 +41,11 @@ _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 # What isn't calculated though it looks so: 2024-01-02 would be 2021, and H2O the same as O2H.
 _NAMES = (
     re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),  # dates, times
-    re.compile(r"(?:[A-Z][a-z]?\d*){2,}|[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*"),  # formulas of molecules, codes
+    re.compile(r"(?:(?:[A-Z][a-z]?|\((?:[A-Z][a-z]?\d*)+\))\d*){2,}"),  # molecules
+    re.compile(r"[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*"),  # codes
 )
+# How LaTeX sets a name: CO_2, \mathrm{H}_{2}O.
+_SET = re.compile(r"\\(?:text|mathrm|rm|ce)\b|[_{}]")
 # Numbers that can't be written down: what stands for them is compared as text, and costs no time.
 _HUGE = re.compile(r"\^[^,;=]*\^|\^\s*\{?\s*-?\d{4}|\d{4,}[)}\s]*!|!\s*!|\\underbrace")
 
@@ -115,8 +118,9 @@ class MathVerifyVerifier(Verifier):
         words, said = _plain(gold), _plain(answer)
         if _HUGE.search(said) or _depth(said) > _DEEPEST:
             return "".join(said.split()) == "".join(words.split())
-        if any(name.fullmatch(each) for each in (words, said) for name in _NAMES):
-            return " ".join(words.split()).casefold() == " ".join(said.split()).casefold()
+        named, called = _SET.sub("", words), _SET.sub("", said)
+        if any(name.fullmatch(each) for each in (named, called) for name in _NAMES):
+            return " ".join(named.split()).casefold() == " ".join(called.split()).casefold()
         if _WORDS.fullmatch(words):
             gold, answer = f"\\text{{{words}}}", f"\\text{{{said}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
