@@ -12,6 +12,7 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_envs.navigation.state import NavigationState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards.errors import JudgeConfigError
@@ -26,7 +27,7 @@ from vagen_rewards.worth.reference import (
     name_of,
     reference_for,
 )
-from vagen_rewards.worth.told import done_in, register_told
+from vagen_rewards.worth.told import done_in, register_told, unnamed
 from vagen_rewards.worth.weighing import FEWEST, Shares, on_scale, unique
 
 LEVELS = 48
@@ -320,6 +321,34 @@ def test_a_description_of_ones_own_drawing_is_no_foresight():
         after = SvgState(before.target, (circle,))
         assert [claim.holds(after) for claim in claims] == [True]
         assert worth.prediction(claims, [], before, after, "reset").gained == 0
+
+
+@pytest.mark.parametrize("always", ["Left", "Left,Left"])
+def test_a_search_may_take_the_same_actions_in_every_turn(always):
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+        env_id, options = configuration_of(env)
+    drawn = draw(env_id, json.loads(options), 8, always=always)
+    left = done_in(_Did("frozen_lake", ["Left"]))
+    assert {each.done for each in (*drawn.reset, *drawn.play)} == {left}
+
+
+def test_who_always_goes_to_an_edge_knows_what_is_on_the_other_side():
+    with gym.make("vagen/FrozenLake-v0", observation="text", strategy="no_think") as env:
+        env_id, options = configuration_of(env)
+    worth = Worth(_shipped(env_id))
+    played = draw(env_id, json.loads(options), 200, first_seed=2_000_000, always="Left,Left,Left").play
+    text = "The target is to the right of the player."
+    claims = [claim.key for claim in read("frozen_lake", text, "grounding").claims]
+    earned = [worth.observation(claims, each.before, "play").value for each in played]
+    assert math.fsum(earned) / len(earned) < 0.10
+
+
+def test_what_the_prompt_names_is_searched_under_a_name_for_all():
+    state = NavigationState("DeskLamp", 1.71, "right", (("Chair", "ahead", 1.08), ("DeskLamp", "right", 1.71)))
+    said = unnamed(state, state.natural_language())
+    assert "desk lamp" not in said.lower()
+    assert "target object" in said
+    assert "chair" in said
 
 
 class _Did:
