@@ -151,3 +151,11 @@ def test_a_worker_that_others_keep_from_looking_sleeps_longer_each_time(heard):
     assert 3 <= clock.yields <= 6
     asks.close()
     assert ears.receive() is None
+
+
+def test_a_worker_beside_somebody_who_computes_sleeps_for_long(heard):
+    ears, _, clock = heard
+    clock.taken, ears._waited = 2 * worker.LOST, 0.0
+    with pytest.raises(BlockingIOError):
+        ears.receive()
+    assert (clock.yields, ears._asleep) == (1, worker.MOST)

@@ -17,6 +17,7 @@ from commands import vagen
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.notebook import bench as python_bench
 from vagen_benchmarks.perf.processes import children
+from vagen_benchmarks.runs import cores
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify
 
@@ -183,3 +184,11 @@ def test_a_function_cannot_be_made_again_in_another_process(tmp_path):
     with pytest.raises(ProtocolError, match=r"name the agent, as `my_agent\.py:ReAct`"):
         python_bench(lambda game: "x", "frozenlake", episodes=2, workers=2, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_no_more_processes_are_started_than_there_are_episodes(tmp_path, monkeypatch):
+    started = []
+    begin = cores._begun
+    monkeypatch.setattr(cores, "_begun", lambda *args: started.append(args) or begin(*args))
+    played = python_bench(["oracle"], "frozenlake", episodes=2, workers=50, out=tmp_path / "run")
+    assert len(list(played.episodes())) == len(started) == 2

@@ -21,6 +21,7 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.base import retry_after
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.runs.jobs import parse_headers
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 
@@ -166,6 +167,19 @@ def test_a_url_with_a_query_and_another_header_for_the_key(tmp_path, endpoint):
     assert outcome.played == 1
     assert endpoint.paths[0] == "/openai/deployments/d/chat/completions?api-version=2024-10-21"
     assert endpoint.headers[0]["api-key"] == KEY
+
+
+@pytest.mark.parametrize("name", ["messages", "model", "stream", "n", "max_tokens", "max_completion_tokens", "system"])
+def test_fields_that_the_run_says_itself_are_no_extra_ones(name):
+    """Another model would be asked than the table names, or more be spent than was set aside."""
+    with pytest.raises(ProtocolError, match=f"--extra {name}"):
+        make_agents(["openai:m"], Asked(base_url="http://x/v1", sampling={"extra": {name: 2}}))
+
+
+@pytest.mark.parametrize("name", ["content-length", "Transfer-Encoding", "connection", "Accept-Encoding"])
+def test_headers_that_say_how_a_request_is_sent_are_refused(name):
+    with pytest.raises(ProtocolError, match="how a request is sent"):
+        parse_headers([f"{name}=5"])
 
 
 @pytest.mark.parametrize("url", ["localhost:8000/v1", "ftp://x/v1", "http://", "http://x:port/v1", "/v1"])

@@ -20,10 +20,10 @@ ORPHANED = 5
 """Seconds between looks whether the program that started this one is gone. Its children may hold the other end open."""
 SOON = 0.001
 """Seconds for which a worker looks whether there is more before it sleeps, if it was asked again that soon before."""
-TAKEN = 0.00003
-"""Seconds that a look takes at most unless somebody else has the processor meanwhile."""
+TAKEN, LOST = 0.00003, 0.001
+"""Seconds that a look takes at most unless somebody else has the processor meanwhile, and unless they compute."""
 FEWEST, MOST = 2, 4096
-"""Messages for which it doesn't look again where somebody else wanted the processor."""
+"""Messages for which it doesn't look again where somebody else wanted the processor: the most at once after `LOST`."""
 
 
 class Ears:
@@ -61,6 +61,9 @@ class Ears:
                 return messages
             os.sched_yield()
             before, now = now, time.monotonic()
+            if now - before > LOST:
+                self._asleep = MOST
+                break
             if now - before > TAKEN:
                 self._asleep, self._next_asleep = self._next_asleep, min(2 * self._next_asleep, MOST)
                 break

@@ -16,7 +16,7 @@ from vagen_benchmarks.clients.patience import LONGEST_BACKOFF, Gate
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.endings import Stop
-from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.tags import tag_pattern
@@ -69,6 +69,7 @@ class ChatAgent(AsyncAgent):
         self._key = model.key()
         self._client = model.client(base_url, timeout, headers)
         self._client.check(self.sampling)
+        _check_extra(self.sampling.extra or {})
         self.gate = Gate(patience, first_wait)
         self._client.heard = self.gate.heard
         self._attempts, self._first_wait = attempts, first_wait
@@ -262,6 +263,16 @@ class Around(AsyncAgent):
 
 SHORTEST_KEY = 8
 """Characters below which a key is a word, which may stand in any text."""
+
+
+OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_tokens", "max_completion_tokens"})
+"""Fields of a request that the protocol and the budget rely on."""
+
+
+def _check_extra(extra: Mapping[str, Any]) -> None:
+    for name in OWN & extra.keys():
+        mend = "use --max-tokens" if "tokens" in name else "leave it out"
+        raise ProtocolError(f"--extra {name} can't be set, since the run itself says it; {mend}")
 
 
 def _made_again(model: Model, options: Mapping[str, Any]) -> ChatAgent:

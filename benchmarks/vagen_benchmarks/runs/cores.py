@@ -102,6 +102,7 @@ def run_job(
     say: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Play a job's episodes, in this process or by so many of their own; `told` and `say` as of `runner.run`."""
+    workers = min(workers, max((len(folder.left(agent.name)) for agent in job.agents), default=0))
     if workers > 1:
         return run_on_cores(folder, job, workers, told, say)
     return run(

@@ -74,8 +74,11 @@ def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
         name, found, value = pair.partition("=")
         if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
             raise ProtocolError(f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY")
+        if name.lower() in SENDING:
+            raise ProtocolError(f"header {name} is not valid: it says how a request is sent, which is not to be chosen")
         headers[name] = value
     return headers
 
 
+SENDING = frozenset({"content-length", "transfer-encoding", "connection", "accept-encoding", "expect", "te", "upgrade"})
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -160,6 +160,8 @@ def make_task(
     """
     if split not in SPLITS:
         raise ProtocolError(f"unknown split {split!r}.{did_you_mean(split, SPLITS)}")
+    if "split" in options:
+        raise ProtocolError("split is no option of an environment here; it is the run's: --split")
     try:
         env = gym.make(env_id, disable_env_checker=True, split=split, **options)
     except gym.error.Error as error:
