@@ -344,3 +344,28 @@ def test_disk_that_takes_no_more_is_one_error(tmp_path, where, limit, code, said
         again = vagen("resume", tmp_path / where)
         assert again.returncode == 0, again.stderr
         assert verify(RunFolder(tmp_path / where)).wrong == []
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '{"tasks": [5]}', "[" * 100_000])
+def test_a_protocol_that_is_none_is_one_error(tmp_path, text):
+    (tmp_path / "protocol.json").write_text(text)
+    for word in ("verify", "resume"):
+        done = vagen(word, tmp_path)
+        assert (done.returncode, "can't be read" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turns": None}, {"turns": [5]}, {"turns": [{}]}, {"ended": {"kind": "won", "message": ""}}, {"ended": None}, {"new": 1},
+        {"turns": [{"rewards": [{"name": "x", "value": 1e308}] * 3}]}, {"turns": [{"rewards": [{"name": "x", "value": "1"}]}]},
+    ],
+)  # fmt: skip
+def test_an_episode_that_no_run_stores_is_one_error(tmp_path, change):
+    play(tmp_path / "run", [Oracle()])
+    file = tmp_path / "run" / "episodes.jsonl"
+    first, *others = file.read_text().splitlines()
+    file.write_text("\n".join([json.dumps({**json.loads(first), **change}), *others, ""]))
+    for word in ("verify", "resume"):
+        done = vagen(word, tmp_path / "run")
+        assert (done.returncode, "damaged or made up" in done.stderr) == (2, True), done.stderr

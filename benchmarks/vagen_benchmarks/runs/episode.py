@@ -83,11 +83,18 @@ class Episode:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read an episode back. Raises RunFolderError for another schema."""
+        """Read an episode back. Raises RunFolderError for another schema, and for what no run has stored."""
         if data.get("schema") != SCHEMA:
             raise RunFolderError(f"episode of schema {data.get('schema')!r}; this version reads {SCHEMA}")
-        ended = Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])
-        return cls(**{**data, "ended": ended})
+        try:
+            episode = cls(**{**data, "ended": Ended(Stop(data["ended"]["kind"]), data["ended"]["message"])})
+            if not math.isfinite(episode.score):
+                raise ValueError("its return is no number")
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise RunFolderError(
+                f"episode {data.get('key')!s:.80} is damaged or made up ({type(error).__name__}: {error!s:.200})"
+            ) from error
+        return episode
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary with a schema version."""

@@ -55,7 +55,7 @@ class RunFolder:
             raise RunFolderError(f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made")
         try:
             self.protocol = Protocol.from_json(json.loads((path / "protocol.json").read_text(encoding="utf-8")))
-        except (ValueError, TypeError, KeyError, ProtocolError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ProtocolError) as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
