@@ -95,7 +95,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             observation and prediction by its own truth; see `word_credit`.
         learn_from: which of a reply's tokens have an advantage: all of them, or those of its executed actions alone,
             as a control of what training the words is worth.
-        reasoning_credit_weight: of the words' advantages beside the task's, both of variance 1.
+        reasoning_credit_weight: of the words' advantages beside the task's, both of variance 1; 0 for none.
         value_coef: weight of the critic's loss. On a shared backbone it pulls at the policy, too.
         target_kl: the rest of a rollout's updates is left out after one whose policy is further than this, in nats a
             token, from that of the rollout (as in Spinning Up and CleanRL); None for never.
@@ -352,7 +352,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.learn_from == "reply" or self.reasoning_credit == "turn",
             "learn_from", "reply where reasoning_credit is claim, which trains words",
         )  # fmt: skip
-        self._require(self.reasoning_credit_weight > 0, "reasoning_credit_weight", "above 0")
+        self._require(self.reasoning_credit_weight >= 0, "reasoning_credit_weight", "0 or more")
         self._require(self.value_coef >= 0, "value_coef", "at least 0")
         self._require(0 <= self.overlong_share <= 1, "overlong_share", "a share, from 0 to 1")
         self._require(self.dynamic_sampling >= 0, "dynamic_sampling", "at least 0")
