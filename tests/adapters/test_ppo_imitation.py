@@ -78,6 +78,10 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
     assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
 
 
+def numberless(said):
+    return sorted("".join(each for each in one if not each.isdigit()) for one in said)
+
+
 def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
     options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, "max_turns": 3}
     codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
@@ -95,9 +99,9 @@ def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
             shares.append(sum(map(operator.ne, said, truth)) / len(truth))
             assert exact_words(one.turn.parsed.observation, one.turn.before, "natural_language") == 1.0
             assert exact_words(one.turn.parsed.prediction, one.turn.after, "natural_language") == 1.0
-            assert exact_words(other.turn.parsed.observation, one.turn.before, "natural_language") == pytest.approx(
-                1 - shares[-1]
-            )
+            kept = exact_words(other.turn.parsed.observation, one.turn.before, "natural_language")
+            assert 1 - shares[-1] <= kept + 1e-9  # a swapped sentence may be true of another hole
+            assert (kept == 1.0) == (numberless(said) == numberless(truth))
     assert exact_words(None, true.turns[0].turn.before, "natural_language") == 0.0
     assert 0.2 < sum(shares) / len(shares) < 0.5  # half are swapped, and some of those are true here too
 
