@@ -287,7 +287,9 @@ def test_a_connection_gets_each_picture_once(served):
         idle, frames = say("step", move=2, reply="no answer")
         assert idle["picture"] == first["picture"]
         assert frames == []
-        _, frames = say("step", move=3, reply="<answer>Up,Left,Down</answer>")
+        moved = gym.make(SOKOBAN)
+        moved.reset(seed=3)
+        _, frames = say("step", move=3, reply=f"<answer>{moved.unwrapped.plan()[0]}</answer>")
         assert len(frames) == 1
         say("close")
 
