@@ -189,13 +189,13 @@ def test_metrics_are_clustered_by_level():
 
 def test_what_nobody_can_judge_is_unscored_and_not_zero():
     sentence = "<think><observation>{}</observation><reasoning>r</reasoning></think><answer>Up</answer>"
-    truth = gym.make("vagen/Sokoban-v0")
+    truth = gym.make("vagen/Sokoban-v0", max_turns=1)  # the budget is part of what a level is
     truth.reset(seed=0, options={"split": "test"})
     seen = truth.unwrapped.oracle_reply().partition("<observation>")[2].partition("</observation>")[0]
     task = inspect_env.TASKS["sokoban"](num_levels=2, max_turns=1, gate=False)
     log = evaluated(task, mock(sentence.format(seen), sentence.format("Colourless green ideas.")), max_samples=1)
     first, second = sorted(log.samples, key=lambda each: each.metadata["seed"])
-    assert first.scores["reasoning"].value["grounding"] > 0.5
+    assert first.scores["reasoning"].value["grounding"] == 1.0
     assert math.isnan(first.scores["reasoning"].value["world_modeling"])
     assert math.isnan(second.scores["reasoning"].value)
     assert second.scores["reasoning"].reason == "grader_failed"
