@@ -46,12 +46,14 @@ def words_of(turn: Turn, readings: Iterable[tuple[Statement, Reading | Score]]) 
         if begin < 0 or not isinstance(reading, Reading):
             continue
         held: dict[Span, list[bool]] = {}
+        keys = [claim.key for claim in reading.claims]
+        often = _told_by(statement.state, statement.part) if len(set(keys)) < len(keys) else Counter()
         said = Counter[Fact]()
         for claim in reading.claims:
             holds = claim.holds(statement.state)
             if holds:
                 said[claim.key] += 1
-                holds = said[claim.key] == 1 or said[claim.key] <= _told_by(statement.state, statement.part)[claim.key]
+                holds = said[claim.key] <= max(1, often[claim.key])
             if holds is not None:
                 held.setdefault(claim.span, []).append(holds)
         truths = tuple(

@@ -427,8 +427,8 @@ def test_a_critic_learns_what_forks_found_in_place_of_returns(tiny_folder, tmp_p
     trainer.train()
     scored = trainer._scored
     said = scored.turn_ids >= 0
-    known = ~scored.worth.isnan()
-    assert scored.worth[known].unique().tolist() == [0.5]
+    known = scored.advantages.returns != 0
+    assert scored.advantages.returns[known].unique().tolist() == [0.5]
     assert (known[:, :-1] & said).sum() == said.sum()
     rows = torch.arange(len(scored.sequences))
     with torch.no_grad():

@@ -50,7 +50,7 @@ def register_told(
 
 def unnamed(state: State, text: str) -> str:
     """Words about a state with a name that fits what is told of any other."""
-    told = _TOLD.get(state.kind)
+    told = told_of(state.kind)
     return text if told is None or told.unnamed is None else told.unnamed(state, text)
 
 

@@ -15,6 +15,7 @@ from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, training_sequences
 from vagen_adapters.ppo.family_checks import sight_for
 from vagen_adapters.ppo.fitting import Report, fit
+from vagen_adapters.ppo.forks import values_at
 from vagen_adapters.ppo.generation import model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.scoring import sight_of
@@ -139,13 +140,13 @@ def _with_targets(
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
     inputs = model_inputs([each.prompt for each in sequences], codec, head.weight.device, sight=model.sight)
     rows, length = inputs["input_ids"].shape
-    targets = torch.full((rows, length + 1), math.nan, device=head.weight.device)
+    turn_ids = torch.full((rows, length), NOT_SAMPLED)
+    worth = torch.zeros(rows, max(len(episode.turns) for episode in batch))
     for row, (sequence, episode) in enumerate(zip(sequences, batch, strict=True)):
-        worth = episode.worth or _rewards_to_go(episode)
-        for position, turn in enumerate(sequence.turn_ids):
-            if turn != NOT_SAMPLED:
-                targets[row, position : position + 2] = reward_scale * worth[turn]
-    return inputs, targets
+        turn_ids[row, : len(sequence.turn_ids)] = torch.tensor(sequence.turn_ids)
+        of_turns = episode.worth or _rewards_to_go(episode)
+        worth[row, : len(of_turns)] = torch.tensor([reward_scale * each for each in of_turns])
+    return inputs, values_at(turn_ids, worth).to(head.weight.device)
 
 
 @contextlib.contextmanager

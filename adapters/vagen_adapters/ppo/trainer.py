@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,6 @@ class ScoredRollout:
     old_values: Tensor
     advantages: Advantages
     sampler_weights: Tensor | None = None
-    worth: Tensor | None = None  # what the critic learns in place of returns, where states were played on from
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +294,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             said = correction[batch.mask]
             self._record({"correction/mean": float(said.mean()),
                           "correction/capped": mean((said >= args.sampler_cap).float().tolist())})  # fmt: skip
-        if args.log_samples and self.accelerator.is_main_process:
-            metrics.print_samples(sequences, [episodes[each] for each in episode_ids.tolist()], advantages.advantages,
-                                  self.state.global_step, args.log_samples)  # fmt: skip
         of_rows = [episodes[each] for each in episode_ids.tolist()]
+        if args.log_samples and self.accelerator.is_main_process:
+            metrics.print_samples(sequences, of_rows, advantages.advantages, self.state.global_step, args.log_samples)
         if args.whiten and args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         if args.learn_from == "actions":
@@ -306,8 +304,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.reasoning_credit == "claim":
             advantages, truths = credit_words(advantages, sequences, of_rows, self.codec, args.reasoning_credit_weight)
             self._record(truths)
-        known = values_at(turn_ids, batch.turn_values) if batch.turn_values is not None else None
-        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction, known)
+        if batch.turn_values is not None:  # the critic learns what states are worth, in place of what came of them
+            known = values_at(turn_ids, batch.turn_values)
+            mask = advantages.value_mask & ~known.isnan()
+            advantages = replace(advantages, returns=known.nan_to_num(), value_mask=mask)
+        return ScoredRollout(sequences, turn_ids, logprobs, reference, scores["values"], advantages, correction)
 
     def _laid_out(self, episodes: Sequence[Episode], *, with_end: bool) -> tuple[list[TokenSequence], list[int]]:
         """All sequences of some episodes, and the number of the episode that each is of."""
@@ -458,8 +459,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _weighed(self, scored: ScoredRollout, rows: Tensor) -> Weighed:
         rows = _shortest_first(scored.sequences, rows)
         mask, value_mask = scored.advantages.mask[rows], scored.advantages.value_mask[rows]
-        if scored.worth is not None:
-            value_mask = value_mask & ~scored.worth[rows].isnan()
         return Weighed(
             scored,
             rows,
@@ -487,11 +486,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if not warming_up:
             loss, terms = self._policy_loss(scored, rows, weights[:, :width], found)
         if "values" in found:
-            learned = scored.advantages.returns if scored.worth is None else scored.worth.nan_to_num()
             errors = losses.value_losses(
                 found["values"],
                 scored.old_values[rows, : width + 1],
-                learned[rows, : width + 1],
+                scored.advantages.returns[rows, : width + 1],
                 None if of_critic else args.value_clip,  # an old self may be rollouts old
             )
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()

@@ -124,12 +124,14 @@ def _by_rules(turns: Sequence[Turn]) -> dict[str, float]:
 
 
 def _exactly(episodes: Sequence[Any], told_in: str) -> dict[str, Any]:
+    from vagen_rewards.scores import PARTS, statements_of
+
+    def exactly(turn: Turn, part: str) -> float:
+        return sum(exact_words(each.text, each.state, told_in) for each in statements_of(turn) if each.part == part)
+
     found: dict[str, Any] = {}
-    for part, field, moment in (("grounding", "observation", "before"), ("world_modeling", "prediction", "after")):
-        scores = [
-            [exact_words(getattr(each.turn.parsed, field), getattr(each.turn, moment), told_in) for each in one.turns]
-            for one in episodes
-        ]
+    for part in PARTS:
+        scores = [[exactly(each.turn, part) for each in one.turns] for one in episodes]
         found[f"{part}_exact"] = statistics.fmean(itertools.chain.from_iterable(scores))
         found[f"{part}_exact_by_level"] = [round(statistics.fmean(each), 4) if each else 0.0 for each in scores]
     return found

@@ -96,8 +96,7 @@ def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[
         for i in (0, 1)
     )
     gains = [after - before for before, after in zip(one, other, strict=True)]
-    half = t95(len(gains) - 1) * statistics.stdev(gains) / math.sqrt(len(gains))
-    value = statistics.fmean(gains)
+    value, half = statistics.fmean(gains), _half(gains)
     return {"value": value, "low": value - half, "high": value + half}
 
 
@@ -105,9 +104,13 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
     """Student's 95 % interval of the mean over seeds, within [0, 1]; one seed has none."""
     if len(rates) < 2:
         return None
-    half = t95(len(rates) - 1) * statistics.stdev(rates) / math.sqrt(len(rates))
-    middle = statistics.fmean(rates)
+    middle, half = statistics.fmean(rates), _half(rates)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _half(values: Sequence[float]) -> float:
+    """Of Student's 95 % interval of their mean."""
+    return t95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
 
 
 def table(summary: Mapping[str, Any]) -> str:
