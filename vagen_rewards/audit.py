@@ -23,7 +23,7 @@ from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
 from vagen_rewards.worth.told import held_before
-from vagen_rewards.worth.weighing import Shares, Worth, on_scale, unique
+from vagen_rewards.worth.weighing import Known, Shares, Worth, on_scale, unique
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ class _Field:
     def __init__(self, worth: Worth, stage: Stage, part: Part, transitions: Sequence[Transition]) -> None:
         self.where = (stage, part)
         self.part = part
-        told: dict[tuple[int, tuple[int, ...]], tuple[Shares, tuple[int, ...], list[Transition]]] = {}
+        told: dict[tuple[int, Known], tuple[Shares, Known, list[Transition]]] = {}
         for each in transitions:
             shares = worth.shares(stage, each.before)
             known = shares.known(part, each)
             told.setdefault((id(shares), known), (shares, known, []))[2].append(each)
         self.groups = [shares for shares, _, _ in told.values()]
-        self.settled = [settled for _, settled, _ in told.values()]
+        self.known = [known for _, known, _ in told.values()]
         self.turns = [each for _, _, here in told.values() for each in here]
         sizes = [len(here) for _, _, here in told.values()]
         self.members = [((1 << size) - 1) << sum(sizes[:i]) for i, size in enumerate(sizes)]
@@ -153,8 +153,8 @@ class _Field:
 
     def _weighed(self, columns: Sequence[_Column], number: int) -> Iterator[tuple[int, float]]:
         """The nats of the turns of a group. Those in which the claims so far were equally true go together."""
-        shares = self.groups[number]
-        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, self.settled[number])]
+        shares, known = self.groups[number], self.known[number]
+        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, known.given)]
         while going:
             depth, turns, net, settled = going.pop()
             if depth == len(columns):
@@ -163,7 +163,7 @@ class _Field:
             truths, bits = columns[depth]
             for (held, holds), where in truths.items():
                 if some := turns & where:
-                    brings, left = shares.bet(*bits[number], held, holds, settled)
+                    brings, left = shares.bet(*bits[number], held, holds, settled, known.blind)
                     going.append((depth + 1, some, net + brings, (*settled, left)))
 
     def _column(self, claim: Any) -> _Column:

@@ -193,7 +193,7 @@ class ReasoningReward:
                 continue
             worth = self._worth(turn.env_id)
             if statement.part == "grounding":
-                weighed, seen = worth.observation(claims, turn.before, stage), claims
+                weighed, seen = worth.observation(claims, turn.before, stage, done_in(turn)), claims
             else:
                 weighed = worth.prediction(claims, seen, turn.before, turn.after, stage, done_in(turn))
             scores[statement.part] = Score(weighed.value, _why(weighed), reading.unread)

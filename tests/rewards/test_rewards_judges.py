@@ -187,9 +187,9 @@ def test_an_audit_finds_what_earns_and_says_what_it_is(lake):
     for (stage, part), each in found.best.items():  # what the search says is what the reward pays
         claims = [claim.key for claim in read("frozen_lake", each[0].text, part).claims]
         paid = [
-            worth.observation(claims, here.before, stage).value
+            worth.observation(claims, here.before, stage, here.done).value
             if part == "grounding"
-            else worth.prediction(claims, (), here.before, here.after, stage).value
+            else worth.prediction(claims, (), here.before, here.after, stage, here.done).value
             for here in getattr(others, stage)
         ]
         assert each[0].means[stage, part] == pytest.approx(sum(paid) / len(paid))

@@ -396,3 +396,40 @@ ONE_THERE = PrimitiveSkillState("place", {**DISCS.positions, "red_cube": (80, 95
 )
 def test_wordings_of_a_sixth_batch(state, text, expected):
     assert RuleJudge("direct").score(Statement("grounding", text, state)).value == expected
+
+
+CORNER = FrozenLakeState(4, (3, 1), (0, 1), ((1, 0),))
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "expected"),
+    [
+        (CORNER, "With x to the right and y down: player (1, 3), goal (1, 0). The goal is directly above me.", 1),
+        (CORNER, "With x to the right and y down: player (3, 1), goal (0, 1). The goal is directly above me.", 0),
+        (CORNER, "The player's relative position to the goal: directly below it.", 1),
+        (CORNER, "The player's relative position to the goal: directly above it.", None),
+        (CORNER, "Below is what I see: goal directly above me, hole above and to the left of me.", 1),
+        (CORNER, "The gift I'm after is due north of me.", 1),
+        (CORNER, "The gift I'm after is due south of me.", 0),
+        (RIGHT, "My task is to get to the lamp, and it lies on my right.", 1),
+        (RIGHT, "My task is to get to the lamp, and it lies on my left.", 0),
+        (
+            TABLE,
+            "The red cube has coordinates (100, 50, 20), so it is closer to the camera than the green cube,"
+            " whose coordinates are (-40, 95, 20).",
+            1,
+        ),
+        (
+            TABLE,
+            "The red cube has coordinates (-40, 95, 20), so it is further from the camera than the green cube,"
+            " whose coordinates are (100, 50, 20).",
+            None,
+        ),
+        (TABLE, "Let me list the coordinates (in mm): red cube (100, 50, 20), green cube (-40, 95, 20).", 1),
+        (PICTURE, "A red circle, centre x 50 and centre y 40, plus a blue rectangle (center 20, 80).", 1),
+        (PICTURE, "We have a red circle at [90, 90] of size [20, 20].", 0),
+        (PICTURE, "A red circle, centre x 10 and centre y 90, plus a blue rectangle (center 70, 20).", 0),
+    ],
+)
+def test_wordings_of_a_seventh_batch(state, text, expected):
+    assert RuleJudge("direct").score(Statement("grounding", text, state)).value == expected

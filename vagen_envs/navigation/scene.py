@@ -172,4 +172,5 @@ def extract(metadata: Metadata, episode: Episode) -> NavigationState:
             )
             for far, each in nearest
         ),
+        turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
     )

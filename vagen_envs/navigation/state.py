@@ -28,6 +28,8 @@ class NavigationState(State):
         target_distance: horizontal distance from the agent in metres, two decimals.
         target_direction: `ahead`, `right`, `left` or `back`.
         visible_objects: the nearest visible objects, nearest first: type, direction, distance.
+        turned: quarters to the right since the start, 0 to 3. Who counts its own turns knows it without looking, so no
+            description has it; claims are weighed among states that are alike in it.
     """
 
     kind: ClassVar[str] = "navigation"
@@ -36,6 +38,7 @@ class NavigationState(State):
     target_distance: float
     target_direction: str
     visible_objects: tuple[Seen, ...]
+    turned: int = 0
 
     def sentences(self) -> tuple[str, ...]:
         """The target, then what is visible, each with direction and distance."""

@@ -38,6 +38,12 @@ _FROM_ZERO = re.compile(
 _FROM_ONE = re.compile(r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|counting from 1")
 _COUNTED = ("index", "based", "from 0", "from 1", "from zero", "from one", "at 0", "at zero", "at one")
 """One of these is in both."""
+_X_FIRST = re.compile(
+    r"\bx (?:is |goes |runs |grows |increases |increasing |points |pointing |axis )*(?:to the )?(?:right|rightwards?)\b"
+    r"|\( ?x ?, ?y ?\)|\( ?col(?:umn)? ?, ?row ?\)|\bx is the column"
+)
+"""Of a text in whose brackets the column comes first."""
+
 _ASIDE = re.compile(r"\b(?:not|no|never|from|to|towards?|above|below|left|right|between|of)\b")
 
 
@@ -45,7 +51,10 @@ _NUMBERED = re.compile(rf"\d|\b(?:{'|'.join(word for word in _NUMBERS if word.is
 _PLACED = re.compile(r"[(\[\d]|row|col")
 _SIGNS = ("(", "[", "row", "col", "x=", "x =", "x:")
 _LETTERED = re.compile(rf"{_LETTERS}|{_CHESS}")
-_HOW_COUNTED = re.compile(r"\b(?:using|with|in|as) [^:;.(]{0,30}\(?row,? ?(?:and )?col(?:umn)?s?\)?[^:;.,(]{0,60}[:,]")
+_HOW_COUNTED = re.compile(
+    r"\b(?:using|with|in|as) [^:;.(]{0,30}\(?row,? ?(?:and )?col(?:umn)?s?\)?[^:;.,(]{0,60}[:,]"
+    r"|\b(?:using|with) x [^:;.(]{0,40}:"
+)
 
 
 @functools.cache
@@ -63,14 +72,20 @@ def base_of(text: str) -> int | None:
     return 0 if _FROM_ZERO.search(text) else 1 if _FROM_ONE.search(text) else None
 
 
-def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[Placed], str]:
+def column_first(text: str) -> bool:
+    """Whether a lower-case text says that in its brackets the column comes first."""
+    return ("x" in text or "col" in text) and _X_FIRST.search(text) is not None
+
+
+def places_of(board: str, sentence: str, base: int | None = None, turned: bool = False) -> tuple[list[Placed], str]:
     """What a lower-case sentence says, and the sentence without it.
 
-    Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)"). `base` is what the text counts from.
+    Coordinates follow their thing; several may ("holes (1, 2) and (2, 1)"). `base` is what the text counts from, and
+    `turned` whether in its brackets the column comes first.
     """
     if not _PLACED.search(sentence) or not (mentions(sentence, _SIGNS) or _LETTERED.search(sentence)):
         return [], sentence
-    if "row" in sentence and "col" in sentence:
+    if ("row" in sentence and "col" in sentence) or " x " in sentence:
         sentence = _HOW_COUNTED.sub("", sentence)
     if not _NUMBERED.search(sentence):
         return [], sentence  # "in the same row"
@@ -83,6 +98,8 @@ def places_of(board: str, sentence: str, base: int | None = None) -> tuple[list[
             kind = "player" if match.lastgroup == "me" else match.lastgroup or ""
         elif kind and not _ASIDE.search(sentence, end, match.start()):
             counted_from_zero = 0 in at or match["r8"] is not None or (match["r5"] is not None and base is None)
+            if turned and match["r5"] is not None:
+                at = at[::-1]
             found.append(Placed(kind, at, 0 if counted_from_zero else base))
             kept.append(sentence[start : match.start()])
             start = match.end()

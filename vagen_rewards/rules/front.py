@@ -67,7 +67,7 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
 
     Last the sentence itself in lower case and rightly spelt, and its words, if it is in English.
     """
-    lower = raw.lower()
+    lower = _begun(raw.lower())
     words = frozenset(words_of(lower))
     if lower.isascii() and _telling(kind).isdisjoint(words) and not _has_telling_signs(lower):
         return lower, False, False, lower, words
@@ -92,6 +92,34 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
 
 
+_OPENINGS = ("is what", "let me", "let us", "are what", " is to ", "'s ")
+_OPENING = re.compile(
+    r"^\W*(?:(?:below|above|here|following|this|these) (?:is|are) what (?:i|we) (?:can )?(?:see|observe|notice|know)"
+    r"|let (?:me|us) (?:first |now |briefly )?(?:list|describe|state|note|summari[sz]e|write down|give|go over)\b[^:]{0,60}(?=:))[:,]?"
+)
+"""Words that only announce: "below is what I see: …"."""
+
+_TASKED = re.compile(
+    r"\b(?:my|the) (?:task|goal|aim|job|objective) is to (?:get to|go to|walk to|reach|find|push|collect|look for) "
+    r"((?:the|a|an) [a-z -]{2,30}?),? (?:and (?:it|that)|which) (?=(?:is|are|lies|sits|stands|appears|will be)\b)"
+)
+"""In "my task is to reach the mug, and it lies on the left" the mug lies there."""
+
+_HELD_TO = re.compile(
+    r"\b(?:the )?(\w+)'s (?:current )?(?:relative )?(?:position|location|relation) (?:relative |in relation |with respect )?to (?:the )?(\w+)"
+    r" ?(?:is\b|:)(?: that it is\b)?"
+)
+"""In "the player's position relative to the goal: above" the player is above."""
+
+
+def _begun(said: str) -> str:
+    """Without what only announces, and with what is spoken of where a sentence begins in a roundabout way."""
+    if not mentions(said, _OPENINGS):
+        return said
+    said = _TASKED.sub(r"\1 ", _OPENING.sub("", said))
+    return _HELD_TO.sub(r"relative to the \2, the \1 is", said) if "'s " in said else said
+
+
 def _is_idle(kind: str, said: str, words: frozenset[str]) -> bool:
     """Whether a sentence about the past names nothing but who acted: "I moved last turn"."""
     return _named(kind).isdisjoint(words) and is_only_past(said, words)
@@ -99,7 +127,7 @@ def _is_idle(kind: str, said: str, words: frozenset[str]) -> bool:
 
 def _in_sentences(kind: str, said: str) -> str:
     """With words for arrows and other signs, and without what is to be done with a thing."""
-    if " to " in said:
+    if mentions(said, (" to ", " i am ")):
         said = _SOUGHT.sub("", said)
     if kind in BOARDS:
         said = without_keys(without_arrows(kind, said))
@@ -174,7 +202,7 @@ def _known(kind: str) -> frozenset[str]:
 
 _LOOSE = Phrases(
     r"(?<=of )it|(?<=that )same|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
-    r"|vice versa|would|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
+    r"|vice versa|would|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|whose|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
     r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
 )
 _ARROWED = re.compile(r"[←↑→↓↖↗↘↙] *[a-z]+ *[←↑→↓↖↗↘↙]")
@@ -202,7 +230,8 @@ _TASK = re.compile(
 
 _SOUGHT = re.compile(
     r"(?:,? (?:which|that) is (?:the|my) (?:thing|one|place|object|item|what))?"
-    r" (?:(?:that|which) )?(?:i|we) (?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
+    r" (?:(?:that|which) )?(?:i|we) (?:(?:need|want|have|am supposed|am trying) to (?:reach|get to|go to|find|collect|push)"
+    r"|am (?:after|looking for|searching for|seeking))"
     r"(?=,? (?:is|are|lies|sits|stands|will be|appears|can be)\b)"
 )
 """In "the goal I need to reach is above" it says no more than the goal."""

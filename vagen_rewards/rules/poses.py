@@ -42,6 +42,11 @@ _ONTO = re.compile(
 )
 """Before a thing that only says where another is."""
 
+_WHOSE = re.compile(
+    r",? (?:whose (?:coordinates|position|location|cent(?:er|re))|which (?:is|are|lies|sits|stands) at)\b"
+)
+"""After it: "to the right of the green cube, whose coordinates are …"."""
+
 _ELSEWHERE = re.compile(
     r"\b(?:from|was|were|above|over|towards?|between|far|away|(?:left|right|side|front|north|south) of|behind|next to"
     r"|(?:needs?|needed|wants?|tr(?:y|ies|ying)|attempts?|has|have|must|ought|intends?|plans?|hopes?|aims?) to"
@@ -172,7 +177,7 @@ class _Reader:
                 self.group, self.inverted = [name], True
             self.waiting = None
             return
-        if self.group and len(between) > 3 and _ONTO.search(between):
+        if self.group and len(between) > 3 and _ONTO.search(between) and not _WHOSE.match(self.text, match.end()):
             return
         lead = _CLAUSE.split(between[-60:])[-1] if len(between) > 2 else ""
         if self.group and not self.points and not self.denied and _JOINED.fullmatch(between):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from vagen_rewards.rules.board_places import base_of, places_of
+from vagen_rewards.rules.board_places import base_of, column_first, places_of
 from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.neighbours import Neighbour, neighbours_of
 from vagen_rewards.rules.notation import rows, with_headings
@@ -84,7 +84,8 @@ def _read(board: str, text: str) -> Relations:
     placed: list[Placed] = []
     placed_at: list[Span] = []
     past = _NO_PAST
-    base = base_of(text.lower())
+    lower = text.lower()
+    base, turned = base_of(lower), column_first(lower)
     pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
     if "|" in text:
         pieces = with_headings(pieces)
@@ -92,7 +93,7 @@ def _read(board: str, text: str) -> Relations:
     for number, (words, span) in enumerate(pieces):
         beside = neighbours_of(board, words)
         neighbours += [(each, span) for each in beside]
-        at, said = places_of(board, words.replace('"', "") if '"' in words else words, base)
+        at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
         placed += at
         placed_at += [span] * len(at)
         sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]

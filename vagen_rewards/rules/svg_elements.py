@@ -61,9 +61,9 @@ _ENTRY = re.compile(
     r"\s*center:\s*\((?P<x>\d{1,3}),\s*(?P<y>\d{1,3})\)"
 )
 _POINT = re.compile(
-    r"\(\s*(?:x\s*=\s*)?(\d{1,3})\s*%?\s*,\s*(?:y\s*=\s*)?(\d{1,3})\s*%?\s*\)"
-    r"|\bx\s*[=:]\s*(\d{1,3})\s*%?\s*,?\s*(?:and )?y\s*[=:]\s*(\d{1,3})"
-    r"|\b(?:at|around|near|about|coordinates) (\d{1,3})\s*,\s*(\d{1,3})\b"
+    r"(?<!size )(?<!size of )[(\[]\s*(?:x\s*=\s*)?(\d{1,3})\s*%?\s*,\s*(?:y\s*=\s*)?(\d{1,3})\s*%?\s*[)\]]"
+    r"|\bx\s*[=:]?\s*(\d{1,3})\s*%?\s*,?\s*(?:and )?(?:cent(?:er|re) )?y\s*[=:]?\s*(\d{1,3})"
+    r"|\b(?:at|around|near|about|coordinates|cent(?:er|re)(?:ed)?|centred|middle) (\d{1,3})\s*,\s*(\d{1,3})\b"
     r"|(\d{1,3})\s*% (?:from|of) the left(?: edge| side)?(?:,? and|,) (?:about |around )?(\d{1,3})\s*% (?:from|of) the top"
     r"|(\d{1,3})\s*% (?:across|horizontally)(?:,? and|,) (?:about |around )?(\d{1,3})\s*% (?:down|vertically)"
 )

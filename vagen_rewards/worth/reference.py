@@ -1,7 +1,8 @@
 """States that an environment is in: what a claim's worth is measured on.
 
 A reference is drawn from levels of the train split, played by the oracle, at random, and by a mixture of both, a third
-of the episodes each. It is a pure function of the environment's configuration, and stands in a file named by the
+of the episodes each; where it matters what was done (`register_done`) also from play that doesn't look, the same reply
+in every turn of an episode. It is a pure function of the environment's configuration, and stands in a file named by the
 configuration's hash. Those of the default configurations come with the package (`scripts/draw_references.py` draws
 them). Any other is played at its first use, which takes seconds on boards and minutes in simulators, and is kept in
 `$VAGEN_CACHE`, by default `~/.cache/vagen-envs`.
@@ -74,14 +75,18 @@ class Reference:
         env_id: as the environment is made.
         options: all of its configuration.
         reset, play: transitions of first turns, and of later ones.
+        blind: of later turns of play that doesn't look.
     """
 
     env_id: str
     options: Mapping[str, Any]
     reset: tuple[Transition, ...]
     play: tuple[Transition, ...]
+    blind: tuple[Transition, ...] = ()
 
-    def told(self, stage: Stage, here: State) -> tuple[Hashable, Callable[[], tuple[Transition, ...]]]:
+    def told(
+        self, stage: Stage | Literal["blind"], here: State
+    ) -> tuple[Hashable, Callable[[], tuple[Transition, ...]]]:
         """What was told of a state as a key, and the stage's transitions as they are where the same was told."""
         told = told_of(here.kind)
         every: tuple[Transition, ...] = getattr(self, stage)
@@ -107,7 +112,7 @@ class Reference:
                 [number(before), number(after)] if done is None else [number(before), number(after), done]
                 for before, after, done in getattr(self, stage)
             ]
-            for stage in STAGES
+            for stage in (*STAGES, "blind")
         }
         states = [json.loads(text) for text in numbers]
         return {"version": VERSION, "env_id": self.env_id, "options": dict(self.options), "states": states, **stages}
@@ -117,8 +122,8 @@ class Reference:
         """Read back what `to_json` gave."""
         states = [State.from_json(each) for each in data["states"]]
         stages = [
-            tuple([Transition(states[before], states[after], *done) for before, after, *done in data[stage]])
-            for stage in STAGES
+            tuple([Transition(states[before], states[after], *done) for before, after, *done in data.get(stage, ())])
+            for stage in (*STAGES, "blind")
         ]
         return cls(data["env_id"], data["options"], *stages)
 
@@ -170,10 +175,10 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
             data = json.loads(gzip.decompress(path.read_bytes()))
             if data["size"] >= size:
                 known = _first(Reference.from_json(data), size)
-                if known.reset[0].done is not None or not knows_done(known.reset[0].before.kind):
+                if "blind" in data or not knows_done(known.reset[0].before.kind):
                     return known
         except (OSError, ValueError, KeyError, EOFError, zlib.error):
-            pass  # not there, or cut short: drawn anew, as is one that doesn't know what was done
+            pass  # not there, or cut short: drawn anew, as is one from before there was blind play
     reference = draw(env_id, json.loads(options), size)
     write(reference, kept, size)
     return reference
@@ -181,7 +186,9 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
 
 def _first(reference: Reference, size: int) -> Reference:
     """The same with fewer turns: what fewer would have been drawn is what more begins with."""
-    return dataclasses.replace(reference, reset=reference.reset[:size], play=reference.play[:size])
+    return dataclasses.replace(
+        reference, reset=reference.reset[:size], play=reference.play[:size], blind=reference.blind[:size]
+    )
 
 
 def write(reference: Reference, path: Path, size: int) -> None:
@@ -225,11 +232,28 @@ def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0
                 break
             for number, transition in enumerate(_episode(env, seed, always)):
                 found[STAGES[min(number, 1)]].append(transition)
+        if not found["reset"]:
+            raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
+        blind = () if always or not knows_done(found["reset"][0].before.kind) else _blind(env, size, first_seed)
     finally:
         made.close()
-    if not found["reset"]:
-        raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
-    return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]))
+    return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]), blind)
+
+
+def _blind(env: VagenEnv, size: int, first_seed: int) -> tuple[Transition, ...]:
+    """Later turns of as many episodes, each with a reply of its own in all of its turns: half of them one action only.
+
+    They are drawn from all those turns, as such an agent meets them. Its turns are alike where it has come to rest, so
+    that ten of one episode would be one case.
+    """
+    found: list[Transition] = []
+    for seed in range(first_seed, first_seed + size):
+        stream = HashStream("blind", seed)
+        count = 1 + stream.below(env.config.max_actions_per_turn)
+        alike = stream.below(2) == 0
+        actions = list(env.random_actions(stream, 1)) * count if alike else env.random_actions(stream, count)
+        found += list(_episode(env, seed, env.config.separator.join(actions)))[1:]
+    return tuple(HashStream("blind", "turns", size).sample(found, min(size, len(found))))
 
 
 def _episode(env: VagenEnv, seed: int, always: str = "") -> Iterator[Transition]:

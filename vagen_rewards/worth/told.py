@@ -26,7 +26,20 @@ class Told(NamedTuple):
     unnamed: Callable[[Any, str], str] | None = None
 
 
-_TOLD: dict[str, Told] = {}
+class Unseen(NamedTuple):
+    """What is known without looking, of a kind of state; the functions are those of `register_…`."""
+
+    told: Told | None = None
+    done: Callable[[Sequence[str]], Hashable] | None = None
+    stood: Callable[[Any], Hashable] | None = None
+    made: Callable[[Any], bool] | None = None
+
+
+_UNSEEN: dict[str, Unseen] = {}
+
+
+def _of(kind: str) -> Unseen:
+    return _UNSEEN.get(kind, Unseen())
 
 
 def register_told(
@@ -45,16 +58,7 @@ def register_told(
         unnamed: of a state and words about it, the words with a name that fits what is told of any state; the search
             for constant statements tries both.
     """
-    _TOLD[kind] = Told(key, fit, unnamed)
-
-
-def unnamed(state: State, text: str) -> str:
-    """Words about a state with a name that fits what is told of any other."""
-    told = told_of(state.kind)
-    return text if told is None or told.unnamed is None else told.unnamed(state, text)
-
-
-_DONE: dict[str, Callable[[Sequence[str]], Hashable]] = {}
+    _UNSEEN[kind] = _of(kind)._replace(told=Told(key, fit, unnamed))
 
 
 def register_done(kind: str, done: Callable[[Sequence[str]], Hashable]) -> None:
@@ -65,12 +69,9 @@ def register_done(kind: str, done: Callable[[Sequence[str]], Hashable]) -> None:
     Args:
         kind: the state's `kind`.
         done: of a turn's executed actions, in their canonical form, a number or a word (it stands in JSON): how common
-            a prediction is, is also measured among the turns in which as much was done.
+            a claim is, is also measured among the turns in which as much was done, of play that doesn't look by itself.
     """
-    _DONE[kind] = done
-
-
-_STOOD: dict[str, Callable[[Any], Hashable]] = {}
+    _UNSEEN[kind] = _of(kind)._replace(done=done)
 
 
 def register_stood(kind: str, stood: Callable[[Any], Hashable]) -> None:
@@ -82,16 +83,7 @@ def register_stood(kind: str, stood: Callable[[Any], Hashable]) -> None:
         kind: the state's `kind`.
         stood: of a state, what may be known: how common a claim is, is also measured among states of which it is known.
     """
-    _STOOD[kind] = stood
-
-
-def stood_in(state: Any) -> Hashable:
-    """What may be known of where one stands."""
-    stood = _STOOD.get(getattr(state, "kind", ""))
-    return None if stood is None else stood(state)
-
-
-_MADE: dict[str, Callable[[Any], bool]] = {}
+    _UNSEEN[kind] = _of(kind)._replace(stood=stood)
 
 
 def register_made(kind: str, made: Callable[[Any], bool]) -> None:
@@ -103,45 +95,88 @@ def register_made(kind: str, made: Callable[[Any], bool]) -> None:
         kind: the state's `kind`.
         made: whether a claim is of that sort.
     """
-    _MADE[kind] = made
-
-
-def held_before(claim: Any, before: Any, holds: bool | None) -> bool:
-    """Whether a claim that holds, or doesn't, now did so before, or is about what one has made oneself and holds."""
-    made = _MADE.get(getattr(before, "kind", "")) if holds else None
-    return claim.holds(before) is True or (made is not None and made(claim))
-
-
-def knows_done(kind: str) -> bool:
-    """Whether it matters to states of this kind what was done."""
-    return kind in _DONE
+    _UNSEEN[kind] = _of(kind)._replace(made=made)
 
 
 def told_of(kind: str) -> Told | None:
     """What is told of states of this kind, if anything is."""
-    return _TOLD.get(kind)
+    return _of(kind).told
+
+
+def unnamed(state: State, text: str) -> str:
+    """Words about a state with a name that fits what is told of any other."""
+    told = told_of(state.kind)
+    return text if told is None or told.unnamed is None else told.unnamed(state, text)
+
+
+def knows_done(kind: str) -> bool:
+    """Whether it matters to states of this kind what was done."""
+    return _of(kind).done is not None
 
 
 def done_in(turn: Turn) -> Hashable:
     """What was done in a turn, as far as it matters to its kind of state."""
-    done = _DONE.get(turn.before.kind)
+    done = _of(turn.before.kind).done
     return None if done is None else done([each.text for each in turn.executed])
 
 
-def _turned(actions: Sequence[str]) -> int:
-    """Quarters to the right, 0 to 3."""
-    return (actions.count("rotateright") - actions.count("rotateleft")) % 4
+def stood_in(state: Any) -> Hashable:
+    """What may be known of where one stands."""
+    stood = _of(getattr(state, "kind", "")).stood
+    return None if stood is None else stood(state)
+
+
+def held_before(claim: Any, before: Any, holds: bool | None) -> bool:
+    """Whether a claim that holds, or doesn't, now did so before, or is about what one has made oneself and holds."""
+    made = _of(getattr(before, "kind", "")).made if holds else None
+    return claim.holds(before) is True or (made is not None and made(claim))
+
+
+# -- boards ----------------------------------------------------------------------------------------
 
 
 def _moved(actions: Sequence[str]) -> int:
     """Whether up or down and whether left or right, all moves together: 0 to 8."""
-    down, right = (actions.count(there) - actions.count(back) for there, back in (("Down", "Up"), ("Right", "Left")))
-    return 3 * (1 + (down > 0) - (down < 0)) + 1 + (right > 0) - (right < 0)
+    return _way(actions, "Down", "Up", "Right", "Left")
 
 
-register_done("navigation", _turned)
+def _way(actions: Sequence[str], first: str, contrary: str, second: str, its_contrary: str) -> int:
+    """Which of two contraries is more often among the actions, of two pairs: 0 to 8, and 4 for none."""
+    one, other = (
+        actions.count(there) - actions.count(back) for there, back in ((first, contrary), (second, its_contrary))
+    )
+    return 3 * (1 + (one > 0) - (one < 0)) + 1 + (other > 0) - (other < 0)
+
+
+def _stopped(state: Any) -> int:
+    """At which sides of the player there is nowhere to go, as bits."""
+    row, column = state.player
+    return sum(1 << i for i, (down, right) in enumerate(SIDES.values()) if _is_wall(state, row + down, column + right))
+
+
+def _is_wall(state: Any, row: int, column: int) -> bool:
+    if state.kind == "sokoban":
+        return not state.floor >> row * state.width + column & 1
+    return not (0 <= row < state.size and 0 <= column < state.size)
+
+
 for _board in ("sokoban", "frozen_lake"):
     register_done(_board, _moved)
+    register_stood(_board, _stopped)
+
+
+# -- Navigation ------------------------------------------------------------------------------------
+
+
+def _gone(actions: Sequence[str]) -> int:
+    """Quarters to the right, 0 to 3; without turning which way, 4 more than `_way` says, if any."""
+    quarters = (actions.count("rotateright") - actions.count("rotateleft")) % 4
+    way = _way(actions, "moveahead", "moveback", "moveright", "moveleft")
+    return quarters if quarters or way == 4 else 4 + way
+
+
+def _turned(state: Any) -> int:
+    return cast(int, state.turned)
 
 
 def _sought(state: Any) -> str:
@@ -161,6 +196,14 @@ def _target(state: Any, text: str) -> str:
     return re.sub(rf"\b{re.escape(words(state.target_type))}\b", "target object", text)
 
 
+register_told("navigation", _sought, _seek, _target)
+register_done("navigation", _gone)
+register_stood("navigation", _turned)
+
+
+# -- PrimitiveSkill and SVG ------------------------------------------------------------------------
+
+
 def _task(state: Any) -> Hashable:
     return (state.task, tuple(sorted(state.positions)))
 
@@ -169,28 +212,9 @@ def _same_task(state: Any, here: Any) -> State | None:
     return state if _task(state) == _task(here) else None
 
 
-register_told("navigation", _sought, _seek, _target)
-register_told("primitive_skill", _task, _same_task)
-
-
-def _stopped(state: Any) -> int:
-    """At which sides of the player there is nowhere to go, as bits."""
-    row, column = state.player
-    return sum(1 << i for i, (down, right) in enumerate(SIDES.values()) if _is_wall(state, row + down, column + right))
-
-
-def _is_wall(state: Any, row: int, column: int) -> bool:
-    if state.kind == "sokoban":
-        return not state.floor >> row * state.width + column & 1
-    return not (0 <= row < state.size and 0 <= column < state.size)
-
-
-for _board in ("sokoban", "frozen_lake"):
-    register_stood(_board, _stopped)
-
-
 def _drawn(claim: Any) -> bool:
     return getattr(claim, "where", "") == "drawing"
 
 
+register_told("primitive_skill", _task, _same_task)
 register_made("svg", _drawn)

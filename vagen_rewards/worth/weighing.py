@@ -13,7 +13,9 @@ What one's own actions do for sure is no foresight: q is also measured among the
 to turn right always, and to foretell that what was ahead will be on the left, earns 0.48 in Navigation's first turns.
 For the same reason a true description of one's own drawing is worth nothing: the same drawing, described in every
 first turn, earned 1. And of an observation q is also measured among the states in which one stands at the same edges:
-else who always goes left, and says that something is on the right, earns 0.23 in FrozenLake's later turns.
+else who always goes left, and says that something is on the right, earns 0.23 in FrozenLake's later turns. In later
+turns q is at least as large as among turns in which as much was done by an agent that doesn't look and always does the
+same: where it comes to rest says more than the edges do, for it came there without falling into a hole.
 """
 
 from __future__ import annotations
@@ -72,17 +74,34 @@ class Bets(NamedTuple):
     unknown: int
 
 
-class Shares:
-    """How common claims are among transitions: of each claim those in which it holds before and after, as bits."""
+class Known(NamedTuple):
+    """What is known of a turn without looking.
 
-    def __init__(self, transitions: Sequence[Transition]) -> None:
+    Attributes:
+        given: transitions, as bits, in which the same is known.
+        blind: those in which an agent that doesn't look did as much.
+    """
+
+    given: tuple[int, ...] = ()
+    blind: int = 0
+
+
+class Shares:
+    """How common claims are among transitions: of each claim those in which it holds before and after, as bits.
+
+    Args:
+        transitions: of play that looks and of random play, together.
+        blind: of play that always does the same.
+    """
+
+    def __init__(self, transitions: Sequence[Transition], blind: Sequence[Transition] = ()) -> None:
         self.transitions = transitions
-        self.count = len(transitions)
         self.means: dict[Part, float] = {}
-        self._all = (1 << self.count) - 1
+        self._every = (*blind, *transitions)
+        self._all = (1 << len(transitions)) - 1
         self._done: dict[Hashable, int] = {}
         self._stood: dict[Hashable, int] = {}
-        for number, each in enumerate(reversed(transitions)):
+        for number, each in enumerate(reversed(self._every)):
             self._done[each.done] = self._done.get(each.done, 0) | 1 << number
             stood = stood_in(each.before)
             self._stood[stood] = self._stood.get(stood, 0) | 1 << number
@@ -91,21 +110,22 @@ class Shares:
         self._after = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 1))
 
     def _bits(self, side: int, claim: Any) -> int:
-        text = "".join(["1" if claim.holds(each[side]) is True else "0" for each in self.transitions])
+        text = "".join(["1" if claim.holds(each[side]) is True else "0" for each in self._every])
         return int(text or "0", 2)
 
-    def known(self, part: Part, here: Transition) -> tuple[int, ...]:
-        """The transitions in which the same is known without looking, for `settled` of `bet`, if anything is."""
-        if part == "grounding":
-            stood = stood_in(here.before)
-            return () if stood is None else (self._stood.get(stood, 0),)
-        return () if here.done is None else (self._done.get(here.done, 0),)
+    def known(self, part: Part, here: Transition) -> Known:
+        """What is known of a turn without looking."""
+        done = 0 if here.done is None else self._done.get(here.done, 0)
+        place = stood_in(here.before)
+        stood = 0 if place is None else self._stood.get(place, 0)
+        given = (stood,) if part == "grounding" else (done, stood)
+        return Known(tuple([each for each in given if each]), done & ~self._all)
 
     def bets(
         self,
         said: Iterable[tuple[Any, bool | None, bool | None]],
         known: Sequence[Any] = (),
-        given: Sequence[int] = (),
+        without: Known = Known(),  # noqa: B008
     ) -> Bets:
         """Take claims one after the other as bets.
 
@@ -113,17 +133,17 @@ class Shares:
             said: each claim, whether it held before (`None`: it is one about the state before), and whether it
                 holds now (`None`: that can't be told).
             known: claims of the state before that still hold. To repeat them gains nothing.
-            given: of `known`, where the same is known without looking.
+            without: what is known without looking.
         """
         gained = lost = 0.0
         right = wrong = unknown = 0
-        settled = [*given, *(self._after(each) for each in known)]
+        settled = [*without.given, *(self._after(each) for each in known)]
         for claim, held, holds in said:
             if claim in known:
                 right += 1
                 continue
             before, after = self._before(claim), 0 if held is None else self._after(claim)
-            net, bits = self.bet(before, after, held, holds, settled)
+            net, bits = self.bet(before, after, held, holds, settled, without.blind)
             settled.append(bits)
             gained, lost = gained + max(net, 0.0), lost + max(-net, 0.0)
             right, wrong, unknown = right + (holds is True), wrong + (holds is False), unknown + (holds is None)
@@ -134,7 +154,7 @@ class Shares:
         return self._before(claim), 0 if part == "grounding" else self._after(claim)
 
     def bet(
-        self, before: int, after: int, held: bool | None, holds: bool | None, settled: Sequence[int]
+        self, before: int, after: int, held: bool | None, holds: bool | None, settled: Sequence[int], blind: int = 0
     ) -> tuple[float, int]:
         """One claim as a bet: the nats that it gains or loses, and the transitions that it leaves.
 
@@ -144,16 +164,19 @@ class Shares:
             held: whether it held here, as in `bets`.
             holds: whether it holds here.
             settled: what the claims before have left.
+            blind: of `Known`.
         """
-        bits, base = (before, self._all) if held is None else (after, before if held else self._all & ~before)
+        bits, base = (before, -1) if held is None else (after, before if held else ~before)
         if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
             return 0.0, bits
-        share = self._largest(bits, base, tuple(settled))
+        share = self._largest(bits, base & self._all, tuple(settled))
+        if (base & blind).bit_count() >= FEWEST:
+            share = max(share, self._largest(bits, base & blind, tuple(settled)))
         pays = -math.log(share)
         if holds:
             return pays, bits
         fair = pays * share / (1 - share)  # what is out of view may be so: to guess it gains nothing
-        return -(fair if holds is None else max(pays, fair)), self._all & ~bits
+        return -(fair if holds is None else max(pays, fair)), ~bits
 
     def _largest_of(self, bits: int, base: int, settled: tuple[int, ...]) -> float:
         """The largest share of the claim with these bits: under `base`, and under what else is settled."""
@@ -185,9 +208,12 @@ class Worth:
         self._shares: dict[tuple[Stage, Hashable], Shares] = {}
         self._wholes: dict[tuple[Part, Stage, str], float] = {}
 
-    def observation(self, claims: Sequence[Any], before: State, stage: Stage) -> Weighed:
-        """The worth of what is said of the state before a turn's actions."""
-        return self._weighed(claims, (), "grounding", stage, Transition(before, before))
+    def observation(self, claims: Sequence[Any], before: State, stage: Stage, done: Hashable = None) -> Weighed:
+        """The worth of what is said of the state before a turn's actions.
+
+        `done` is what `worth.told.done_in` says of the turn.
+        """
+        return self._weighed(claims, (), "grounding", stage, Transition(before, before, done))
 
     def prediction(
         self,
@@ -198,10 +224,7 @@ class Worth:
         stage: Stage,
         done: Hashable = None,
     ) -> Weighed:
-        """The worth of what is said of the state after a turn's actions, beyond what was `seen` before them.
-
-        `done` is what `worth.told.done_in` says of the turn.
-        """
+        """The worth of what is said of the state after a turn's actions, beyond what was `seen` before them."""
         return self._weighed(claims, seen, "world_modeling", stage, Transition(before, after, done))
 
     def truth(self, part: Part, stage: Stage, here: Transition) -> Weighed:
@@ -230,18 +253,19 @@ class Worth:
             stage = "reset"
         key, fitted = self.reference.told(stage, here)
         if (stage, key) not in self._shares:
-            self._shares[stage, key] = Shares(fitted())
+            blind = self.reference.told("blind", here)[1] if stage == "play" else tuple
+            self._shares[stage, key] = Shares(fitted(), blind())
         return self._shares[stage, key]
 
     def _bets(self, shares: Shares, claims: Iterable[Any], seen: Iterable[Any], part: Part, here: Transition) -> Bets:
         before, after, _ = here
-        given = shares.known(part, here)
+        without = shares.known(part, here)
         if part == "grounding":
-            return shares.bets([(claim, None, claim.holds(before)) for claim in unique(claims)], given=given)
+            return shares.bets([(claim, None, claim.holds(before)) for claim in unique(claims)], without=without)
         known = [each for each in unique(seen) if each.holds(before) is True and each.holds(after) is True]
         every = [(claim, claim.holds(after)) for claim in unique(claims)]
         said = [(claim, held_before(claim, before, holds), holds) for claim, holds in every]
-        return shares.bets(said, known, given)
+        return shares.bets(said, known, without)
 
     def _whole(self, part: Part, stage: Stage, here: Transition) -> float:
         key = (part, stage, repr(here))  # the words: PrimitiveSkill's states have a dictionary and can't be hashed
@@ -265,7 +289,7 @@ class Worth:
         """The mean of a stage, over a sample of its states."""
         shares = self.shares(stage, here)
         if part not in shares.means:
-            sample = shares.transitions[:: max(1, shares.count // 48)]
+            sample = shares.transitions[:: max(1, len(shares.transitions) // 48)]
             nats = [self._whole_of(part, stage, each) for each in sample]
             shares.means[part] = math.fsum(nats) / max(1, len(nats))
         return shares.means[part]
