@@ -213,6 +213,35 @@ def test_lines_are_chained(copy, change):
     assert not verify(RunFolder(copy)).ok
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda path: store(path, lines(path)[1:]), "was changed, put in or taken out"),
+        (edit(as_solved), "table of report.html"),
+        (table, "table of report.html"),
+        (twice, "scored 2 times"),
+    ],
+)
+def test_comparison_says_that_a_run_was_edited(honest, copy, change, said):
+    assert "leaves it" not in CliRunner().invoke(app, ["compare", str(honest), str(copy)]).output
+    change(copy)
+    shown = CliRunner().invoke(app, ["compare", str(honest), str(copy)])
+    assert shown.exit_code == 0
+    assert f"{copy} isn't as a run leaves it" in shown.output
+    assert f"{honest} isn't" not in shown.output
+    assert said in shown.output
+
+
+def test_comparison_with_a_run_that_was_killed_says_nothing(honest, copy):
+    *whole, last = lines(copy)
+    store(copy, [*whole, last[:50]])
+    (copy / "report.html").unlink()
+    ends = [line for line in (copy / "journal.jsonl").read_text().splitlines(keepends=True) if '"end"' not in line]
+    (copy / "journal.jsonl").write_text("".join(ends))
+    shown = CliRunner().invoke(app, ["compare", str(honest), str(copy)])
+    assert (shown.exit_code, "leaves it" in shown.output) == (0, False), shown.output
+
+
 def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy):
     """Its line is taken out, and resume plays it anew: the chain no longer fits, whatever came of it."""
     store(copy, lines(copy)[1:])

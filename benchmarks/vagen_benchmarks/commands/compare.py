@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from vagen_benchmarks.commands.printing import out
+from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.results.compare import compare as compare_sides
 from vagen_benchmarks.results.compare import read_side, sampling_differences
 from vagen_benchmarks.results.summary import FLAG, FLAGGED
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.files import SHOWN, edits
 
 
 def compare(
@@ -19,9 +22,14 @@ def compare(
 ) -> None:
     """Compare two agents pair by pair on the levels that both played, under one protocol.
 
+    Runs whose files were edited, or don't fit each other, are compared all the same, and it is said; whether episodes
+    are what they claim to be, `vagen verify` tells.
+
     p: the paired permutation test on levels. Pairs that one of the two lost to a failure widen the interval of success.
     """
     first, second = read_side(one), read_side(other)
+    for path in dict.fromkeys(Path(each.partition("@")[0]) for each in (one, other)):
+        _tell_edits(path)
     lines = compare_sides(first, second)
     table = Table(box=None, header_style="bold", title=f"1: {first.name}\n2: {second.name}", title_justify="left")
     table.add_column("environment")
@@ -55,3 +63,14 @@ def compare(
                   "success, and for nothing in p and in the return", style="yellow")  # fmt: skip
     if sampled := sampling_differences(first, second):
         out.print(f"their models were sampled differently (1 / 2): {'; '.join(sampled)}", style="yellow")
+
+
+def _tell_edits(path: Path) -> None:
+    found = edits(RunFolder(path))
+    if not found:
+        return
+    err.print(f"{path} isn't as a run leaves it; see vagen verify {path}:", style="red", soft_wrap=True)
+    for line in found[:SHOWN]:
+        err.print(f"  {line}", soft_wrap=True)
+    if len(found) > SHOWN:
+        err.print(f"  and {len(found) - SHOWN} more")

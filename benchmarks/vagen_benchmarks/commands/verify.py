@@ -9,7 +9,7 @@ import typer
 
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.sharing.verify import SHOWN
+from vagen_benchmarks.sharing.files import SHOWN
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
 Trusted = Annotated[

@@ -7,43 +7,42 @@ replies.
 from __future__ import annotations
 
 import contextlib
-import json
 import math
-import re
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 import vagen_envs
 from vagen_benchmarks.endings import Stop
-from vagen_benchmarks.errors import BenchError, RunFolderError
-from vagen_benchmarks.report import write_report
-from vagen_benchmarks.results.summary import summarise
+from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
-from vagen_benchmarks.runs.protocol import Protocol, Task, differences, episode_key, make_task
-from vagen_benchmarks.runs.run_folder import RunFolder, link, read_episode
+from vagen_benchmarks.runs.protocol import Protocol, Task, differences, make_task
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.files import (
+    HERE,
+    chain_findings,
+    key_findings,
+    missing_findings,
+    page_findings,
+    picture_findings,
+    plain,
+    table_findings,
+)
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.permission import permitted
-from vagen_envs.pictures import Picture
 from vagen_rewards.scores import PARTS
 
 EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
 """The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
-HERE = {"vagen-envs": vagen_envs.__version__}
 LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"})
 """What a model's profile may set of an environment: how replies are written, and nothing of the task."""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
 CLOSE = 1e-5
 """The relative difference up to which another machine's simulator may have computed a number."""
-SHOWN = 20
-"""Findings of one kind that are told one by one."""
 
 
 @dataclass
@@ -95,7 +94,7 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
         verdict.wrong += _plan_findings(plan, run.protocol)
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*_chain_findings(run), *_key_findings(run), *_picture_findings(run)]
+    verdict.wrong += [*chain_findings(run), *key_findings(run), *missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()
@@ -104,7 +103,7 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
             told(episode)
-    verdict.wrong += _table_findings(run)
+    verdict.wrong += table_findings(run) or page_findings(run)
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")
     return verdict
@@ -138,7 +137,7 @@ class _Seat:
         if name != self._name:
             self._stack.pop_all().close()
             self._name, self._env, self.why = name, None, ""
-            config = _plain(task.config)
+            config = plain(task.config)
             unfitting = {each for each in {*options} - LAYOUT if config.get(each) != options[each]}
             if unfitting:
                 self.why = (
@@ -173,7 +172,7 @@ def _closed(task: Task) -> str:
 
 def _asked(task: Task) -> tuple[Any, ...]:
     """What of a task a protocol file says."""
-    return task.env_id, task.split, task.first_seed, task.episodes, _plain(task.options)
+    return task.env_id, task.split, task.first_seed, task.episodes, plain(task.options)
 
 
 def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
@@ -181,7 +180,7 @@ def _named(plan: Plan) -> dict[str, tuple[Any, ...]]:
     split, first = plan.data.get("split", "test"), plan.data.get("first_seed", 0)
     return {
         " ".join([column["env"], *(f"{name}={options[name]}" for name in shown)]): (
-            column["env"], split, first, column["episodes"], _plain(options)
+            column["env"], split, first, column["episodes"], plain(options)
         )
         for column, _, options, shown in plan.cells()
     }  # fmt: skip
@@ -195,7 +194,7 @@ def _task_findings(task: Task, verdict: Verdict) -> Iterator[str]:
         verdict.unknown.append(f"{task.label} can't be made here: {error}")
         return
     for name in ("config", "system_prompt", "prompts_sha256", "baselines"):
-        for line in differences(_plain(getattr(task, name)), _plain(getattr(made, name)), name):
+        for line in differences(plain(getattr(task, name)), plain(getattr(made, name)), name):
             yield f"{task.label}: {line} (stored / as it is made here)"
 
 
@@ -207,64 +206,6 @@ def _plan_findings(plan: Plan, protocol: Protocol) -> Iterator[str]:
     for task in protocol.tasks:
         if named.get(task.label) != _asked(task):
             yield f"{task.label}: {_asked(task)} isn't what protocol {plan.name} says, {named.get(task.label)}"
-
-
-def _chain_findings(run: RunFolder) -> Iterator[str]:
-    """Lines that were changed, taken out, put in or moved."""
-    before = str(run.protocol.to_json()["sha256"])
-    for number, (_, line, data) in enumerate(run.lines(), 1):
-        if data is None:
-            yield f"line {number} of episodes.jsonl is damaged"
-            continue
-        text, found, rest = line.decode().rstrip("\n").rpartition(',"chain":"')
-        said = rest.removesuffix('"}')
-        if not found:
-            yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run"
-            continue
-        if link(before, text + "}") != said:
-            where = f"line {number} of episodes.jsonl ({data['key']})"
-            yield f"{where}, or the one before it, was changed, put in or taken out"
-        before = said
-
-
-def _key_findings(run: RunFolder) -> Iterator[str]:
-    """Episodes that the protocol doesn't name, and those that were scored more than once."""
-    agents = [str(agent["name"]) for agent in run.protocol.agents]
-    planned = {key for agent in agents for key, *_ in run.protocol.keys(agent)}
-    scored: Counter[str] = Counter()
-    for _, line, data in run.lines():
-        if data is None:
-            continue
-        episode = read_episode(line)
-        task = next((task for task in run.protocol.tasks if task.label == episode.task), None)
-        made = task and episode_key(episode.agent, task, episode.seed, episode.repeat)
-        if episode.key not in planned or episode.key != made or (task and episode.split != task.split):
-            yield f"{episode.key}: the protocol names no such episode"
-        scored[episode.key] += episode.failure is None
-    for key, times in scored.items():
-        if times > 1:
-            yield f"{key}: it was scored {times} times, and the last counts"
-    missing = len(planned - scored.keys())
-    ends = [entry for entry in run.journal() if entry["event"] == "end"]
-    said = sum(entry.get("scored", 0) for entry in ends)
-    if said > sum(scored.values()):  # fewer are said where a full disk took a part of the last
-        yield f"the journal says that {said} episodes were scored, and {sum(scored.values())} are there"
-    if missing:
-        yield f"{missing} episodes that the protocol names are missing"
-
-
-def _picture_findings(run: RunFolder) -> Iterator[str]:
-    """Pictures whose content isn't what their name says."""
-    if run.pictures.torn:
-        yield f"{run.pictures.path.name} can't be read in its last {run.pictures.torn} bytes"
-    for name, png in run.pictures.all():
-        try:
-            sha256 = Picture.from_png(png).sha256
-        except (VagenError, ValueError) as error:
-            yield f"picture {name[:16]}… can't be read: {error}"
-            continue
-        if sha256 != name:
-            yield f"picture {name[:16]}… shows something else than when it was stored"
 
 
 def _replay(
@@ -285,7 +226,7 @@ def _replay(
             return [f"turn {i + 1} comes after the episode's end"], []
         _, _, terminated, truncated, info = env.step(stored["reply"])
         over = terminated or truncated
-        mine = _plain(info["turn"].to_json())
+        mine = plain(info["turn"].to_json())
         differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
         found += [(f"turn {i + 1}, {path}", mine, said) for path, mine, said in differing]
         if any(exact or not _is_close(*each) for each in differing):
@@ -305,42 +246,6 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
         return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
     return [f"it ended by the environment's rules, and {episode.ended.kind} is stored"] if over else []
-
-
-def _table_findings(run: RunFolder) -> Iterator[str]:
-    """Whether the report's table is that of the episodes."""
-    if not run.report.is_file():
-        return
-    page = run.report.read_text(encoding="utf-8")
-    found = re.search(r'id="page">(.*?)</script>', page, re.DOTALL)
-    try:
-        shown = json.loads(found[1])["rows"] if found else None
-    except (ValueError, KeyError, TypeError):
-        shown = None
-    if shown is None:
-        yield "report.html has no table; make it anew with vagen view"
-        return
-    try:
-        own = _plain(summarise(run).rows())
-    except (RunFolderError, KeyError, TypeError, ValueError) as error:
-        yield f"the table can't be made from the episodes: {type(error).__name__}: {error}"
-        return
-    told = [f"table of report.html, {line} (of the episodes / shown)" for line in differences(own, shown)[:SHOWN]]
-    if not told and dict(run.protocol.versions) == HERE:
-        with tempfile.TemporaryDirectory() as place:
-            fresh = write_report(run, Path(place) / "report.html").read_text(encoding="utf-8")
-        if _TITLES.sub("", fresh) != _TITLES.sub("", page):
-            told = ["report.html isn't the page that is made of this run; make it anew with vagen view"]
-    yield from told
-
-
-_TITLES = re.compile(r'<title>.*?</title>|"title": "(?:[^"\\]|\\.)*"')
-"""Where a report names its folder, which may be called otherwise elsewhere."""
-
-
-def _plain(value: Any) -> Any:
-    """As it is once it was stored."""
-    return json.loads(json.dumps(value))
 
 
 def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
