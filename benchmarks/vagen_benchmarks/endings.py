@@ -45,6 +45,8 @@ class Stop(StrEnum):
     """Something that isn't an answer."""
     REJECTED = "rejected"
     """A 4xx that is none of the endings above."""
+    PROXY = "proxy"
+    """A 4xx with a web page: what stands before the model refused, as nginx does what is larger than its limit."""
     SPENT = "spent"
     """The run's dollars or tokens didn't allow another request."""
     AGENT = "agent"

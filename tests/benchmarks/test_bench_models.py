@@ -380,6 +380,22 @@ def test_the_timeout_is_of_the_whole_answer(tmp_path, name):
         server.server_close()
 
 
+def page(title):
+    """What nginx answers by itself."""
+    body = (
+        f"<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>"
+    )
+    return (f"HTTP/1.1 {title}\r\nConnection: close\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+            + body).encode()  # fmt: skip
+
+
+def test_page_of_a_proxy_is_no_word_of_the_model(tmp_path, endpoint):
+    endpoint.script = lambda number, body: page("413 Request Entity Too Large")
+    outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
+    assert (outcome.failed, len(endpoint.requests), episode.failure.kind) == (1, 1, "proxy")
+    assert "413 Request Entity Too Large" in episode.failure.message
+
+
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
@@ -392,6 +408,9 @@ def test_the_timeout_is_of_the_whole_answer(tmp_path, name):
         ((307, {"location": "http://elsewhere/v1"}), "keys don't follow redirects"),
         ({"choices": []}, "doesn't speak its provider's protocol"),
         ((400, {}), "resume would be refused again"),
+        (page("413 Request Entity Too Large"), "client_max_body_size"),
+        (page("403 Forbidden"), "the endpoint refuses the key"),
+        (page("400 The plain HTTP request was sent to HTTPS port"), "what stands before the model refuses"),
     ],
 )  # fmt: skip
 def test_what_fails_alike_is_said_with_its_mend(tmp_path, endpoint, fault, says):

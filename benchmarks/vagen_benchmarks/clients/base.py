@@ -99,11 +99,11 @@ def status_error(
 ) -> EndpointError:
     """The error for an HTTP status, or the ending that its `body` means.
 
-    `final` says that trying again won't help, whatever the status.
+    `final` says that trying again won't help, whatever the status. APIs answer in JSON; pages are a proxy's.
     """
     if ending := recognise(status, body or message):
         return EndpointError(ending, f"HTTP {status}: {message}", retry=False, status=status)
-    kind = Stop.REJECTED
+    kind = Stop.PROXY if body.lstrip().startswith("<") else Stop.REJECTED
     if status in (408, 504):
         kind = Stop.TIMEOUT
     elif status == 429:
@@ -111,7 +111,7 @@ def status_error(
     elif status >= 500:
         kind = Stop.SERVER_ERROR
     # 408, 409, 429 and 5xx as OpenAI's own client; 425 is RFC 8470's `Too Early`.
-    retry = (kind is not Stop.REJECTED or status in (409, 425)) and not final
+    retry = (kind not in (Stop.REJECTED, Stop.PROXY) or status in (409, 425)) and not final
     return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers), status=status)
 
 

@@ -23,6 +23,9 @@ MENDS: Sequence[tuple[str, str, str]] = (
     (r"max_tokens|max_completion_tokens", "rejected",
      "the request's name for the limit of tokens isn't right: give the model's provider a token_field (--models)"),
     (r"effort|thinking", "rejected", "the model doesn't take this --effort: leave it out, or see its provider's words"),
+    (r"HTTP 413", "proxy", "a proxy before the model takes nothing of this size: raise its limit (nginx: "
+                           "client_max_body_size), or --history shows fewer turns"),
+    (r"", "proxy", "what stands before the model refuses with a web page: mend that, or --base-url"),
     (r"HTTP 413", "", "the request is too large: --history shows fewer turns"),
     (r"HTTP 4\d\d", "rejected", "the endpoint refuses the request as it is; resume would be refused again"),
     (r"refused|Connect call failed", "unreachable", "nothing listens there: start the server, or mend --base-url"),
