@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vagen_benchmarks.agents.lineup import FLOORS, Asked, make_agents
+from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
@@ -27,10 +28,20 @@ def bench(
     protocol: Annotated[
         str | None, typer.Option("--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file.")
     ] = None,
-    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated. All by default.")] = None,
+    env: Annotated[
+        Names,
+        typer.Option(
+            "--env", "-e", autocompletion=complete_env, help="An environment; may be repeated. All by default."
+        ),
+    ] = None,
     agent: Annotated[
         Names,
-        typer.Option("--agent", "-a", help="`oracle`, `random`, `blind`, `text-only`, `tiny`, a model …"),
+        typer.Option(
+            "--agent",
+            "-a",
+            autocompletion=complete_agent,
+            help="`oracle`, `random`, `blind`, `text-only`, `tiny`, a model …",
+        ),
     ] = None,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     episodes: Annotated[

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose
@@ -20,8 +21,15 @@ from vagen_benchmarks.runs.protocol import resolve_id
 
 
 def diagnose_command(
-    agent: Annotated[list[str], typer.Option("--agent", "-a", help="An agent of `vagen bench`; may be repeated.")],
-    env: Annotated[Names, typer.Option("--env", "-e", help="An environment; may be repeated.")] = None,
+    agent: Annotated[
+        list[str],
+        typer.Option(
+            "--agent", "-a", autocompletion=complete_agent, help="An agent of `vagen bench`; may be repeated."
+        ),
+    ],
+    env: Annotated[
+        Names, typer.Option("--env", "-e", autocompletion=complete_env, help="An environment; may be repeated.")
+    ] = None,
     levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels an environment.")] = 64,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
     first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 0,

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import BenchError
@@ -140,7 +141,12 @@ def _figures(counts: Counts) -> list[str]:
 
 @app.command("audit")
 def audit_command(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment; `MODULE:ID` imports yours first.")],
+    env: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV", autocompletion=complete_env, help="An environment; `MODULE:ID` imports yours first."
+        ),
+    ],
     option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the environment, NAME=VALUE.")] = None,
     bound: Annotated[float, typer.Option(help="Exit with 1 if a constant statement earns more.")] = 0.10,
     tries: Annotated[int, typer.Option(min=1, help="How many statements are tried.")] = 20_000,

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from vagen_benchmarks.agents.person import Human
 from vagen_benchmarks.agents.person import play as play_episode
+from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out, print_table
 from vagen_benchmarks.errors import ProtocolError
@@ -22,7 +23,9 @@ from vagen_benchmarks.runs.runner import run
 
 
 def play(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment, such as `sokoban`.")],
+    env: Annotated[
+        str, typer.Argument(metavar="ENV", autocompletion=complete_env, help="An environment, such as `sokoban`.")
+    ],
     seed: Annotated[int | None, typer.Option(help="The level's seed; a new one each time by default.")] = None,
     split: Annotated[
         str | None, typer.Option(help="`train`, `val` or `test`; `test` with --out, else `train`.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.proofs import measuring, proving
 from vagen_benchmarks.runs.protocol import resolve_id
@@ -14,7 +15,7 @@ from vagen_envs.extras import need
 
 EXTRA = ("ppo", "torch", "trl")
 
-Environment = Annotated[str, typer.Option("--env", "-e", help="The environment.")]
+Environment = Annotated[str, typer.Option("--env", "-e", autocompletion=complete_env, help="The environment.")]
 
 
 def warmstart(

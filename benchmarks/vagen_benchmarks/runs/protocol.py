@@ -122,16 +122,20 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:
     return [] if one == other else [f"{path}: {one!r:.80} / {other!r:.80}"]
 
 
+def short_name(env_id: str) -> str:
+    """As a person writes it: `sokoban` for `vagen/Sokoban-v0`."""
+    return env_id.partition("/")[2].rpartition("-v")[0].lower()
+
+
 def resolve_id(name: str) -> str:
     """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or `sokoban`."""
     if name in gym.registry or ":" in name:
         return name
     wanted = name.lower()
     for env_id in reversed(vagen_envs.ENV_IDS):
-        short = env_id.partition("/")[2].lower()
-        if wanted in (env_id.lower(), short, short.rpartition("-v")[0]):
+        if wanted in (env_id.lower(), env_id.partition("/")[2].lower(), short_name(env_id)):
             return env_id
-    known = [env_id.partition("/")[2].rpartition("-v")[0].lower() for env_id in vagen_envs.ENV_IDS]
+    known = [short_name(env_id) for env_id in vagen_envs.ENV_IDS]
     near = [each for each in known if wanted and wanted in each]
     # Of a short name for a long one difflib makes nothing: `svgg` and `svgreconstruction` share three letters of 21.
     near = near or difflib.get_close_matches(wanted, known, 1) or [each for each in known if each[:3] == wanted[:3]]
