@@ -22,8 +22,9 @@ from vagen_rewards.candidates import Found, Where, statements
 from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
+from vagen_rewards.worth.shares import Held, Known, Shares
 from vagen_rewards.worth.told import held_before
-from vagen_rewards.worth.weighing import Known, Shares, Worth, on_scale, unique
+from vagen_rewards.worth.weighing import Worth, on_scale, unique
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,11 @@ class _Column(NamedTuple):
 
     Attributes:
         truths: whether it held before, and whether it holds now, each pair that occurs, with the turns as bits.
-        bits: of each group, for `Shares.bet`.
+        held: of each group, for `Shares.bet`.
     """
 
     truths: dict[tuple[bool | None, bool | None], int]
-    bits: list[tuple[int, int]]
+    held: list[Held]
 
 
 class _Field:
@@ -160,10 +161,10 @@ class _Field:
             if depth == len(columns):
                 yield turns, net
                 continue
-            truths, bits = columns[depth]
+            truths, where_held = columns[depth]
             for (held, holds), where in truths.items():
                 if some := turns & where:
-                    brings, left = shares.bet(*bits[number], held, holds, settled, known.blind)
+                    brings, left = shares.bet(where_held[number], held, holds, settled, known.blind)
                     going.append((depth + 1, some, net + brings, (*settled, left)))
 
     def _column(self, claim: Any) -> _Column:
@@ -175,7 +176,7 @@ class _Field:
                 holds = claim.holds(after)
                 truth = (held_before(claim, before, holds), holds)
             truths[truth] = truths.get(truth, 0) | (1 << i)
-        column = _Column(truths, [shares.bits(claim, self.part) for shares in self.groups])
+        column = _Column(truths, [shares.held(claim, after=self.part != "grounding") for shares in self.groups])
         self._columns[claim] = column
         return column
 

@@ -6,7 +6,7 @@ import functools
 import gzip
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import gymnasium as gym
@@ -14,6 +14,7 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.navigation.state import NavigationState
+from vagen_envs.seeding import HashStream
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 from vagen_rewards.errors import JudgeConfigError
@@ -28,8 +29,9 @@ from vagen_rewards.worth.reference import (
     name_of,
     reference_for,
 )
+from vagen_rewards.worth.shares import FEWEST, Shares
 from vagen_rewards.worth.told import _UNSEEN, done_in, knows_done, register_told, unnamed
-from vagen_rewards.worth.weighing import FEWEST, Shares, on_scale, unique
+from vagen_rewards.worth.weighing import on_scale, unique
 
 LEVELS = 48
 
@@ -427,9 +429,42 @@ def test_where_nothing_can_be_played_nothing_is_known(monkeypatch):
 @pytest.mark.parametrize("env_id", SHIPPED_IDS)
 def test_the_truths_own_words_are_worth_something_everywhere(env_id):
     reference = reference_of(env_id, size=32) if "Primitive" not in env_id else _shipped(env_id)
-    worth = Worth(reference)
+    worth = Worth(replace(reference, options={**reference.options, "positions_in_text": False}))
     here = reference.reset[0]
     assert worth.truth("grounding", "reset", here).value > 0.5
+
+
+@pytest.mark.parametrize("task", ["Place", "Stack", "Drawer"])
+def test_who_copies_the_list_of_positions_sees_nothing_by_that(task):
+    """In the drawer's task there is one thing of each sort, so that the list says it all."""
+    reference = _shipped(f"vagen/PrimitiveSkill{task}-v0")
+    assert reference.options["positions_in_text"]
+    worth, dice, earned, own = Worth(reference), HashStream("copy", 0), [], []
+    for each in reference.play[:60]:
+        state = each.before
+        cubes = [name for name in state.positions if name.endswith("cube")]
+        others = dict(zip(cubes, dice.sample(cubes, len(cubes)), strict=True))
+        said = " ".join(
+            f"The {name.replace('_', ' ')} is at {state.positions[others.get(name, name)]}." for name in state.positions
+        )
+        earned.append(worth.observation(claims_of(state, said), state, "play").value)
+        own.append(worth.truth("grounding", "play", each).value)
+    assert math.fsum(earned) / len(earned) < 0.10
+    assert math.fsum(own) / len(own) == pytest.approx(0 if task == "Drawer" else 1)
+    untold = Worth(replace(reference, options={**reference.options, "positions_in_text": False}))
+    state = reference.play[0].before
+    assert untold.observation(claims_of(state), state, "play").value == pytest.approx(1)
+
+
+def test_what_is_told_costs_where_it_is_false_and_brings_nothing_where_it_is_true():
+    shares = Shares(
+        [Transition(number, number) for number in range(100)], guess=lambda claim: 0.5 if 1 in claim.numbers else 1
+    )
+    which, told = among(1), among(2)
+    assert shares.bets([(which, None, True)]).gained == pytest.approx(math.log(2))
+    assert shares.bets([(which, None, False)]).lost == pytest.approx(math.log(2))
+    assert shares.bets([(told, None, True)]).gained == 0
+    assert shares.bets([(told, None, False)]).lost == 1
 
 
 @functools.cache

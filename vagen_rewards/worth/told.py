@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from vagen_envs.core import State, Turn
@@ -19,11 +20,13 @@ class Told(NamedTuple):
         key: what of it a state was told; equal keys are told the same.
         fit: another state as it would be if the same had been told there; `None` if it couldn't have been.
         unnamed: a state's words with a name that fits what is told of any other, such as "the target object".
+        guess: how likely a claim about such a state is guessed right by what is told, under an environment's options.
     """
 
     key: Callable[[Any], Hashable]
     fit: Callable[[Any, Any], State | None]
     unnamed: Callable[[Any, str], str] | None = None
+    guess: Callable[[Any, Any, Mapping[str, Any]], float] | None = None
 
 
 class Unseen(NamedTuple):
@@ -47,6 +50,7 @@ def register_told(
     key: Callable[[Any], Hashable],
     fit: Callable[[Any, Any], State | None],
     unnamed: Callable[[Any, str], str] | None = None,
+    guess: Callable[[Any, Any, Mapping[str, Any]], float] | None = None,
 ) -> None:
     """Say what the prompts of your environment give away of a state, so that to repeat it is worth nothing.
 
@@ -57,8 +61,10 @@ def register_told(
             leaves it out.
         unnamed: of a state and words about it, the words with a name that fits what is told of any state; the search
             for constant statements tries both.
+        guess: of a claim, a state of the same `key` and the environment's options, how likely the claim is guessed
+            right by the prompt's text alone, 0 to 1: it is taken to be no rarer than that.
     """
-    _UNSEEN[kind] = _of(kind)._replace(told=Told(key, fit, unnamed))
+    _UNSEEN[kind] = _of(kind)._replace(told=Told(key, fit, unnamed, guess))
 
 
 def register_done(kind: str, done: Callable[[Sequence[str]], Hashable]) -> None:
@@ -212,9 +218,35 @@ def _same_task(state: Any, here: Any) -> State | None:
     return state if _task(state) == _task(here) else None
 
 
+def _guessed(claim: Any, state: Any, options: Mapping[str, Any]) -> float:
+    """The text lists where things are, without names: what has to be seen is which of several cubes is which.
+
+    Else who copies the list, and names what there is but one of, earns 1 in the drawer's task. Where things went, and
+    what the gripper holds, follows from that and from one's own actions.
+    """
+    if not options.get("positions_in_text", True):
+        return 0.0
+    named = dict.fromkeys(value for value in _values_of(claim) if isinstance(value, str) and value in state.positions)
+    left = Counter(_noun(name) for name in state.positions)
+    share = 1.0
+    for name in named:
+        share /= left[_noun(name)]
+        left[_noun(name)] -= 1
+    return share
+
+
+def _values_of(claim: Any) -> list[Any]:
+    """The values of a claim's fields."""
+    return [getattr(claim, field.name) for field in dataclasses.fields(claim)]
+
+
+def _noun(name: str) -> str:
+    return name.rpartition("_")[2]
+
+
 def _drawn(claim: Any) -> bool:
     return getattr(claim, "where", "") == "drawing"
 
 
-register_told("primitive_skill", _task, _same_task)
+register_told("primitive_skill", _task, _same_task, guess=_guessed)
 register_made("svg", _drawn)

@@ -15,7 +15,8 @@ For the same reason a true description of one's own drawing is worth nothing: th
 first turn, earned 1. And of an observation q is also measured among the states in which one stands at the same edges:
 else who always goes left, and says that something is on the right, earns 0.23 in FrozenLake's later turns. In later
 turns q is at least as large as among turns in which as much was done by an agent that doesn't look and always does the
-same: where it comes to rest says more than the edges do, for it came there without falling into a hole.
+same: where it comes to rest says more than the edges do, for it came there without falling into a hole. Nor is q less
+than the chance of a guess by what the prompt tells: PrimitiveSkill's lists where things are.
 """
 
 from __future__ import annotations
@@ -29,16 +30,14 @@ from vagen_envs.core import State
 from vagen_rewards.rules import read
 from vagen_rewards.scores import Part
 from vagen_rewards.worth.reference import Reference, Stage, Transition
-from vagen_rewards.worth.told import held_before, stood_in
+from vagen_rewards.worth.shares import Bets, Shares
+from vagen_rewards.worth.told import held_before, told_of
 
 MOST_CLAIMS = 64
 """More claims of one statement aren't weighed: no state here has that much to say."""
 
 MOST_KEPT = 4096
 """Turns of which the worth of the truth's own words is kept."""
-
-FEWEST = 8
-"""Under conditions that fewer states meet, a share says nothing."""
 
 FLOOR = 0.5
 """The truth's words are taken to be worth at least this share of what they are worth on average in a stage: else a
@@ -62,136 +61,6 @@ class Weighed(NamedTuple):
     right: int
     wrong: int
     unknown: int
-
-
-class Bets(NamedTuple):
-    """Nats gained and lost by claims, and how many held, didn't, and can't be told."""
-
-    gained: float
-    lost: float
-    right: int
-    wrong: int
-    unknown: int
-
-
-class Known(NamedTuple):
-    """What is known of a turn without looking.
-
-    Attributes:
-        given: transitions, as bits, in which the same is known.
-        blind: those in which an agent that doesn't look did as much.
-    """
-
-    given: tuple[int, ...] = ()
-    blind: int = 0
-
-
-class Shares:
-    """How common claims are among transitions: of each claim those in which it holds before and after, as bits.
-
-    Args:
-        transitions: of play that looks and of random play, together.
-        blind: of play that always does the same.
-    """
-
-    def __init__(self, transitions: Sequence[Transition], blind: Sequence[Transition] = ()) -> None:
-        self.transitions = transitions
-        self.means: dict[Part, float] = {}
-        self._every = (*blind, *transitions)
-        self._all = (1 << len(transitions)) - 1
-        self._done: dict[Hashable, int] = {}
-        self._stood: dict[Hashable, int] = {}
-        for number, each in enumerate(reversed(self._every)):
-            self._done[each.done] = self._done.get(each.done, 0) | 1 << number
-            stood = stood_in(each.before)
-            self._stood[stood] = self._stood.get(stood, 0) | 1 << number
-        self._before = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 0))
-        self._largest = functools.lru_cache(maxsize=1024)(self._largest_of)
-        self._after = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 1))
-
-    def _bits(self, side: int, claim: Any) -> int:
-        text = "".join(["1" if claim.holds(each[side]) is True else "0" for each in self._every])
-        return int(text or "0", 2)
-
-    def known(self, part: Part, here: Transition) -> Known:
-        """What is known of a turn without looking."""
-        done = 0 if here.done is None else self._done.get(here.done, 0)
-        place = stood_in(here.before)
-        stood = 0 if place is None else self._stood.get(place, 0)
-        given = (stood,) if part == "grounding" else (done, stood)
-        return Known(tuple([each for each in given if each]), done & ~self._all)
-
-    def bets(
-        self,
-        said: Iterable[tuple[Any, bool | None, bool | None]],
-        known: Sequence[Any] = (),
-        without: Known = Known(),  # noqa: B008
-    ) -> Bets:
-        """Take claims one after the other as bets.
-
-        Args:
-            said: each claim, whether it held before (`None`: it is one about the state before), and whether it
-                holds now (`None`: that can't be told).
-            known: claims of the state before that still hold. To repeat them gains nothing.
-            without: what is known without looking.
-        """
-        gained = lost = 0.0
-        right = wrong = unknown = 0
-        settled = [*without.given, *(self._after(each) for each in known)]
-        for claim, held, holds in said:
-            if claim in known:
-                right += 1
-                continue
-            before, after = self._before(claim), 0 if held is None else self._after(claim)
-            net, bits = self.bet(before, after, held, holds, settled, without.blind)
-            settled.append(bits)
-            gained, lost = gained + max(net, 0.0), lost + max(-net, 0.0)
-            right, wrong, unknown = right + (holds is True), wrong + (holds is False), unknown + (holds is None)
-        return Bets(gained, lost, right, wrong, unknown)
-
-    def bits(self, claim: Any, part: Part) -> tuple[int, int]:
-        """Where a claim holds before and after, for `bet`; of an observation's claim only before matters."""
-        return self._before(claim), 0 if part == "grounding" else self._after(claim)
-
-    def bet(
-        self, before: int, after: int, held: bool | None, holds: bool | None, settled: Sequence[int], blind: int = 0
-    ) -> tuple[float, int]:
-        """One claim as a bet: the nats that it gains or loses, and the transitions that it leaves.
-
-        Args:
-            before: where the claim holds before, of `bits`.
-            after: where it holds after.
-            held: whether it held here, as in `bets`.
-            holds: whether it holds here.
-            settled: what the claims before have left.
-            blind: of `Known`.
-        """
-        bits, base = (before, -1) if held is None else (after, before if held else ~before)
-        if held and holds:  # unchanged: to name it without having looked must not pay, whatever was observed
-            return 0.0, bits
-        share = self._largest(bits, base & self._all, tuple(settled))
-        if (base & blind).bit_count() >= FEWEST:
-            share = max(share, self._largest(bits, base & blind, tuple(settled)))
-        pays = -math.log(share)
-        if holds:
-            return pays, bits
-        fair = pays * share / (1 - share)  # what is out of view may be so: to guess it gains nothing
-        return -(fair if holds is None else max(pays, fair)), ~bits
-
-    def _largest_of(self, bits: int, base: int, settled: tuple[int, ...]) -> float:
-        """The largest share of the claim with these bits: under `base`, and under what else is settled."""
-        here = bits & base
-        share = largest = (here.bit_count() + 0.5) / (base.bit_count() + 1)
-        together = base
-        for each in settled:
-            together &= each
-            among = (base & each).bit_count()
-            if among >= FEWEST:
-                largest = max(largest, ((here & each).bit_count() + share) / (among + 1))
-        among = together.bit_count()
-        if among >= FEWEST:
-            largest = max(largest, ((bits & together).bit_count() + share) / (among + 1))
-        return largest
 
 
 class Worth:
@@ -254,7 +123,10 @@ class Worth:
         key, fitted = self.reference.told(stage, here)
         if (stage, key) not in self._shares:
             blind = self.reference.told("blind", here)[1] if stage == "play" else tuple
-            self._shares[stage, key] = Shares(fitted(), blind())
+            told, options = told_of(here.kind), self.reference.options
+            guess = None if told is None or told.guess is None else told.guess
+            guessed = None if guess is None else functools.lru_cache(4096)(lambda claim: guess(claim, here, options))
+            self._shares[stage, key] = Shares(fitted(), blind(), guessed)
         return self._shares[stage, key]
 
     def _bets(self, shares: Shares, claims: Iterable[Any], seen: Iterable[Any], part: Part, here: Transition) -> Bets:
