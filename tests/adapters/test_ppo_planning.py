@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from memory_held import RUN  # noqa: E402
+from memory_held import RUN, held  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
@@ -19,29 +19,49 @@ from vagen_adapters.ppo.recipes import load_recipe  # noqa: E402
 from vagen_adapters.ppo.tensor_bytes import LiveBytes  # noqa: E402
 
 
-@pytest.mark.parametrize("recomputed", [False, True])
-def test_an_updates_peak_is_what_it_allocates(recomputed, sized, tmp_path):
+@pytest.mark.parametrize(("recomputed", "packed"), [(False, False), (True, False), (False, True)])
+def test_an_updates_peak_is_what_it_allocates(recomputed, packed, sized, tmp_path):
     """On one process, frozen eyes, an update in two parts: gradients, activations and logits together."""
     from vagen_adapters.ppo.actor_critic import ActorCritic
 
     length, rows = 256, 2
     model = ActorCritic.from_pretrained(sized("4M")).train()
     model.freeze_vision()
+    model.packs = packed
     if recomputed:
         model.activation_checkpointing_enable()
     ids = torch.full((rows, length), 30)
     mask = torch.zeros_like(ids, dtype=torch.bool)
     mask[:, -64:] = True
+    inputs = {"input_ids": ids, "attention_mask": ids // ids, "mm_token_type_ids": ids * 0}
     with LiveBytes(but=[*model.parameters(), *model.buffers()]) as live:
         for _ in range(2):
-            found = model({"input_ids": ids, "attention_mask": ids // ids}, ("logprobs", "entropies", "values"),
-                          temperature=1.0, mask=mask)  # fmt: skip
+            found = model(inputs, ("logprobs", "entropies", "values"), temperature=1.0, mask=mask)
             (found["logprobs"].sum() + found["values"].sum()).backward()
     changes = {"max_length": length, "sequences_per_forward": rows, "max_tokens": 64, "freeze_vision": True}
     args = MultiTurnPPOConfig(str(tmp_path), **{**RUN, **changes, "gradient_checkpointing": recomputed})
     parts = Planner(config_of(sized("4M")), turns=1).make(args, Machines(1, 1, GIB), "ddp").parts
     planned = parts["gradients"] + parts["activations"] + parts["logits"]
     assert planned == pytest.approx(live.highest, rel=0.1)
+
+
+def test_what_plays_beside_updates_is_another_policy_with_a_memory_of_its_own(sized, tmp_path):
+    from vagen_adapters.ppo.actor_critic import ActorCritic
+    from vagen_adapters.ppo.ahead import CopySampler
+
+    copied = CopySampler(ActorCritic.from_pretrained(sized("1M"), critic="none").policy, lambda policy: policy).copy
+    planner, one_gpu = Planner(config_of(sized("1M"))), Machines(1, 1, GIB)
+    settings = {
+        **RUN,
+        "freeze_vision": True,
+        "generation": "transformers",
+        "rollouts": 2,
+        "sampler_correction": "token",
+    }
+    alone = planner.make(MultiTurnPPOConfig(str(tmp_path), **settings), one_gpu, "ddp").parts
+    beside = planner.make(MultiTurnPPOConfig(str(tmp_path), **settings, max_staleness=1), one_gpu, "ddp").parts
+    assert beside["copy that plays"] == held(copied.parameters())
+    assert beside["sight"] == 2 * alone["sight"] > 0
 
 
 @pytest.mark.parametrize(("name", "billions"), list(zip(PUBLISHED, (3.75, 8.29, 31.07), strict=True)))
@@ -123,10 +143,8 @@ def test_the_command_plans_from_a_folder_with_a_configuration_alone(sized, tmp_p
     assert isinstance(few, TrainingConfigError)
     assert "the cheapest change that fits: -s 'sequences_per_forward=1'" in str(few)
     many = plan_of(*small, "-s", "num_envs=96").exception  # whose conversations' keys and values are kept
-    assert (
-        "the cheapest change that fits: -s 'sequences_per_forward=1' -s 'gradient_checkpointing=true' -s 'num_envs=12'"
-        in str(many)
-    )
+    both = "-s 'sequences_per_forward=1' -s 'sight_memory=0.1'"
+    assert f"the cheapest change that fits: {both} -s 'gradient_checkpointing=true' -s 'num_envs=12'" in str(many)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
+from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
+from vagen_adapters.ppo.published import config_of  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -119,6 +121,11 @@ def test_a_frozen_tower_looks_once_in_a_run_and_learns_the_same(tiny_folder, tmp
     assert reads[1][1:] == (0, 0)
     assert reads[1][0] <= distinct < shown
     assert 0 < with_sight.model.sight.held < 2**30
+    looked = sum(each[0] for each in reads) - 2  # which the check at the start showed
+    tokens = without._scored.sequences[0].prompt.shown[0].image_tokens
+    planned = settings(tmp_path, rollouts=1, episodes_per_rollout=looked, minibatches=1, max_length=2 * tokens)
+    parts = Planner(config_of(tiny_folder)).make(planned, Machines(1, 1, GIB), "ddp").parts
+    assert parts["sight"] == with_sight.model.sight.held
     for name, weight in without.model.named_parameters():
         torch.testing.assert_close(with_sight.model.get_parameter(name), weight, rtol=0, atol=2e-5, msg=name)
 

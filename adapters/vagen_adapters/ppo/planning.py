@@ -176,7 +176,7 @@ class Planner:
         if args.max_staleness and args.generation == "transformers":
             parts["copy that plays"] = storage_bytes(list(model.policy.parameters()))
         if not spread:
-            parts["sight"] = _sight_bytes(model, self.config, args, world)
+            parts["sight"] = _sight_bytes(model, self.config, args, world) * (2 if "copy that plays" in parts else 1)
         return Plan(backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines))
 
     def best(self, args: MultiTurnPPOConfig, machines: Machines) -> Plan:
@@ -240,6 +240,8 @@ def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping
         harmless.append({"gradient_sync": "each"})
     if args.sequences_per_forward > 1:
         harmless.append({"sequences_per_forward": 1})
+    if args.sight_memory > 0.1:
+        harmless.append({"sight_memory": 0.1})
     if not args.gradient_checkpointing:
         harmless.append({"gradient_checkpointing": True})
     if args.generation == "transformers" and args.num_envs > 1:
@@ -309,14 +311,16 @@ def _vision_activations(model: ActorCritic, config: Any, args: MultiTurnPPOConfi
 
 
 def _sight_bytes(model: ActorCritic, config: Any, args: MultiTurnPPOConfig, world: int) -> int:
-    """Of what frozen towers said of a rollout's pictures, half of each sequence; see `seeing`."""
+    """Of what a frozen tower said of all rollouts' pictures, half of each sequence; see `seeing`.
+
+    The towers of policy, critic and reference count as equal, as they are when training begins from one folder.
+    """
     if any(each.requires_grad for each in sight_of(model.policy)):
         return 0
     vision = getattr(config, "vision_config", None)
     layers = 1 + len(getattr(vision, "deepstack_visual_indexes", None) or ())
-    towers = 2 if model.critic is not None else 1
-    tokens = math.ceil(args.episodes_per_rollout / world) * args.max_length // 2
-    said = towers * layers * tokens * config.get_text_config().hidden_size * (2 if args.bf16 else 4)
+    tokens = args.rollouts * math.ceil(args.episodes_per_rollout / world) * args.max_length // 2
+    said = layers * tokens * config.get_text_config().hidden_size * (2 if args.bf16 else 4)
     return int(min(said, args.sight_memory * GIB))
 
 
