@@ -1,6 +1,6 @@
 """Time to solve: train tiny models until they solve 0.8 of the validation levels, and write what that took.
 
-    python scripts/speedrun.py [FOLDER]
+    python scripts/speedrun.py [FOLDER [PROOF]]
 
 Each proof `speedrun-…` becomes a row of docs/proof/leaderboard.md: CPU seconds of play and updates, of one core,
 with the commit and the processor. What a start took, imitation and all, stands in a column of its own. FOLDER keeps
@@ -33,8 +33,8 @@ a row: a sprint, not a result. Seconds of other processors are other seconds.
 """
 
 
-def main(folder: Path) -> None:
-    for proof in load_proofs("speedrun"):
+def main(folder: Path, name: str = "speedrun") -> None:
+    for proof in load_proofs(name):
         out = folder / proof.name
         prove(proof, out, lambda line: print(line, flush=True))
         start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
@@ -67,7 +67,7 @@ def processor() -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        main(Path(sys.argv[1]))
+        main(Path(sys.argv[1]), *sys.argv[2:])
     else:
         with tempfile.TemporaryDirectory() as made:
             main(Path(made))

@@ -120,7 +120,16 @@ def test_the_proofs_of_credit_go_together():
             load_recipe("tiny-" + recipe).config(proof.env, "somewhere", use_cpu=True, report_to="none", **settings)
 
 
-@pytest.mark.parametrize(("text", "message"), [("env = 1 2", "not a proof"), ("recipe = []", "not a proof")])
+def test_a_proof_may_begin_where_another_does():
+    sprint, proof = load_proof("speedrun-sokoban"), load_proof("solve-sokoban")
+    assert (proof.env, proof.options, proof.start) == (sprint.env, sprint.options, sprint.start)
+    assert proof.target > 1 > sprint.target  # all else is its own
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("env = 1 2", "not a proof"), ("recipe = []", "not a proof"), ("start = 'speedrun-sokobam'", "Did you mean")],
+)
 def test_what_is_no_proof_is_refused(text, message, tmp_path):
     (tmp_path / "bad.toml").write_text(text)
     with pytest.raises(ProtocolError, match=message):

@@ -9,7 +9,7 @@ A proof file (TOML; those of this package are in `proofs/`):
     [variants.NAME]             `recipe` and `settings` over it, under a name of its own
     reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
     [options]                   of the environment
-    [start]                     of the imitation: see `Start`
+    [start]                     of the imitation: see `Start`; or `start = "NAME"`, that of another proof, with its options
     [settings]                  of the trainer, over those of every tiny recipe; with `eval_rollouts` success on the
                                 validation split is measured on the way, by episodes and by CPU seconds
     [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
@@ -159,9 +159,12 @@ def load_proof(name_or_path: str) -> Proof:
         raise ProtocolError(f"there is no proof {name_or_path!r}.{did_you_mean(name_or_path, known)}")
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(data.get("start"), str):
+            other = load_proof(data["start"])
+            data |= {"env": other.env, "options": other.options, "start": dataclasses.asdict(other.start)}
         variants = {name: Variant(**each) for name, each in data.get("variants", {}).items()}
         return Proof(name=path.stem, **{**data, "start": Start(**data.get("start", {})), "variants": variants})
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{path} is not a proof: {error}") from error
 
 
