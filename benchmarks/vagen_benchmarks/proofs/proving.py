@@ -9,7 +9,7 @@ A proof file (TOML; those of this package are in `proofs/`):
     [variants.NAME]             `recipe` and `settings` over it, under a name of its own
     reasoning_reward            false leaves out the reward for reasoning that a recipe has; a table changes its options
     [options]                   of the environment
-    [start]                     of the imitation: see `Start`; or `start = "NAME"`, that of another proof, with its options
+    [start]                     of the imitation: see `Start`; or `start = "NAME"`: options and start of another
     [settings]                  of the trainer, over those of every tiny recipe; with `eval_rollouts` success on the
                                 validation split is measured on the way, by episodes and by CPU seconds
     [evaluation]                split, episodes: the levels held out; other_pictures: whether they are played once more
