@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import socket
@@ -14,9 +15,15 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 from tests.adapters.test_service_abuse import raw_socket
 from tests.helpers.service_fixtures import Served
-from vagen_adapters.service import worker
+from vagen_adapters.service import awake
+from vagen_adapters.service.awake import Awake
+from vagen_adapters.service.host import Answer
+from vagen_adapters.service.keys import Holder
+from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pipe import Unpacker, packed
+from vagen_adapters.service.sessions import ServiceConfig, Sessions
 from vagen_adapters.service.wire import parted
+from vagen_adapters.service.worker import Ears
 
 BINARY, TEXT, PING, PONG, CONTINUED = 2, 1, 9, 10, 0
 
@@ -116,14 +123,19 @@ class Clock:
 
 
 @pytest.fixture
-def heard(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(worker, "time", clock)
-    monkeypatch.setattr(worker.os, "sched_yield", clock.sched_yield)
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(awake, "time", made)
+    monkeypatch.setattr(awake.os, "sched_yield", made.sched_yield)
+    return made
+
+
+@pytest.fixture
+def heard(clock):
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 10_000))
     with ours, theirs:
-        yield worker.Ears(Unpacker(ours)), theirs, clock
+        yield Ears(Unpacker(ours)), theirs, clock
 
 
 def test_a_worker_looks_for_more_only_while_more_comes_soon(heard):
@@ -135,27 +147,95 @@ def test_a_worker_looks_for_more_only_while_more_comes_soon(heard):
     with pytest.raises(BlockingIOError):
         ears.receive()  # for a millisecond of the clock, and then asleep
     looks = clock.yields
-    assert looks == pytest.approx(worker.SOON / clock.taken, rel=0.01)
+    assert looks == pytest.approx(awake.SOON / clock.taken, rel=0.01)
     with pytest.raises(BlockingIOError):
         ears.receive()
     assert clock.yields == looks
 
 
-def test_a_worker_that_others_keep_from_looking_sleeps_longer_each_time(heard):
-    ears, asks, clock = heard
-    clock.taken = 2 * worker.TAKEN
-    for _ in range(60):
-        with pytest.raises(BlockingIOError):
-            ears.receive()
-        ears._waited = 0.0
+def waits(each, count):
+    """So many waits for what comes at once, or within what a look takes."""
+    for _ in range(count):
+        looks = each.begin() and each.look()
+        each.end(awake=looks)
+
+
+def test_who_is_kept_from_looking_sleeps_longer_each_time(clock):
+    each = Awake()
+    clock.taken = 2 * awake.TAKEN
+    waits(each, 60)
     assert 3 <= clock.yields <= 6
-    asks.close()
-    assert ears.receive() is None
+    clock.taken = 0.0
+    waits(each, 200)
+    looks = clock.yields
+    waits(each, 50)
+    assert clock.yields == looks + 50  # nobody wants the processor any more
 
 
-def test_a_worker_beside_somebody_who_computes_sleeps_for_long(heard):
-    ears, _, clock = heard
-    clock.taken, ears._waited = 2 * worker.LOST, 0.0
-    with pytest.raises(BlockingIOError):
-        ears.receive()
-    assert (clock.yields, ears._asleep) == (1, worker.MOST)
+def test_who_shares_with_somebody_who_computes_sleeps_for_long(clock):
+    each = Awake()
+    clock.taken = 2 * awake.LOST
+    waits(each, 2)
+    clock.taken = 2 * awake.LOST
+    waits(each, 20_000)
+    assert clock.yields <= 12
+    clock.taken = 0.0
+    waits(each, 2 * awake.MOST)
+    assert clock.yields > awake.MOST  # it is tried again
+
+
+class Workers:
+    """Stands for a pool; what is asked is answered when it is told to."""
+
+    lives, replaced, hosts, pids = True, 0, (), ()
+
+    def __init__(self):
+        self.told = []
+
+    def attend(self, loop):
+        """In this loop."""
+
+    def submit(self, calls, done, flow=""):
+        self.told += done
+
+    def answer(self):
+        for done in self.told:
+            done(Answer(b'{"a":1}'))
+        self.told = []
+
+
+def test_the_server_stays_awake_for_the_only_call_alone(clock):
+    async def rounds():
+        """How often it looked in twenty rounds of the loop."""
+        before = clock.yields
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return clock.yields - before
+
+    async def play():
+        workers, holder = Workers(), Holder()
+        sessions = Sessions(workers, ServiceConfig(), Metrics())
+
+        def ask(do, session, **item):
+            sessions.ask(do, [{"session": session * 20, **item}], holder, None, answers.append)
+
+        answers = []
+        for session in "ab":
+            ask("open", session, env_id="vagen/Sokoban-v0")
+            workers.answer()
+        assert not await rounds()
+        ask("reset", "a", move=1)
+        assert await rounds() > 10
+        ask("reset", "b", move=1)
+        assert await rounds() == 0
+        workers.answer()
+        assert (len(answers), await rounds()) == (4, 0)
+        ask("step", "a", move=2, reply="")
+        await rounds()
+        clock.now += awake.SOON
+        assert await rounds() <= 1  # it is a long one
+        workers.answer()
+        ask("step", "a", move=3, reply="")
+        assert await rounds() == 0
+
+    asyncio.run(play())

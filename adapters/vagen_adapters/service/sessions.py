@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from vagen_adapters.service.awake import Awake
 from vagen_adapters.service.host import MOVES, OPENS, TOO_COSTLY, Answer, Call, Failure, Result
 from vagen_adapters.service.keys import Holder
 from vagen_adapters.service.messages import Refused, read_items
@@ -188,6 +189,8 @@ class Sessions:
         self._new: list[Running] = []  # that are to be submitted
         self._running = 0
         self._requests = 0
+        self._awake = Awake()
+        self._looks = self._is_looking = False  # for the answer to the only call
         self.draining = False
         pool.on_lost = self._on_lost
         pool.attend(self._loop)
@@ -395,9 +398,24 @@ class Sessions:
 
     def _start(self, do: str, key: str, session: Session, arguments: dict[str, Any]) -> Running:
         self._running += 1
+        if self._running == 1:
+            self._wait_for_it()
         session.running = running = Running(Call(key, do, arguments), session, self._loop.time())
         self._new.append(running)
         return running
+
+    def _wait_for_it(self) -> None:
+        """While one call is out the loop goes round instead of sleeping, where that is nobody's loss."""
+        self._looks = self._awake.begin()
+        if self._looks and not self._is_looking:
+            self._is_looking = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """Once a round, beside all else that there is to do."""
+        self._looks = self._is_looking = self._looks and self._running == 1 and self._awake.look()
+        if self._looks:
+            self._loop.call_soon(self._look)
 
     # -- what comes back ---------------------------------------------------------------------------------
 
@@ -411,6 +429,8 @@ class Sessions:
     def _arrived(self, running: Running, result: Result) -> None:
         now = self._loop.time()
         self._running -= 1
+        if not self._running:
+            self._awake.end(awake=self._looks)
         running.session.running = None
         keep = self._config.linger if running.call.session in self._left else self._config.lease
         running.session.deadline = now + keep
