@@ -123,6 +123,9 @@ def test_garbage_frames(command):
         for ident in ({}, [], 1.5):
             ws.send(json.dumps({"id": ident, "do": "renew", "items": []}))
             assert json.loads(ws.recv(20))["error"]["code"] == "bad_request"
+        for do in ([], ["step"], {}, 7, None, True):
+            ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": ID}]}))
+            assert json.loads(ws.recv(20))["error"]["code"] == "bad_request"
         ws.send(json.dumps({"id": 1, "do": "picture", "sha256": "z" * 64}))
         assert json.loads(ws.recv(20))["error"]["code"] == "unknown_picture"
     for junk in (b"\x81\x05\xff\xfe\xfd\xfc\xfb", b"\xff" * 64, os.urandom(4096), b"\x81\xff" + b"\xff" * 8):
@@ -147,6 +150,28 @@ def drained(raw):
         while raw.recv(1 << 16):
             pass
     return True
+
+
+def test_what_is_no_text_ends_its_connection_without_a_word_in_the_log():
+    with Command("--workers", 1) as command:
+        for _ in range(20):
+            with connect(ws_url(command.url)) as ws:
+                ws.send(b"\xff\xfe", text=True)
+                with pytest.raises(ConnectionClosed) as closed:
+                    ws.recv(20)
+                assert closed.value.rcvd.code == 1007
+        plays(command.url)
+        assert len(command.lines) == 1, command.lines
+
+
+def test_no_request_keeps_the_server_from_ending():
+    with Served(grace=20) as served:
+        with connect(ws_url(served.url)) as ws:
+            for request in ({"id": 1, "do": ["step"], "items": [{"session": ID}]}, {"id": 1, "do": "step"}, []):
+                ws.send(json.dumps(request).encode())
+                ws.recv(20)
+        began = time.monotonic()
+    assert time.monotonic() - began < 15
 
 
 def test_random_bytes_instead_of_http(command):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 
 import gymnasium as gym
 import httpx2 as httpx
@@ -170,6 +171,30 @@ def test_a_session_whose_connection_is_lost_lingers_and_can_be_had_again():
             line.connection.socket.close()
         wait_until(lambda: "vagen_sessions 0.0" in httpx.get(f"{served.url}/metrics").text)
         assert env.step("y")[4]["turn"] == local.step("y")[4]["turn"]
+
+
+def test_a_session_that_goes_on_without_a_connection_of_its_own_lingers_no_more():
+    asked = {"items": [{"session": "0123456789abcdef"}]}
+    with Served(linger=0.5, lease=300, max_sessions=1) as served:
+        with connect(served.url.replace("http", "ws") + "/v1/ws") as ws:
+            ws.send(json.dumps({"id": 1, "do": "open", "items": [{**asked["items"][0], "env_id": LAKE}]}).encode())
+            ws.recv(20)
+        wait_until(lambda: served.app.state.sessions._left)
+        httpx.post(f"{served.url}/v1/renew", json=asked)
+        time.sleep(2)
+        other = {"items": [{"session": "fedcba9876543210", "env_id": LAKE}]}
+        assert httpx.post(f"{served.url}/v1/open", json=other).json()["items"][0]["error"]["code"] == "full"
+        assert httpx.post(f"{served.url}/v1/renew", json=asked).json()["items"] == [{"lease": 300}]
+
+
+def test_who_comes_back_late_hears_that_the_connection_was_lost():
+    with Served(linger=0.3, lease=300) as served:
+        with connect(served.url.replace("http", "ws") + "/v1/ws") as ws:
+            ws.send(json.dumps({"id": 1, "do": "open", "items": [{"session": "0" * 20, "env_id": LAKE}]}).encode())
+            ws.recv(20)
+        wait_until(lambda: "vagen_sessions 0.0" in httpx.get(f"{served.url}/metrics").text)
+        said = httpx.post(f"{served.url}/v1/renew", json={"items": [{"session": "0" * 20}]}).json()["items"][0]["error"]
+        assert (said["code"], "0.3 s after its connection was lost" in said["message"]) == ("expired", True), said
 
 
 def test_two_clients_with_one_session_play_one_episode_each():

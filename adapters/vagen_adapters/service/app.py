@@ -186,6 +186,9 @@ class _Talk:
         except Refused as refused:
             self._metrics.failures.labels(refused.failure.code).inc()
             self._answer(number, as_text, _error(refused.failure), [])
+        except Exception:  # a defect of ours: its connection ends, and the server's end doesn't wait for it
+            self._sessions.answered()
+            raise
 
     def _answer(self, number: Any, as_text: bool, said: bytes, pictures: Sequence[tuple[str, bytes]]) -> None:
         head = written({"id": number})[:-1]

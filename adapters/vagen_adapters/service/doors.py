@@ -319,8 +319,11 @@ class WebSockets(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         as_text = self.curr_msg_data_type == "text"
-        if self.hear is None or self.close_sent or (as_text and not _is_text(self.frames)):
+        if self.hear is None or self.close_sent:
             super().send_receive_event_to_app()
+        elif as_text and not _is_text(self.frames):  # uvicorn does the same, and writes ten lines for it
+            self.conn.send_close(1007)
+            self.handle_parser_exception()
         else:
             message = self.frames[0] if len(self.frames) == 1 else b"".join(self.frames)
             self.frames = []

@@ -132,7 +132,7 @@ def read_json(data: bytes | str) -> dict[str, Any]:
 
 def read_items(do: Any, items: Any, most: int) -> Sequence[Any]:
     """A request's items. Raises Refused."""
-    if do not in VERBS:
+    if not isinstance(do, str) or do not in VERBS:
         raise Refused("bad_request", f"unknown request {str(do)[:50]!r}; known: {', '.join(VERBS)}")
     if not isinstance(items, list) or not items:
         raise Refused("bad_request", "a request has `items`, a list of at least one")

@@ -285,7 +285,10 @@ class Sessions:
         now = self._loop.time()
         late = [key for key, each in self._sessions.items() if each.deadline < now and each.running is None]
         for key in late:
-            self._end(key, "expired", f"the session expired {self._config.lease:g} s after its last request")
+            after = f"{self._config.lease:g} s after its last request"
+            if key in self._left:
+                after = f"{self._config.linger:g} s after its connection was lost"
+            self._end(key, "expired", f"the session expired {after}")
             self._close(key)
 
     # -- the items of a request ------------------------------------------------------------------------
@@ -318,7 +321,7 @@ class Sessions:
     def _heard(self, key: str, session: Session, line: Line | None) -> None:
         """It was asked for: its lease begins anew, and it belongs to the connection over which that came."""
         session.deadline = self._loop.time() + self._config.lease
-        if session.line is line:
+        if session.line is line and key not in self._left:
             return
         self._detach(key, session)
         session.line = line
