@@ -85,7 +85,7 @@ def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     assert all(("grounding" in own) == (said.get("gate") is False) for own in idle)
     assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "information")
     assert any("repetition" in own for own in terms) == ("penalty" in said)
-    alone = ReasoningReward("rule", **{"weighting": "plain", **said})
+    alone = ReasoningReward("rule", env_options={"max_turns": 4}, **{"weighting": "plain", **said})
     for turn, own in zip(turns, terms, strict=True):
         expected = {each.name: each.value for each in alone(turn)}
         assert {name: own.get(name) for name in ("grounding", "world_modeling")} == {
