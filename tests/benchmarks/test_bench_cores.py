@@ -90,14 +90,17 @@ def test_three_processes_make_the_same_run_byte_for_byte(alone, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_was_ended_goes_on_and_is_the_same(alone, tmp_path, number):
-    folder = tmp_path / "run"
-    process = begun(folder, *SCRIPTED, "-n", 100, "--workers", 2)
-    players = players_of(process)
-    # A terminal's Ctrl-C reaches all of them.
-    (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
-    process.communicate()
-    assert process.returncode == (130 if number is signal.SIGINT else -number)
-    gone(players)
+    for attempt in range(5):  # who looks at a run too late, on a busy machine, finds it whole
+        folder = tmp_path / f"run {attempt}"
+        process = begun(folder, *SCRIPTED, "-n", 100, "--workers", 2)
+        players = players_of(process)
+        # A terminal's Ctrl-C reaches all of them.
+        (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
+        process.communicate()
+        assert process.returncode == (130 if number is signal.SIGINT else -number)
+        gone(players)
+        if len(runs.episodes(folder)) < 400:
+            break
     assert 0 < len(runs.episodes(folder)) < 400
     resumed = vagen("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
