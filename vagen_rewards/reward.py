@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -23,7 +24,7 @@ from vagen_rewards.judges import make_judge
 from vagen_rewards.rules import Reading, RuleJudge
 from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
 from vagen_rewards.worth import Worth, reference_of
-from vagen_rewards.worth.reference import SIZE, Stage, configuration_of, reference_for
+from vagen_rewards.worth.reference import SIZE, Stage, configuration_of, reference_for, representation_of
 from vagen_rewards.worth.told import done_in
 from vagen_rewards.worth.weighing import Weighed
 
@@ -33,6 +34,7 @@ REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
 
 _OURS = frozenset({REPETITION, *PARTS})
+_SAID: dict[Part, str] = {"grounding": "observations", "world_modeling": "predictions"}
 
 
 class ReasoningReward:
@@ -209,9 +211,20 @@ class ReasoningReward:
                         if known is not None and known[0] == env_id
                         else reference_of(env_id, self.env_options, self.reference_size)
                     )
-                    form = self.env_options.get("representation", "natural_language")
-                    self._worths[env_id] = Worth(reference, form)
+                    self._worths[env_id] = Worth(reference, representation_of(env_id, self.env_options))
+                    self._warn(env_id)
         return self._worths[env_id]
+
+    def _warn(self, env_id: str) -> None:
+        """Say so where the truth itself is paid nothing."""
+        for part in PARTS:
+            if self.betas[part] and not self._worths[env_id].tells(part):
+                warnings.warn(
+                    f"{env_id}: {_SAID[part]} are paid 0 here, true ones too: all of it is known without looking. Set "
+                    f"{part}=0, take weighting='plain', or let the text tell less, as PrimitiveSkill does "
+                    "with positions_in_text=False (docs/judges.md)",
+                    stacklevel=4,
+                )
 
     # -- what stands in the turn -------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules import read
 from vagen_rewards.worth import Reference, Transition, Worth, reference_of
 from vagen_rewards.worth.reference import (
+    BLIND,
     SHIPPED,
     SHIPPED_IDS,
     SIZE,
@@ -382,7 +383,7 @@ def test_blind_play_counts_where_as_much_was_done():
 def test_a_reference_knows_play_that_doesnt_look_where_it_matters_what_is_done():
     for env_id in SHIPPED_IDS:
         shipped = _shipped(env_id)
-        assert len(shipped.blind) == (SIZE if knows_done(shipped.reset[0].before.kind) else 0)
+        assert len(shipped.blind) == (BLIND * SIZE if knows_done(shipped.reset[0].before.kind) else 0)
 
 
 @pytest.mark.parametrize("turns", [["rotateright"], ["rotateleft", "rotateleft"], ["rotateright", "moveback"]])

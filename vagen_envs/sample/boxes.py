@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 MOST_BOXES = 1_000
+"""Matching is cubic in their number: a reply must not choose how long its score takes."""
 LONGEST = 200_000
 """Characters of a list of boxes; longer ones aren't read."""
 
@@ -16,7 +17,7 @@ _TOKEN = re.compile(
     r"""\s+|[\[\]{}():,]|[-+]?(?:\d{1,15}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][-+]?\d{1,3})?|"""
     r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|None\b|null\b|true\b|false\b|True\b|False\b"""
 )
-_DEEPEST = 6
+_DEEPEST = 6  # brackets within brackets; a list of objects with a list each has three
 _JSON_WORDS = {"null": "None", "true": "True", "false": "False"}
 
 

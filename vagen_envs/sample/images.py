@@ -19,7 +19,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 MOST_PIXELS = 50_000_000
 """Pictures of more pixels are refused before they are decoded."""
 
-_LONGEST_PATH = 1_024
+_LONGEST_PATH = 1_024  # characters; what is longer is Base64, and asking a disk for it is an error of its own
 
 
 class SampleImage:

@@ -78,7 +78,7 @@ def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
     return count
 
 
-_ROW_GROUP = 256
+_ROW_GROUP = 256  # samples with their pictures in memory at once
 
 
 def _as_arrow(sample: Sample) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Rows and columns of things in sentences: "the box is at (2, 3)", "the goal is in row 1, column 4"."""
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -35,7 +37,9 @@ _PAIR = r"[\[(] ?(?:row ?[:=]? ?)?(?P<r5>\d{1,3}) ?, ?(?:col(?:umn)? ?[:=]? ?)?(
 _FROM_ZERO = re.compile(
     r"\b(?:0|zero)[- ]?(?:indexed|based)|(?:from|at) (?:0|zero)\b|index(?:ed|ing)? (?:from|at) (?:0|zero)"
 )
-_FROM_ONE = re.compile(r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|counting from 1")
+_FROM_ONE = re.compile(
+    r"\b(?:1|one)[- ]?(?:indexed|based)|(?:from|at) one\b|count(?:ing|ed)(?: (?:rows|columns|and|both|them|cells))* from 1\b"
+)
 _COUNTED = ("index", "based", "from 0", "from 1", "from zero", "from one", "at 0", "at zero", "at one")
 """One of these is in both."""
 _X_FIRST = re.compile(

@@ -114,6 +114,8 @@ class Clauses(NounPhrases):
             return
         if token.value == (None, None) and self.pending:
             return  # "right next to"
+        if token.absolute and not token.relational and self.pending and not self.pending[-1].absolute:
+            return  # "on the left, in the top row": a place on the board beside
         self.pending.append(token)
 
     def _of_owner(self, token: Token) -> None:

@@ -16,6 +16,9 @@ NEIGHBOUR = 5.0
 SAME = 13.0
 """CIEDE2000 distance within which a colour is what a particular name ("teal", "#ff8800") says."""
 
+ALIKE = 22.0
+"""And within which it is, if it is of the same plain colour: "sky blue" of a bright blue."""
+
 GREY = 6.0
 """Chroma C* below which a colour is white, grey or black and nothing else."""
 
@@ -106,7 +109,50 @@ def may_be_called(colour: str, said: str, tone: str = "") -> bool:
         return True
     if (tone == "light" and lightness < LIGHT) or (tone == "dark" and lightness > DARK):
         return False
-    return said in plain if said in PLAIN else said in exact or language("en")["loosely"].get(said) in plain
+    if said in PLAIN:
+        return said in plain
+    return (
+        said in exact
+        or language("en")["loosely"].get(said) in plain
+        or (not plain.isdisjoint(families(said)) and _apart(colour, names()[said]) <= ALIKE)
+    )
+
+
+_MOST_CHROMA = {"white": 25.0, "gray": 25.0, "black": 30.0}
+"""Above it a colour may look so beside others, but one may differ."""
+
+_RED = 35.0
+"""Chroma below which what is called red may as well be brown."""
+
+
+def surely_called(colour: str, said: str) -> bool:
+    """Of a colour that may go by a name, whether nobody would object."""
+    if said.startswith("#") or said not in PLAIN:
+        return True
+    lightness, a, b = (float(each) for each in _place(colour))
+    chroma = (a * a + b * b) ** 0.5
+    if said == "black" and lightness > 35:
+        return False
+    return chroma <= _MOST_CHROMA.get(said, 1000.0) and (said != "red" or chroma >= _RED)
+
+
+DOUBTED = 12.0
+"""CIEDE2000 distance by which a named colour may be further away than the nearest one so that one may differ."""
+
+
+@functools.lru_cache(maxsize=8192)
+def could_be_called(colour: str, said: str) -> bool:
+    """Whether one may differ on it: the name, or a plain one of which it is a kind, isn't far from the colour."""
+    from skimage.color import deltaE_ciede2000
+
+    if said.startswith("#"):
+        return _apart(colour, said) <= 2 * SAME
+    listed, lab = _table()
+    far = deltaE_ciede2000(lab, _lab([colour]))
+    nearest = float(far.min())
+    near = {name for name, each in zip(listed, far, strict=True) if each <= nearest + DOUBTED}
+    plain = {family for name in near for family in families(name)}
+    return said in near or not plain.isdisjoint(families(said) | {said, language("en")["loosely"].get(said, said)})
 
 
 @functools.lru_cache(maxsize=4096)

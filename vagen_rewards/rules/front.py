@@ -92,7 +92,7 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
     return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
 
 
-_OPENINGS = ("is what", "let me", "let us", "are what", " is to ", "'s ")
+_OPENINGS = ("is what", "let me", "let us", "are what", " is to ", "'s ", "i.e", "approx.", "ca.")
 _OPENING = re.compile(
     r"^\W*(?:(?:below|above|here|following|this|these) (?:is|are) what (?:i|we) (?:can )?(?:see|observe|notice|know)"
     r"|let (?:me|us) (?:first |now |briefly )?(?:list|describe|state|note|summari[sz]e|write down|give|go over)\b[^:]{0,60}(?=:))[:,]?"
@@ -105,6 +105,9 @@ _TASKED = re.compile(
 )
 """In "my task is to reach the mug, and it lies on the left" the mug lies there."""
 
+_THAT_IS = re.compile(r",? ?\bi\.e\.?,?")
+_ABOUT = re.compile(r"\b(?:approx|ca)\.")
+
 _HELD_TO = re.compile(
     r"\b(?:the )?(\w+)'s (?:current )?(?:relative )?(?:position|location|relation) (?:relative |in relation |with respect )?to (?:the )?(\w+)"
     r" ?(?:is\b|:)(?: that it is\b)?"
@@ -116,6 +119,8 @@ def _begun(said: str) -> str:
     """Without what only announces, and with what is spoken of where a sentence begins in a roundabout way."""
     if not mentions(said, _OPENINGS):
         return said
+    if "i.e" in said or "approx." in said or "ca." in said:
+        said = _THAT_IS.sub(",", _ABOUT.sub("about", said))
     said = _TASKED.sub(r"\1 ", _OPENING.sub("", said))
     return _HELD_TO.sub(r"relative to the \2, the \1 is", said) if "'s " in said else said
 
@@ -202,7 +207,7 @@ def _known(kind: str) -> frozenset[str]:
 
 _LOOSE = Phrases(
     r"(?<=of )it|(?<=that )same|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
-    r"|vice versa|would|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|whose|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
+    r"|vice versa|there is one|on top of (?=where\b|me\b)|mostly|another (?=(?:one )?(?:to|on|at|above|below|just|directly)\b)|left and (?:the )?right (?:targets|goals|discs|disks|markers)|would|reached by|(?:goal|target|gift|flag|present|destination)s? (?:is|lies|sits)(?: right| directly)? (?:under|underneath|beneath)|holes? .{0,60}\b(?:(?:left|right|side|front) of|above|below|beside|behind|next to) (?:the |its )?(?:goal|flag|target|gift|present)|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|whose|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
     r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
 )
 _ARROWED = re.compile(r"[←↑→↓↖↗↘↙] *[a-z]+ *[←↑→↓↖↗↘↙]")
@@ -247,7 +252,7 @@ def _in_words(sign: re.Match[str]) -> str:
     return words
 
 
-_NOTHING_MORE = re.compile(r"\s*(?:[,;)|]|$)")
+_NOTHING_MORE = re.compile(r"\s*(?:[,;()|]|$)")
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import Literal
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.rules.front import doubtful
 from vagen_rewards.rules.marks import Marks, comparison_for
+from vagen_rewards.rules.reading import between_things
 from vagen_rewards.rules.readings import BUILT_IN, MAX_TEXT, Reading, read
 from vagen_rewards.scores import Judge, Score, Statement
 
@@ -88,6 +89,8 @@ def _surely_wrong(statement: Statement) -> bool:
     """
     kind, text = statement.state.kind, statement.text[:MAX_TEXT]
     unsure = doubtful(kind, text) if kind in BUILT_IN else ()
+    if kind == "frozen_lake":
+        unsure = tuple(sorted({*unsure, *between_things(text)}))
     if not unsure:
         return True
     for start, end in unsure:

@@ -50,7 +50,7 @@ def known_words(kind: str) -> frozenset[str]:
     """Every English word that is known where states of this kind are spoken of."""
     data = language("en")
     phrases = [phrase for each in data["nouns"][kind].values() for phrase in each]
-    phrases += [part for name in data["nouns"][kind] for part in re.findall(r"[A-Z]?[a-z]+", name)]
+    phrases += [part for name in data["nouns"][kind] for part in (name, *re.findall(r"[A-Z]?[a-z]+", name))]
     phrases += [phrase for name, each in data["directions"].items() for phrase in (name, *each)]
     said = " ".join([*phrases, *data["words"].values()]).lower()
     words = {*re.findall(r"[a-z]+", said), *data["colours"], *_colours()}

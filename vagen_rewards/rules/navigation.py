@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.core import State
-from vagen_rewards.rules.front import Sentence, prepare
+from vagen_rewards.rules.front import Prepared, Sentence, prepare
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.navigation_clauses import (
     ANY_TARGET,
@@ -29,6 +30,12 @@ from vagen_rewards.rules.navigation_clauses import (
 from vagen_rewards.rules.readings import Claim, Reading, read
 from vagen_rewards.scores import Part, Span
 
+_TURNED = re.compile(
+    r"\b(?:after|once|when|by|upon)\b[^.]{0,20}\b(?:turn|rotat)\w*\b.*\b(?:fac(?:e|ing)|look(?:ing)? at)\b"
+    r"|\b(?:fac(?:e|ing)|look(?:ing)? at)\b.*\b(?:after|once|when|by|upon)\b[^.]{0,20}\b(?:turn|rotat)\w*\b"
+)
+"""Who faces a thing after a turn has it ahead then, and at that side now: which of the two is told isn't known."""
+
 _DIRECTION_LINE = re.compile(
     r"\n[\s\-*]*(?=[*_]*(?:direction|position|location|where|distance)\b[*_]*\s*[:=-])", re.IGNORECASE
 )
@@ -36,6 +43,10 @@ _DIRECTION_LINE = re.compile(
 
 _FACT = re.compile(r"[\"']?target_direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(\w+)", re.IGNORECASE)
 _TYPE = re.compile(r"[\"']?target_obj_type[\"']?\s*[:=]\s*[\"']?([^\W_]+(?:[ _]?[^\W_]+)*)", re.IGNORECASE)
+_ENTRY = re.compile(r"\{[^{}]*\}")
+_ENTRY_TYPE = re.compile(r"[\"'](?:obj(?:ect)?_)?type[\"']\s*:\s*[\"']([^\"']{1,40})", re.IGNORECASE)
+_ENTRY_WAY = re.compile(r"[\"']direction(?:_to_player)?[\"']\s*:\s*[\"'](\w+)", re.IGNORECASE)
+_MOST_ENTRIES = 50
 _LISTED = re.compile(
     r"\s*(?:[-*] ?)?(?P<where>(?:to |on |in )?(?:the |my )?(?:straight |directly )?(?:ahead|forward|front|in front|left|right|behind"
     r"|back)(?: of me| me)?(?:[- ]hand)?(?: side)?) ?(?::| -) ?(?P<what>[^:]+)"
@@ -88,6 +99,8 @@ def claims_of(text: str, part: Part) -> Reading:
     if "\n" in text:
         text = _DIRECTION_LINE.sub(lambda match: ",".ljust(len(match[0])), text)
     prepared = prepare("navigation", text)
+    if " turn" in text.lower() or " rotat" in text.lower():
+        prepared = _without_turns(prepared)
     claims: list[Claim] = []
     unread, matters = set(prepared.left_out), list(prepared.matters)
     for span, candidates, said, denied in _read(prepared.sentences, part):
@@ -103,11 +116,36 @@ def claims_of(text: str, part: Part) -> Reading:
     return Reading(tuple(claims), tuple(sorted(unread)), tuple(matters))
 
 
+def _without_turns(prepared: Prepared) -> Prepared:
+    """With the sentences left out that tell what will be faced after a turn."""
+    turned = [span for words, span in prepared.sentences if _TURNED.search(words)]
+    kept = tuple([each for each in prepared.sentences if each[1] not in turned])
+    return prepared._replace(
+        sentences=kept, left_out=(*prepared.left_out, *turned), matters=(*prepared.matters, *turned)
+    )
+
+
 def _structured(text: str, fact: re.Match[str]) -> Reading:
     whole, kind = (0, len(text)), _TYPE.search(text)
     found: list[Seen | Sought] = [] if kind is None else [Sought(re.sub("[ _]", "", kind[1].lower()))]
     found.append(Seen(((ANY_TARGET, False),), frozenset({fact[1].lower()})))
-    return Reading(tuple([Claim(whole, each) for each in found]))
+    claims, unread = [Claim(whole, each) for each in found], list[Span]()
+    start = text.find("visible_objects")
+    entries = _ENTRY.finditer(text, start) if start >= 0 else ()
+    for entry in itertools.islice(entries, _MOST_ENTRIES):
+        name, way = _ENTRY_TYPE.search(entry[0]), _ENTRY_WAY.search(entry[0])
+        meant = tuple(candidates_of(_spaced(name[1]))) if name else ()
+        if meant and way:
+            claims.append(Claim(entry.span(), Seen(meant, frozenset({way[1].lower()}))))
+        else:
+            unread.append(entry.span())
+    return Reading(tuple(claims), tuple(unread))
+
+
+def _spaced(name: str) -> str:
+    """A type as words: `TVStand` and `tv_stand` are `tv stand`."""
+    parts = NAME.findall(name)
+    return (" ".join(parts) if "".join(parts) == name else name.replace("_", " ")).lower()
 
 
 def compare(state: State, text: str, part: Part) -> Marks:
@@ -141,7 +179,20 @@ def compare(state: State, text: str, part: Part) -> Marks:
     if far := _far_off(truth, text, reading, kinds):
         marks.unread, marks.matters = tuple(sorted({*marks.unread, *far})), True
     marks.essential = marks.found > 0
+    if not marks.essential and not said and not marks.wrong and not marks.matters and _tells_of(text, kinds):
+        marks.unread, marks.matters = tuple(sorted({*marks.unread, (0, len(text))})), True
     return marks
+
+
+def _tells_of(text: str, kinds: tuple[str, ...]) -> bool:
+    """Whether the target is named beside other things and a side: "the bed is on the left and so is the lamp"."""
+    words = text.lower()
+    named = {_named((each,), kinds) for each in candidates_of(words)}
+    return (
+        kinds[0] in named
+        and len(named - {""}) > 1
+        and any(way in words for way in ("left", "right", "ahead", "behind"))
+    )
 
 
 _METRES = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d{1,3})?) ?m(?:et(?:er|re)s?)?\b", re.IGNORECASE)

@@ -25,6 +25,9 @@ _SIDE = (
     r"|(?:(?:to|on|at) )?(?:the |my |the player's )?(?:immediate )?(?:(?P<left>left|west)|(?P<right>right|east))(?:[- ]hand)?(?: side)?)"
 )
 _SIDE_ALONE = _SIDE.replace("the |my |the player's ", "the ")
+_SIDE_WORD = r"(?:(?P<left2>left|west)|(?P<right2>right|east))"
+_WAY = r"(?:(?P<up>up(?:wards?)?)|(?P<down>down(?:wards?)?)|(?P<left>left)|(?P<right>right))"
+"""Of a list of ways: "- Up: hole"."""
 _OF_ME = rf"(?: (?:of |to |from )?{_ME})?"
 _CELL = r"(?:tile|cell|square|space|spot|field)"
 _IS = r"(?: (?:is|has|contains|holds|will be)(?: (?:now|also|just|actually|still))*)"
@@ -41,19 +44,34 @@ class Neighbour:
         kind: box, target, hole, wall, or `free`: nothing that stops or ends the way.
         side: up, down, left or right.
         bare: nothing but the side was named.
+        wide: "below me is a hole", where the next cell may be meant, or all that is on this side.
     """
 
     kind: str
     side: str
     bare: bool = False
+    wide: bool = False
 
     def holds(self, state: Any) -> bool | None:
         """Whether it is so; `None` where one stands further on and the next cell may not have been meant."""
         (row, column), (down, right) = state.player, SIDES[self.side]
         if self.kind in _kinds_at(state, (row + down, column + right)):
             return True
+        if self.wide:
+            return None if _is_anywhere(self.kind, state, (down, right)) else False
         further = [self.kind in _kinds_at(state, (row + far * down, column + far * right)) for far in range(2, _FAR)]
         return None if self.bare and any(further) else False
+
+
+def _is_anywhere(kind: str, state: Any, way: Position) -> bool:
+    """Whether one stands anywhere at this side of the player."""
+    down, right = way
+    for far in range(1, _FAR):
+        for aside in range(-_FAR, _FAR):
+            at = (state.player[0] + far * down + aside * right, state.player[1] + far * right + aside * down)
+            if kind in _kinds_at(state, at):
+                return True
+    return False
 
 
 def _kinds_at(state: Any, at: Position) -> set[str]:
@@ -88,9 +106,30 @@ def _patterns(board: str) -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
             rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}",
         ),
     ]
+    every.append(
+        (
+            ("immediate",),
+            rf"{thing}{_IS}? (?P<bare>)(?:immediately {_SIDE}|(?:to|on|at) (?:the|my) immediate {_SIDE_WORD}){_OF_ME}(?! of (?!{_ME}))",
+        )
+    )
+    every.append(
+        (
+            (":",),
+            rf"^(?P<bare>)(?:to the |on the )?{_WAY}(?: side)?{_OF_ME} ?: ?(?:an? )?(?:{things}|{free})(?= *(?:[,;|(]|$))",
+        )
+    )
     if "hole" in BOARD_NOUNS[board]:
         hole = rf"(?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)"
-        every.append(((" is a ",), rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an? {hole}"))
+        every.append(((" is a",), rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an?(?:other)? {hole}"))
+        every.append(
+            ((" is a",), rf"(?:^|(?<=, )|(?<=\band ))(?P<wide>){_SIDE_ALONE}(?: of)? {_ME} is an?(?:other)? {hole}")
+        )
+        every.append(
+            (
+                (" my ",),
+                rf"(?:^|(?<=, )|(?<=\band ))(?P<wide>)(?:to|on|at) my (?:immediate )?{_SIDE_WORD}(?: side)?,? (?:there )?(?:is|lies) an?(?:other)? {hole}",
+            )
+        )
     return tuple([(signs, re.compile(pattern)) for signs, pattern in every])
 
 
@@ -104,7 +143,7 @@ def neighbours_of(board: str, sentence: str) -> list[Neighbour]:
 
 
 def _neighbour(match: re.Match[str]) -> Neighbour:
-    said = {name for name, text in match.groupdict().items() if text is not None}
+    said = {name.removesuffix("2") for name, text in match.groupdict().items() if text is not None}
     (side,) = said & SIDES.keys()
-    (kind,) = said - SIDES.keys() - {"bare"}
-    return Neighbour(kind, side, "bare" in said)
+    (kind,) = said - SIDES.keys() - {"bare", "wide"}
+    return Neighbour(kind, side, "bare" in said, "wide" in said)

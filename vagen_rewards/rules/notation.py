@@ -87,7 +87,7 @@ def rows(said: str) -> list[str]:
         said = _BRACKETS.sub(lambda match: f": {match[1]}", said)
     if "|" not in said:
         return [said]
-    if said.lstrip().startswith("|") or _NAME.match(said):
+    if said.lstrip().startswith("|") or _NAME.match(said) or ("row" in said and "col" in said and ":" not in said):
         cells = [cell.strip() for cell in said.strip().strip("|").split("|")]
         return [f"{cells[0]}: {', '.join(cells[1:])}"]
     return said.split("|")

@@ -10,7 +10,9 @@ from vagen_envs.core import State
 from vagen_envs.grid import Position
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.neighbours import Neighbour
-from vagen_rewards.rules.relations import Placed
+from vagen_rewards.rules.paces import is_so_far
+from vagen_rewards.rules.relations import Placed, Relations
+from vagen_rewards.rules.spots import is_there
 from vagen_rewards.scores import Span
 
 Things = Mapping[str, Sequence[Position]]
@@ -78,6 +80,15 @@ def add_places(marks: Marks, placed: Sequence[Placed], things: Things, size: Pos
     return Marks(*counts, marks.essential, marks.unread, marks.matters, notes, marks.parts)
 
 
+def doubt_places(marks: Marks, reading: Relations, things: Things, size: Position) -> Marks:
+    """With the sentences unread in which something is said to be so far, or in a row or column, as nothing is."""
+    wrong = [span for pace, span in reading.paces if not is_so_far(pace, things)]
+    wrong += [span for spot, span in reading.spots if not is_there(spot, things, size)]
+    if not wrong:
+        return marks
+    return dataclasses.replace(marks, unread=tuple(sorted({*marks.unread, *wrong})), matters=True)
+
+
 def add_neighbours(marks: Marks, neighbours: Sequence[tuple[Neighbour, Span]], state: State) -> Marks:
     """With what is said of the cells next to the player; the marks that come in aren't written to."""
     if not neighbours:
@@ -115,13 +126,16 @@ _ENTRY = re.compile(
     r"((?:[\[\](),\s]|-?\d{1,6})*)",
     re.IGNORECASE,
 )
+_KEYS = re.compile(
+    r"\b(?:player|box(?:es)?|targets?|goal|holes?)_(?:pos|coord|loc)[a-z]*[\"']? ?[:=] ?[\[(]", re.IGNORECASE
+)
 _PAIR = re.compile(r"[\[(]\s*(-?\d{1,6})\s*,\s*(-?\d{1,6})\s*[\])]")
 _SIZE = re.compile(r"[\"']?grid_size[\"']?\s*[:=]\s*[\[(]\s*(\d{1,4})\s*,\s*(\d{1,4})\s*[\])]", re.IGNORECASE)
 _NAMES = {"boxes": "box", "targets": "target", "goal": "target", "holes": "hole"}
 
 
 def _read_dictionary(text: str) -> Said | None:
-    if "{" not in text:
+    if "{" not in text and len(_KEYS.findall(text)) < 2:
         return None
     found: dict[str, list[Position]] = {}
     for match in _ENTRY.finditer(text):

@@ -65,7 +65,7 @@ _FRONT = re.compile(
     r"(?:^|[.;,\n]|\band\b)\s*(?:at|near|around)?(?: the)?(?: (?:positions?|coordinates|location|point))*\s*$"
 )
 _FRONTED = re.compile(
-    r"(?:[,:]| -)?\s*(?:there )?(?:is|for|(?:(?:belongs?|corresponds?) )?to|are|lies|sits|stands|rests|i see|i find"
+    r"(?:[,:]| -)?\s*(?:there )?(?:is|for|(?:(?:belongs?|corresponds?) )?to|as|are|lies|sits|stands|rests|i see|i find"
     r"|we see|we have|we find|you see)?\s*(?:where )?"
     r"(?:(?:the|a|an|our) )?(?:(?:position|location|place|coordinates) of (?:the |a )?)?"
 )
@@ -73,7 +73,7 @@ _FRONTED = re.compile(
 
 _AT = re.compile(r"\bat\s*$")
 _COMES = re.compile(
-    r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|(?:(?:belongs?|corresponds?) )?to (?:the|an?)|for (?:the|an?)"
+    r"\s*,?\s*(?:there (?:is|are)|is (?:the|an?)|(?:(?:belongs?|corresponds?) )?to (?:the|an?)|(?:for|as) (?:the|an?)"
     r"|i see|we (?:see|have|find))\b"
 )
 """After coordinates whose thing comes next."""

@@ -1,5 +1,7 @@
 """PrimitiveSkill: coordinates of things, right within 10 mm an axis (VAGEN, appendix D.1), and how things stand."""
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -32,20 +34,29 @@ _THE_OTHER = re.compile(
 _GREATER = re.compile(
     r"\bhas (?:a |an )?(smaller|lower|larger|greater|higher|bigger) ([xy])(?:[- ]?(?:coordinate|value))? than\b"
 )
-_ONLY_COLOUR = re.compile(rf"\b({'|'.join(COLOURS)})(?= (?:is )?(?:at|@|=|:|near) \()")
+_ONLY_COLOUR = re.compile(
+    rf"\b({'|'.join(COLOURS)})(?=(?: is)? ?(?:at|@|=|:|near|→)? ?[(\[] ?-?\d|(?: ?[:=@]| is at| at) ?-?\d{{1,4}}(?:\.\d+)? ?,)"
+)
 """In "two cubes: red at (10, 20, 20), green at …" the colours are the cubes'."""
 _COLOUR_ALONE = re.compile(
     rf"(?<!is )(?<!are )(?<!in )(?<!looks )(?<!painted )(?<!colored )(?<!coloured )"
     rf"\b(?:{'|'.join(COLOURS)})(?= (?:is|has been|sits|rests|lies|stands|remains)\b(?! (?:a|an|the|not)? ?colou?r))"
-    rf"|(?:(?<= of )|(?<= on )|(?<= than )|(?<= behind )|(?<= under )|(?<= below )|(?<= above ))"
+    rf"|(?:(?<= of )|(?<= on )|(?<= than )|(?<= behind )|(?<= under )|(?<= below )|(?<= above )|(?<= of the )|(?<= than the )|(?<= behind the ))"
     rf"(?:{'|'.join(COLOURS)})(?=\s*(?:[.,;)]|$|and\b))"
 )
 """In "red is right of green" they are as well."""
+_THE_MOST = re.compile(
+    r"\b(?:the )?(leftmost|rightmost|nearest|closest|farthest|furthest)(?: (?:cube|block|one|object))?( is|:) (?:the )?"
+    rf"({'|'.join(COLOURS)})(?: (?:cube|one|block))?(?=\s*(?:[.,;)]|$|and\b|while\b))"
+)
+"""In "the leftmost cube is the red one" the red cube is the leftmost."""
+
 _SIDES = {
     ("y", True): "is left of", ("y", False): "is right of", ("x", True): "is behind", ("x", False): "is in front of"
 }  # fmt: skip
 """By axis, and whether there is less of it."""
 
+_WHERE = re.compile(r"\b(?:left|right|front|behind|back|closer|nearer|farther|further|between|next)\b")
 _MATTERS = re.compile(
     r"\d|\b(?:left|right|front|behind|on|onto|under|above|below|between|next|near|inside|in|into|outside|open|closed|shut"
     r"|holds?|holding|held|stacked|higher|lower|closer|closest|leftmost|rightmost|nearest|further|farthest)\b"
@@ -90,7 +101,10 @@ def _plainer(words: str) -> str:
     if "|" in words:
         words = _IN_TABLE.sub(r" (\1, \2, \3)", words)
     words = words.translate(_MARKUP)
-    if "(" in words:
+    words = words.replace("-to-", " to ").replace("drawer s handle", "handle")
+    if " is" in words or ":" in words:
+        words = _THE_MOST.sub(r"\3 cube is the \1", words)
+    if "(" in words or "[" in words or "," in words:
         words = _ONLY_COLOUR.sub(r"\1 cube", words)
     if " than " in words:
         words = _GREATER.sub(lambda match: _SIDES[match[2], match[1] in ("smaller", "lower")], words)
@@ -126,6 +140,8 @@ def compare(state: State, text: str, part: Part) -> Marks:
         else:
             marks.fault(f"there is no {name}", len(poses))
     marks.essential = essential or bool(said)
+    if not marks.essential and _WHERE.search(text.lower()):
+        marks.matters = True  # more may be said than what lies on the table
     # whether it is enough to say that no cube has come to its target, one may differ
     marks.matters = marks.matters or (
         not marks.essential and any(isinstance(each.key, OffTargets) for each in reading.claims)

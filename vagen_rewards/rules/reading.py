@@ -5,6 +5,8 @@ for each relation *between things*. Places on the board ("the player is at the t
 relations (VAGEN, appendix D.1). Pure, total, linear in the text.
 """
 
+# ruff: noqa: E501  # long patterns
+
 from __future__ import annotations
 
 import functools
@@ -15,8 +17,11 @@ from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.neighbours import Neighbour, neighbours_of
 from vagen_rewards.rules.notation import rows, with_headings
 from vagen_rewards.rules.nouns import NOTHING
+from vagen_rewards.rules.paces import Pace, paces_of
 from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
 from vagen_rewards.rules.sentence import Reader
+from vagen_rewards.rules.simpler import simpler
+from vagen_rewards.rules.spots import Spot, spots_of
 from vagen_rewards.rules.words import Token, tokens
 from vagen_rewards.scores import Span
 
@@ -27,8 +32,43 @@ _PARENTHESIS = re.compile(r"\([^()]{0,80}\)")
 
 _FRONTED = re.compile(
     r",? and (?=(?:[a-z-]+ ){1,6}(?:of|from|to) (?:it|him|her),? (?:there )?(?:is|are|lies|stands|sits|rests)\b)"
+    r"|, (?=(?:directly |immediately |just |and )?(?:(?:to|on) the (?:upper |lower |far )?(?:left|right)|above|below|beneath)"
+    r"(?: [a-z]+){0,5}?,? (?:there )?(?:is|are|lies|stands|sits) (?:also |still )?(?:an?|another|one|two|three)\b)"
 )
-"""Before a clause of its own: "…, and above it there is a box"."""
+"""Before a clause of its own: "…, and above it there is a box", "…, to the right is a hole"."""
+
+_SPLICED = re.compile(
+    r", (?=(?:the|my|an?|another) (?:[a-z]+ ){1,2}?(?:is|are|lies|sits|stands|will be)\b(?! (?:of|that|which)\b))"
+)
+_FREE = re.compile(
+    r"\b(?:above|below|beneath|left|right|up|down|next|both sides)\b.*\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b"
+    r"|\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b.*\b(?:above|below|beneath|left|right|next|both sides)\b"
+)
+"""More is said of cells that hold nothing than was read."""
+
+_WITH_VERB = re.compile(r"\b(?:is|are|am|lies|sits|stands|be)\b")
+_BOUND = re.compile(
+    r"\b(?:from|where|if|when|since|as|after|before|relative|compared|because|while|although|with|which|who|that|not|no|once)\b"
+)
+
+
+def _parts_of(sentence: str) -> list[str]:
+    """Its clauses, as far as they stand side by side without a word between."""
+    if ", " not in sentence and " and " not in sentence and ";" not in sentence:
+        return [sentence]
+    found: list[str] = []
+    if ";" in sentence:  # of Chinese
+        return [part for piece in sentence.split(";") for part in _parts_of(piece)]
+    for part in _FRONTED.split(sentence):
+        start = 0
+        for match in _SPLICED.finditer(part):
+            before = part[start : match.start()]
+            if _WITH_VERB.search(before) and not _BOUND.search(before):
+                found.append(before)
+                start = match.end()
+        found.append(part[start:])
+    return found
+
 
 _POSSESSED = re.compile(r"\b(?:its|his|her|their) (?=(?:target|goal|box|crate|hole|destination)s?\b)")
 _NEXT_CELL = re.compile(
@@ -86,14 +126,19 @@ def _read(board: str, text: str) -> Relations:
     past = _NO_PAST
     lower = text.lower()
     base, turned = base_of(lower), column_first(lower)
-    pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(words)]
+    pieces = [(piece, span) for words, span in prepared.sentences for piece in rows(simpler(board, words))]
     if "|" in text:
         pieces = with_headings(pieces)
     neighbours: list[tuple[Neighbour, Span]] = []
+    paces: list[tuple[Pace, Span]] = []
+    spots: list[tuple[Spot, Span]] = []
     for number, (words, span) in enumerate(pieces):
         beside = neighbours_of(board, words)
         neighbours += [(each, span) for each in beside]
+        paces += [(each, span) for each in paces_of(board, words)]
         at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
+        lines, said = spots_of(board, said)
+        spots += [(each, span) for each in lines]
         placed += at
         placed_at += [span] * len(at)
         sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]
@@ -102,8 +147,12 @@ def _read(board: str, text: str) -> Relations:
         found: list[Relation] = []
         none: list[Absence] = []
         clear = whole = True
-        for part, clause in enumerate(_FRONTED.split(sentence) if " and " in sentence else (sentence,)):
+        for part, clause in enumerate(_parts_of(sentence)):
+            if beside and part and neighbours_of(board, clause):
+                continue  # "…, to the right is a hole"
             one, newly, absent_here, known, every, looked_back, after = _read_sentence(board, clause, _NO_PAST)
+            if looked_back and past == _NO_PAST:
+                past = _before(board, prepared.every, span)
             if looked_back and past != _NO_PAST:
                 one, newly, absent_here, known, every, _, after = _read_sentence(board, clause, past)
             past = (after[0] or past[0], after[1] or past[1])
@@ -118,7 +167,7 @@ def _read(board: str, text: str) -> Relations:
         clear = clear or bool(beside and not found)
         if not (found or none or at or beside) or not clear or not (whole or at):
             unread.append(span)
-        if not clear:
+        if not clear or (not beside and board == "frozen_lake" and _FREE.search(sentence)):
             matters.append(span)
         if len(claims) > MAX_CLAIMS:
             break
@@ -126,11 +175,39 @@ def _read(board: str, text: str) -> Relations:
     spans = (*places, *absent, *placed_at)
     left_out = tuple(sorted({*unread})), tuple(matters)
     return Relations(
-        tuple(claims), tuple(absences), *left_out, seen_from_player, spans, tuple(placed), tuple(neighbours)
+        tuple(claims),
+        tuple(absences),
+        *left_out,
+        seen_from_player,
+        spans,
+        tuple(placed),
+        tuple(neighbours),
+        tuple(paces),
+        tuple(spots),
     )
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
+
+
+def _before(board: str, every: tuple[tuple[str, Span, frozenset[str]], ...], span: Span) -> Past:
+    """What the sentences before told of, where they tell only a plan: "I have to reach the goal. It is above me"."""
+    for said, at, _ in reversed(every):
+        if at < span:
+            named = [token.value[0] for token in tokens(board, said) if token.kind == "thing"]
+            kinds = [str(kind) for kind in named if kind != "player"]
+            return ((Mention(kinds[-1], ""),), NOTHING) if len(set(kinds)) == 1 else _NO_PAST
+    return _NO_PAST
+
+
+def between_things(text: str) -> tuple[Span, ...]:
+    """Where a text seems to say how holes and the goal stand to one another on the lake.
+
+    Hardly anybody does: as a rule something else was meant, such as "the goal is above, and so is a hole".
+    """
+    reading = read("frozen_lake", text)
+    pairs = zip(reading.spans, reading.claims, strict=False)
+    return tuple([span for span, claim in pairs if "player" not in (claim.subject.kind, claim.other.kind)])
 
 
 def _numbered(claim: Relation, sentence: int) -> Relation:
@@ -172,9 +249,10 @@ def _is_whole(reader: Reader) -> bool:
 
 
 def _relates(words: list[Token]) -> bool:
-    """Whether there is a thing beside the player, and a direction."""
+    """Whether there is a thing beside the player, and a direction; or nearness, if that is denied."""
     things = any(token.kind == "thing" and token.value[0] != "player" for token in words)
-    return things and any(token.kind == "direction" and token.value != (None, None) for token in words)
+    near = any(token.kind == "not" for token in words)
+    return things and any(token.kind == "direction" and (near or token.value != (None, None)) for token in words)
 
 
 def _straighten(reader: Reader) -> None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from vagen_envs.grid import Position
 from vagen_rewards.rules.neighbours import Neighbour
+from vagen_rewards.rules.paces import Pace
+from vagen_rewards.rules.spots import Spot
 from vagen_rewards.rules.words import Cursor, Token
 from vagen_rewards.scores import Span
 
@@ -80,6 +82,8 @@ class Relations(NamedTuple):
         spans: the sentence of each claim, then of each absence, then of each of `placed`.
         placed: rows and columns of things.
         neighbours: what stands next to the player, each with its sentence.
+        paces: how far things are said to be, each with its sentence.
+        spots: in which rows and columns things are said to be by words, each with its sentence.
     """
 
     claims: tuple[Relation, ...]
@@ -90,6 +94,8 @@ class Relations(NamedTuple):
     spans: tuple[Span, ...] = ()
     placed: tuple[Placed, ...] = ()
     neighbours: tuple[tuple[Neighbour, Span], ...] = ()
+    paces: tuple[tuple[Pace, Span], ...] = ()
+    spots: tuple[tuple[Spot, Span], ...] = ()
 
 
 class Notes(Cursor):

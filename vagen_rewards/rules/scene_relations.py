@@ -65,7 +65,7 @@ _SIDE = (
     r"|(?P<further>(?:farther|further|deeper)(?: away| back|(?: in(?:to)?)? (?:the )?scene)?(?: from (?:the camera|me|us|the viewer))? than|beyond)"
 )
 _RELATION = re.compile(
-    rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}"
+    rf" ?{_VERB}(?P<no>not |no longer )?{_VERB}(?:on the (?:table|tabletop|desk|surface|ground),? )?"
     r"(?:(?P<on>on top of|onto|on|upon|atop|occupies|covers)|(?P<under>under|underneath|beneath|below)|(?P<carries>supports|supporting|carries|occupied by)"
     r"|(?P<above>above|over|higher than)|(?P<lower>lower than)"
     r"|(?P<inside>inside of|inside|into|within|in|at)|(?P<outside>outside of|outside|out of)"

@@ -175,11 +175,18 @@ class Reader(Clauses):
             and self._next(2).relational
         ):
             self._elide()  # "below it to the right, and left of the box"
+        if self.pending and self._next_but("number", "a").relational and not self._binds() and self._on_the_board():
+            self.pending = []  # "in the top left, left of the box": the first is a place on the board
         said_now = self.words[self.index - 1].kind == "not"  # "not, in fact, above"
         if self.negated and self._next().kind != "direction" and not self._binds() and not said_now:
             self.negated = False
         if self._next().kind not in ("and", "direction", "comma", "not", "onto"):
             self.moving = False
+
+    def _on_the_board(self) -> bool:
+        """Whether the place before the comma is said as one of the board's is."""
+        before = [token.kind for token in self.words[max(0, self.index - 3) : self.index]]
+        return all(each.absolute for each in self.pending) or (before[-1:] == ["direction"] and "onto" in before)
 
     def _claim_the_rest(self) -> None:
         """What a clause leaves to be said at its end."""

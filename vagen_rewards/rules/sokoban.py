@@ -6,7 +6,7 @@ from vagen_envs.core import State
 from vagen_rewards.rules.board_facts import exact_facts, facts_of, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.places import add_neighbours, add_places, mark_exactly, read_exactly
+from vagen_rewards.rules.places import add_neighbours, add_places, doubt_places, mark_exactly, read_exactly
 from vagen_rewards.rules.reading import read
 from vagen_rewards.rules.readings import Reading
 from vagen_rewards.scores import Part
@@ -29,6 +29,5 @@ def compare(state: State, text: str, part: Part) -> Marks:
         return mark_exactly(said, things_of(state), size_of(state))
     marks = compare_sentences("sokoban", text, things_of(state), _WANTED)
     said_so = read("sokoban", text)
-    return add_neighbours(
-        add_places(marks, said_so.placed, things_of(state), size_of(state)), said_so.neighbours, state
-    )
+    marks = add_places(marks, said_so.placed, things_of(state), size_of(state))
+    return doubt_places(add_neighbours(marks, said_so.neighbours, state), said_so, things_of(state), size_of(state))

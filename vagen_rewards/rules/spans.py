@@ -6,8 +6,12 @@ import re
 
 from vagen_rewards.scores import Span
 
-_END = re.compile(r"[.;!?\n\r•。；！？](?:(?<=\.)(?!\d)|(?<!\.)[;!?\n\r•。；！？]*)")
-"""A point before a digit is no end: 2.5 m. That it begins with one set of characters makes the search quick."""
+_END = re.compile(
+    r"[.;!?\n\r•。；！？](?:(?<=\.)(?!\d)(?!(?<=\b[iI]\.)e\.)(?!(?<=\be\.)g\.)(?<!\b[iI]\.e\.)(?<!\be\.g\.)"
+    r"(?<!\bapprox\.)(?<!\bca\.)|(?<!\.)[;!?\n\r•。；！？]*)"
+)
+"""A point before a digit is no end: 2.5 m; neither is one of an abbreviation.
+That it begins with one set of characters makes the search quick."""
 
 _SAYS = re.compile(r"[^\W\d_]")
 

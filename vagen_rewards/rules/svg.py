@@ -14,6 +14,7 @@ from vagen_rewards.rules import colours
 from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
+from vagen_rewards.rules.modality import mentions
 from vagen_rewards.rules.readings import Claim, Reading
 from vagen_rewards.rules.svg_elements import DRAWN, MAX_CLAIMS, PAINTED, ROUND, Drawn, claims_in, plainer
 from vagen_rewards.scores import Part, Span
@@ -78,7 +79,10 @@ def compare(state: State, text: str, part: Part) -> Marks:
         marks.fault("there is a drawing")
     for name in ("target", "drawing"):
         claims = tuple([claim for _, topic, claim in said if topic == name][:MAX_CLAIMS])
-        own, right, faults = _match(claims, about[name])
+        own, right, faults, doubted = _match(claims, about[name])
+        if doubted:
+            marks.unread = tuple(sorted({*marks.unread, *[span for span, topic, _ in said if topic == name]}))
+            marks.matters = True
         marks.right += right
         marks.found += own
         for fault in faults:
@@ -87,6 +91,12 @@ def compare(state: State, text: str, part: Part) -> Marks:
             marks.wanted += len(about[name])
     return marks
 
+
+_ALIKE = ("match", "identical", "same", "equal", "resembl")
+_LIKE_TARGET = re.compile(
+    r"\b(?:match(?:es|ed|ing)?|identical|the same|equals?|resembles?)\b.{0,40}\btarget\b|\bdrawing\b.{0,60}\b(?:identical|the same as)\b"
+)
+"""Target and drawing are said to be alike: how much of it is so isn't read."""
 
 Said = list[tuple[Span, str, "Drawn"]]
 """Where something is said, of which picture, and what."""
@@ -109,7 +119,7 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
             topic = named or topic
             said += [(span, topic, claim) for claim in claims]
             found, clear = found or bool(claims), clear and known
-        if found and not clear:
+        if (found and not clear) or (found and mentions(words, _ALIKE) and _LIKE_TARGET.search(words)):
             unread.add(span)
             matters.append(span)
         if not found and _UNDRAWN.search(words):
@@ -129,13 +139,13 @@ _ATTRIBUTE_LINE = re.compile(
 
 
 @functools.lru_cache(maxsize=4096)
-def _match(claims: tuple[Drawn, ...], elements: Any) -> tuple[int, int, tuple[str, ...]]:
+def _match(claims: tuple[Drawn, ...], elements: Any) -> tuple[int, int, tuple[str, ...], bool]:
     """Give as many claims as possible an element of their own.
 
     "A white symbol" may be several elements, or one that was named before: it needs none of its own.
 
     Returns:
-        How many have one of their own, how many are right, and the others in words.
+        How many have one of their own, how many are right, the others in words, and whether of a colour one may differ.
     """
     fits = [[] if claim.hedged else [i for i, each in enumerate(elements) if _fits(claim, each)] for claim in claims]
     exact = [number for number, claim in enumerate(claims) if claim.shape in DRAWN or not fits[number]]
@@ -143,20 +153,49 @@ def _match(claims: tuple[Drawn, ...], elements: Any) -> tuple[int, int, tuple[st
     owner = matched([(number, fits[number]) for number in (*exact, *loose)])
     given = set(owner.values())
     shared = {claims[number][:5] for number in loose if number not in given}
-    faults = tuple([claims[number].words for number in exact if number not in given])
-    return len(given), len(given) + len(shared), faults
+    missed = [claims[number] for number in exact if number not in given]
+    wrong = [
+        claim for claim in missed if claim.hedged or not any(_fits(claim, each, loosely=True) for each in elements)
+    ]
+    doubted = len(wrong) < len(missed) or any(
+        claim.colour and number in given and not _surely(claim.colour, elements[owner_of[number]].colour)
+        for owner_of in ({number: i for i, number in owner.items()},)
+        for number, claim in enumerate(claims)
+    )
+    return len(given), len(given) + len(shared), tuple([claim.words for claim in wrong]), doubted
 
+
+def _surely(said: str, colour: str) -> bool:
+    from vagen_envs.svg.state import colour_name
+
+    own = colour_name(colour)
+    names = said.rpartition(" ")[2].split("/")
+    return said in (own, own.split()[-1]) or any(colours.surely_called(colour, name) for name in names)
+
+
+BACKGROUND = 80
+"""Percent of the picture from which on a plain square or circle isn't called a symbol."""
+
+THIN = 6
+"""Percent of the picture up to which a bar may be called a line."""
 
 MOST_OFF = 20
 """Percent of the picture by which a size may be off."""
 
 
-def _fits(claim: Drawn | Painted, element: Any) -> bool:
+def _fits(claim: Drawn | Painted, element: Any, loosely: bool = False) -> bool:
     at = claim.at
     if at is not None and (abs(at[0] - element.x) > TOLERANCE or abs(at[1] - element.y) > TOLERANCE):
         return False
     shape, said, (across, down), (width, height) = claim.shape, claim.colour, claim.third, claim.size
-    alike = "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(ROUND)
+    if shape == "symbol":
+        if element.shape in DRAWN and min(element.width, element.height) >= BACKGROUND:
+            return False
+        shape = "shape"
+    thin = {shape, element.shape} == {"line", "rectangle"} and min(element.width, element.height) <= THIN
+    if shape == "circle" and element.shape == "shape" and abs(element.width - element.height) > MOST_OFF:
+        return False
+    alike = thin or "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(ROUND)
     if not alike:
         return False
     if width is not None and abs(width - element.width) > MOST_OFF:
@@ -167,6 +206,8 @@ def _fits(claim: Drawn | Painted, element: Any) -> bool:
         return False
     if down is not None and not _is_at(down, element.y, element.height):
         return False
+    if loosely and said:
+        return any(colours.could_be_called(element.colour, name) for name in said.rpartition(" ")[2].split("/"))
     return not said or _called(said, element.colour)
 
 

@@ -12,12 +12,15 @@ from typing import NamedTuple
 from vagen_rewards.rules import colours
 from vagen_rewards.rules.lexicon import by_first_letter, nouns
 from vagen_rewards.rules.modality import DENIALS, hedges, hedges_and_denies, mentions
+from vagen_rewards.rules.svg_places import with_middles
 
 # Four for each of the 16 elements that an observation tells apart (`svg.state.MOST_ELEMENTS`).
 MAX_CLAIMS = 64
 
 _NOUNS = nouns("svg")
 _SHAPES = {phrase: shape for shape, each in _NOUNS.items() for phrase in each if shape not in ("drawing", "target")}
+_GLYPHS = ("symbol", "icon", "glyph", "logo", "emblem", "sign", "pictogram")
+"""What is drawn on a background, and is none."""
 DRAWN = ("circle", "ellipse", "rectangle", "triangle", "line", "text")
 """Shapes that an element's own name says; any other is "shape"."""
 
@@ -25,8 +28,19 @@ _NAMES = by_first_letter(re.escape(name) for name in sorted(_SHAPES, key=len, re
 ROUND = ("circle", "ellipse")
 _COLOUR = f"(?:{colours.pattern()})"
 _ISH = r"(?:(?:reddish|orangish|yellowish|greenish|bluish|purplish|pinkish|brownish|grayish|greyish)[ -])?"
-_TONES = {"light": "light", "pale": "light", "pastel": "light", "dark": "dark", "deep": "", "bright": "", "vivid": ""}
-_TONE = rf"(?:(?P<tone>{'|'.join(_TONES)})(?:er)?[ -])?"
+_TONES = {
+    **dict.fromkeys(("lighter", "darker", "paler", "deeper", "brighter"), ""),
+    "light": "light",
+    "medium": "",
+    "mid": "",
+    "pale": "light",
+    "pastel": "light",
+    "dark": "dark",
+    "deep": "",
+    "bright": "",
+    "vivid": "",
+}
+_TONE = rf"(?:(?P<tone>{'|'.join(_TONES)})[ -])?"
 _PAINT = rf"{_TONE}{_ISH}(?P<colour>#[0-9a-f]{{6}}|\b{_COLOUR}(?:ish)?)(?:[-/](?P<colour2>{_COLOUR})\b)?"
 _CLAIM = re.compile(
     rf"(?<![\w#])(?:{_PAINT}(?:[-, (]+(?:#[0-9a-f]{{6}}\)?)?"
@@ -96,7 +110,10 @@ _FRONTED = re.compile(
 
 _PLACES = ("left", "right", "top", "bottom", "middle", "cent", "corner", "part", "side", "half")
 """One of these is in each of them."""
-_TOPIC = re.compile(r"(drawing(?<!\ba drawing)(?<!\ban drawing)|my picture|my svg|rendering)\b|target\b")
+_TOPIC = re.compile(
+    r"(drawing(?<!\ba drawing)(?<!\ban drawing)|rendering|\bmine"
+    r"|\bmy (?:current |own |last |latest |first )?(?:picture|svg|image|render|output|attempt|canvas|version|result|code))\b|target\b"
+)
 _WORD = re.compile(r"[a-z]+")
 _DIGIT = re.compile(r"\d")
 _NOT = re.compile(rf"\b(?:no|without|{DENIALS})\b[a-z ]{{0,45}}$")
@@ -138,12 +155,30 @@ _ITS_COLOUR = re.compile(
 """In "disc filled with red, bar in blue" the red is the disc's."""
 
 
+_NAMELESS = re.compile(
+    rf"(^\W*(?:(?:light|pale|dark|deep|bright)[ -])?{_COLOUR})(?=\s*[,:(~])"
+    rf"|\b({_COLOUR}) (?!(?:{_NAMES}|{_COLOUR}|background|canvas|and|or|with|one|ones|colou?rs?|shades?|tones?|filled?|fill|outline[ds]?"
+    r"|border|stroke|in|on|at|is|are|of|the|round(?:ed)?|circular|rectangular|triangular|oval|solid|vertical|horizontal|thin|large|small|big|tiny"
+    r"|part|drawing|target|image|picture|side|from|to|by|as|but|while|which|that|near|inside|around|below|above|under|over|behind|there|it|its|next"
+    r"|sits|covers|fills|has|shows|instead|only|too|also|here|now|then|not)(?:e?s)?\b)[a-z]{3,}"
+    r"(?=\s*(?:[,.;:()]|$|and\b|with\b|on\b|in\b|at\b|near\b|around\b|below\b|above\b|under(?:neath)?\b|behind\b|inside\b))"
+)
+"""A colour of what has no name here: "green grass underneath", "dark green, 88 by 87"."""
+
+_PALETTE = re.compile(
+    r"^\W*(?:the |main |used |visible )*colou?rs?(?: used| present| palette| visible)?\s*(?::|are\b|=)"
+)
+_LISTED = re.compile(rf"({_COLOUR})(?=\s*(?:,|$|and\b|\())")
+"""In "colours: red, blue and white" each is of something."""
+
+
 def plainer(words: str) -> str:
     """With a noun for every colour that shares one, and for "circular shape"."""
     if words.lstrip().startswith("on the left"):
         words = _ON_THE_LEFT.sub("", words)
     if mentions(words, _EMPTY):
         words = _EMPTY_TAIL.sub("", words)
+    words = with_middles(words)
     words = _NO_PLACE.sub("", words).replace(" of the target", "").replace("+", " and ").replace("*", "")
     if "|" in words:
         words = words.strip(" |").replace("|", ",")
@@ -151,6 +186,9 @@ def plainer(words: str) -> str:
         words = words.replace("–", "-").replace("—", "-")
     if "," in words or " and " in words:
         words = _ITS_COLOUR.sub(r"\1;", words)
+    words = _NAMELESS.sub(lambda match: f"{match[1] or match[2]} shape", words)
+    if _PALETTE.match(words):
+        words = _LISTED.sub(r"\1 shape", words)
     if mentions(words, _SHAPELY):
         words = _SHAPED.sub(_shaped, words)
     if " and " in words or " & " in words:
@@ -228,12 +266,22 @@ def _clause(part: str) -> tuple[tuple[Drawn, ...], bool]:
     return tuple(found), clear
 
 
+_ANOTHER_NOUN = re.compile(r" (?!(?:and|or|in|with|at|on|of|near|around|colou?r|shade|fill|tone)\b)[a-z]{3,}")
+
+
 def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: bool) -> Drawn | None:
     """The claim of a shape with a colour or a place; `None` if it has neither."""
     point = _POINT.search(rest) if _DIGIT.search(rest) else None
     numbers = [int(number) for number in point.groups() if number] if point else []
     spot = (numbers[0], numbers[1]) if numbers else None
     painted = match if match["colour"] else _AFTER.match(rest) or _LATER.search(rest)
+    if (
+        painted is not None
+        and painted is not match
+        and rest.startswith(":")
+        and _ANOTHER_NOUN.match(rest, painted.end())
+    ):
+        painted = None  # "icon: blue head, …"
     third = (None, None) if point else _third(rest)
     if third == (None, None) and place and not point:
         third = _third(place)
@@ -242,7 +290,9 @@ def _element(match: re.Match[str], lead: str, rest: str, place: str, doubtful: b
     shape = match["shape"]
     hedged = doubtful and (hedges(lead) or hedges(rest))
     words = f"{match[0]}{rest[:20]}".strip()
-    return Drawn(_SHAPES[shape], _colour(painted), spot, third, _size(rest), hedged, words)
+    return Drawn(
+        "symbol" if shape in _GLYPHS else _SHAPES[shape], _colour(painted), spot, third, _size(rest), hedged, words
+    )
 
 
 def _colour(painted: re.Match[str] | None) -> str:

@@ -12,9 +12,10 @@ HAS_TO = re.compile(r" (?:is to(?! (?:the|my|your|our|his|her|its|their|be (?:fo
 _WHO = r"(?:i|we|you|(?:the |my |our )?(?:player|agent|robot|character|worker|elf|box|crate|plan|(?:goal|aim|objective|purpose)(?: of (?:the|this) (?:game|puzzle|level|task))?|task|next (?:step|move)|idea|best (?:move|step)))"
 INTENT = re.compile(
     r"(?:,? ?\b(?:so|therefore|thus|hence|and so|and then|and|then|but|which means(?: that)?|because|since)\b,? *)?"
+    r"(?:(?:^\s*|(?<=[.:,] ))(?:in order )?to (?!(?:the|my|your|its|his|her|their|me|left|right)\b)[a-z]+ [a-z' ]{2,60}?,? )?"
     rf"\b{_WHO}(?: now| then| just| only| still| first| will| also)*"
     r" (?:needs?|wants?|ha(?:ve|s) to|must|ought|should(?! (?:now |still |then |end up )?(?:be|find|see|have|rest|sit|stand|lie|remain|stay|end up|appear|show)\b)|plans?|intends?|aims?|tr(?:y|ies)"
-    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|is to(?! (?:the|my|your|our|his|her|its|their|be (?:found|seen))\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as|so|meaning|and|but)(?: that)? (?:it|he|the [a-z]+) (?:is|are)\b|$)"
+    r"|(?:am|is|are) (?:going|planning|trying|about) to(?! be\b)|would like|c(?:ould|an)(?: then| also| now| safely)* (?:go|move|walk|step|head|travel|turn)|is to(?! (?:the|my|your|our|his|her|its|their|be (?:found|seen))\b))\b.*?(?=(?:the |my )?[a-z]+(?: [a-z]+)?, (?:which|that|who) (?:is|are|will be)\b|,? (?:since|because|as|so|meaning|and|but)(?: that)? (?:it|he|the [a-z]+) (?:is|are)\b|$)"
     r"|(?:,? ?\b(?:so|then|and then|and|therefore)\b,? *)?\b(?:let us|let me|let's)\b.*$"
 )
 """A plan, to the end of its sentence."""
@@ -42,6 +43,8 @@ PLANNING = frozenset(
         "about",
         "would",
         "let",
+        "can",
+        "could",
     ]
 )
 """No plan without one of these, or "is to": to look for a word is ten times as quick as to look for the pattern."""

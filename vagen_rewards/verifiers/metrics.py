@@ -24,7 +24,7 @@ _REFLECTIVE = re.compile(
     re.IGNORECASE,
 )
 
-_THOUSAND_SQUARED = 1_000_000.0
+_THOUSAND_SQUARED = 1_000_000.0  # of boxes whose picture is 1,000 wide and high, whatever its pixels
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
+import itertools
 import json
 import os
 import tempfile
@@ -28,7 +29,7 @@ from vagen_envs.core import State, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.seeding import HashStream, content_hash
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.worth.told import done_in, knows_done, told_of
+from vagen_rewards.worth.told import done_by, done_in, knows_done, told_of
 
 Stage = Literal["reset", "play"]
 STAGES: tuple[Stage, ...] = ("reset", "play")
@@ -37,8 +38,17 @@ STAGES: tuple[Stage, ...] = ("reset", "play")
 SIZE = 512
 """Transitions of each stage. The rarest share that can be told is one in twice as many, 6.9 nats."""
 
-VERSION = 1
+VERSION = 2
 """Of the way that references are drawn."""
+
+BLIND = 2
+"""Turns of play that doesn't look, for each of a stage's."""
+
+BLIND_EPISODES = 8
+"""Episodes in which they are found, for each of a stage's turns."""
+
+_REPLIES = 4
+"""Replies of which one is played."""
 
 SHIPPED = Path(__file__).parent / "references"
 """Files that come with the package."""
@@ -146,6 +156,17 @@ def reference_of(env_id: str, options: Mapping[str, Any] | None = None, size: in
         made.close()
 
 
+def representation_of(env_id: str, options: Mapping[str, Any]) -> str:
+    """The form of the truth's own words in an environment of these options."""
+    if "representation" in options:
+        return str(options["representation"])
+    made = gym.make(env_id, **{**options, **_NEUTRAL})
+    try:
+        return str(cast(VagenEnv, made.unwrapped).config.representation)
+    finally:
+        made.close()
+
+
 def configuration_of(env: gym.Env[Any, Any]) -> tuple[str, str]:
     """The id of an environment and, as JSON, the options on which its states depend."""
     core = cast(VagenEnv, env.unwrapped)
@@ -187,7 +208,7 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
 def _first(reference: Reference, size: int) -> Reference:
     """The same with fewer turns: what fewer would have been drawn is what more begins with."""
     return dataclasses.replace(
-        reference, reset=reference.reset[:size], play=reference.play[:size], blind=reference.blind[:size]
+        reference, reset=reference.reset[:size], play=reference.play[:size], blind=reference.blind[: BLIND * size]
     )
 
 
@@ -210,7 +231,14 @@ def write(reference: Reference, path: Path, size: int) -> None:
         return
 
 
-def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0, always: str = "") -> Reference:
+def draw(
+    env_id: str,
+    options: Mapping[str, Any],
+    size: int,
+    first_seed: int = 0,
+    always: str = "",
+    blind: bool = True,
+) -> Reference:
     """Play until both stages have `size` transitions; where episodes have one turn only, until the first has.
 
     Args:
@@ -219,6 +247,7 @@ def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0
         size: transitions of each stage.
         first_seed: of the levels.
         always: an action for every turn, or several with the environment's separator; else the mixture of references.
+        blind: whether play that doesn't look is drawn as well, where it matters.
 
     Raises:
         JudgeConfigError: no episode could be played.
@@ -234,26 +263,47 @@ def draw(env_id: str, options: Mapping[str, Any], size: int, first_seed: int = 0
                 found[STAGES[min(number, 1)]].append(transition)
         if not found["reset"]:
             raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
-        blind = () if always or not knows_done(found["reset"][0].before.kind) else _blind(env, size, first_seed)
+        kind = found["reset"][0].before.kind
+        wanted = blind and not always and knows_done(kind)
+        unlooking = _blind(env, kind, size, first_seed) if wanted else ()
     finally:
         made.close()
-    return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]), blind)
+    return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]), unlooking)
 
 
-def _blind(env: VagenEnv, size: int, first_seed: int) -> tuple[Transition, ...]:
-    """Later turns of as many episodes, each with a reply of its own in all of its turns: half of them one action only.
+def _blind(env: VagenEnv, kind: str, size: int, first_seed: int) -> tuple[Transition, ...]:
+    """Later turns of play in which an episode has one reply in all of its turns: half of them one action only.
 
-    They are drawn from all those turns, as such an agent meets them. Its turns are alike where it has come to rest, so
-    that ten of one episode would be one case.
+    Of some replies the one is taken of which least is known, by what is done (`register_done`), and of each as many
+    turns are kept: drawn as they come, a hundred of "Left" stood beside ten of "Right, Down", which tell a share badly.
+    They are drawn from all turns, as such an agent meets them. Its turns are alike where it has come to rest, so that
+    ten of one episode would be one case.
     """
-    found: list[Transition] = []
-    for seed in range(first_seed, first_seed + size):
+    found: dict[Hashable, list[Transition]] = {}
+    episodes = BLIND_EPISODES * size
+    for seed in range(first_seed, first_seed + episodes):
         stream = HashStream("blind", seed)
-        count = 1 + stream.below(env.config.max_actions_per_turn)
-        alike = stream.below(2) == 0
-        actions = list(env.random_actions(stream, 1)) * count if alike else env.random_actions(stream, count)
-        found += list(_episode(env, seed, env.config.separator.join(actions)))[1:]
-    return tuple(HashStream("blind", "turns", size).sample(found, min(size, len(found))))
+        replies = [_reply(env, stream) for _ in range(_REPLIES)]
+        reply = min(replies, key=lambda each: len(found.get(done_by(kind, each), ())))
+        for each in list(_episode(env, seed, env.config.separator.join(reply)))[1:]:
+            found.setdefault(each.done, []).append(each)
+    return tuple(_evenly(found, BLIND * size))
+
+
+def _reply(env: VagenEnv, stream: HashStream) -> list[str]:
+    count = 1 + stream.below(env.config.max_actions_per_turn)
+    alike = stream.below(2) == 0
+    return list(env.random_actions(stream, 1)) * count if alike else list(env.random_actions(stream, count))
+
+
+def _evenly(found: Mapping[Hashable, Sequence[Transition]], count: int) -> list[Transition]:
+    """As many of each, until there are `count` or none is left, in turn."""
+    every = [
+        HashStream("blind", "turns", repr(done)).sample(turns, len(turns))
+        for done, turns in sorted(found.items(), key=lambda each: repr(each[0]))
+    ]
+    rounds = itertools.zip_longest(*every)
+    return [each for row in rounds for each in row if each is not None][:count]
 
 
 def _episode(env: VagenEnv, seed: int, always: str = "") -> Iterator[Transition]:

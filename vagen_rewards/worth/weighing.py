@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_rewards.rules import read
 from vagen_rewards.scores import Part
-from vagen_rewards.worth.reference import Reference, Stage, Transition
+from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
 from vagen_rewards.worth.shares import Bets, Shares
 from vagen_rewards.worth.told import held_before, told_of
 
@@ -42,6 +42,12 @@ MOST_KEPT = 4096
 FLOOR = 0.5
 """The truth's words are taken to be worth at least this share of what they are worth on average in a stage: else a
 state with nearly nothing to tell would pay in full for nearly nothing."""
+
+LEAST = 0.1
+"""Nats that they are taken to be worth at least: where a stage tells less, its truth isn't paid in full either."""
+
+_FEW = 4
+"""Turns of a stage by which it is told whether anything is worth something."""
 
 
 class Weighed(NamedTuple):
@@ -112,9 +118,18 @@ class Worth:
             value, bets.gained, bets.lost, self._whole(part, stage, here), bets.right, bets.wrong, bets.unknown
         )
 
+    def tells(self, part: Part) -> bool:
+        """Whether the truth's own words are worth anything, in some of a few turns of either stage."""
+        return any(
+            self._whole(part, stage, each) >= LEAST
+            for stage in STAGES
+            for turns in [getattr(self.reference, stage)]
+            for each in turns[:: max(1, len(turns) // _FEW)]
+        )
+
     def full(self, part: Part, stage: Stage, here: Transition) -> float:
         """What is worth 1 in this turn, on the scale of `on_scale`."""
-        return math.log1p(max(self._whole(part, stage, here), FLOOR * self._mean_of(part, stage, here.before)))
+        return math.log1p(max(LEAST, self._whole(part, stage, here), FLOOR * self._mean_of(part, stage, here.before)))
 
     def shares(self, stage: Stage, here: State) -> Shares:
         """How common claims are in this stage of an episode, where the same was told as here."""
