@@ -25,6 +25,7 @@ def settings(folder, **changes):
         "rollouts": 3, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 3, "max_tokens": 4, "temperature": 1.0,
         "top_p": 1.0, "learning_rate": 3e-3, "kl_coef": 0.0, "sampler_correction": "token", "max_staleness": 2,
         "logging_steps": 3, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
+        "gradient_checkpointing": False,
         **changes,
     })  # fmt: skip
 

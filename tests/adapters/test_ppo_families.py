@@ -4,11 +4,12 @@ import pytest
 
 pytest.importorskip("trl")
 import families
+import newer_families
 import numpy as np
 import torch
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import family_checks, generation, keeping, tiny
+from vagen_adapters.ppo import anatomy, family_checks, generation, keeping, layout_checks, tiny
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
@@ -22,20 +23,20 @@ def folder_of(tmp_path_factory):
 
     def folder(name):
         if name not in made:
-            made[name] = families.save(name, tmp_path_factory.mktemp(name))
+            made[name] = newer_families.save(name, tmp_path_factory.mktemp(name))
         return made[name]
 
     return folder
 
 
-@pytest.mark.parametrize("name", families.FAMILIES)
+@pytest.mark.parametrize("name", newer_families.FAMILIES)
 def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_path):
     args = MultiTurnPPOConfig(
         output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0",
         env_options={"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
         rollouts=1, episodes_per_rollout=2, num_envs=2, minibatches=2, sequences_per_forward=2, max_tokens=4, max_length=4096,
         temperature=1.0, top_p=1.0, learning_rate=1e-2, freeze_vision=True, kl_coef=0.0, whiten=False, logging_steps=1,
-        report_to=[], save_strategy="no", bf16=False, use_cpu=True,
+        report_to=[], save_strategy="no", bf16=False, use_cpu=True, window=1 if name == "molmo2" else None,
     )  # fmt: skip
     trainer = MultiTurnPPOTrainer(folder_of(name), args, score=lambda turn: [RewardTerm("later", float(turn.index))])
     policy = trainer.model.policy
@@ -52,7 +53,7 @@ def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_pa
     assert [key for key in before if any(word in key for word in towers)]
 
 
-@pytest.mark.parametrize("name", families.FAMILIES)
+@pytest.mark.parametrize("name", newer_families.FAMILIES)
 def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
     codec = Codec.from_pretrained(folder_of(name))
     ActorCritic.from_pretrained(folder_of(name), critic="none").save_pretrained(tmp_path)
@@ -66,7 +67,7 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
 
 def refused(name, tmp_path, **changes):
     with pytest.raises(TrainingConfigError) as error:
-        family_checks.check_layout(Codec.from_pretrained(families.save(name, tmp_path, **changes)))
+        layout_checks.check_layout(Codec.from_pretrained(families.save(name, tmp_path, **changes)))
     return str(error.value)
 
 
@@ -79,23 +80,68 @@ def test_a_template_that_writes_history_in_another_way_is_refused(tmp_path):
     assert "use a template that keeps a conversation as it was" in found
 
 
+def test_line_breaks_before_a_reply_may_be_cut_in_another_way_once_it_is_there(folder_of):
+    """Llama 4's template ends in two of them, which are one token alone, and two before a word."""
+    codec = Codec.from_pretrained(folder_of("llama4"))
+    layout_checks.check_layout(codec)
+    assert codec.encode("\n\n") + codec.encode("Up") != codec.encode("\n\nUp")
+
+
+def test_pictures_that_are_counted_through_are_given_together(folder_of):
+    """Molmo 2 says which patches make a token by their numbers among all patches of a call."""
+    codec = Codec.from_pretrained(folder_of("molmo2"))
+    seen = [{"text": "<image>", "image": np.full((64, 96, 3), shade, np.uint8)} for shade in (90, 200)]
+    shown = [codec.show("Play.", each) for each in seen]
+    whole = codec.features_of(shown)["image_token_pooling"]
+    first, second = (codec.features_of([each])["image_token_pooling"] for each in shown)
+    assert torch.equal(whole[: len(first)], first)
+    assert whole[len(first) :].max() > second.max()
+
+
+def test_a_model_whose_pictures_look_at_each_other_is_trained_turn_by_turn(folder_of):
+    """Molmo 2: a later turn's picture would change what was said before it."""
+    model, codec = (each.from_pretrained(folder_of("molmo2")) for each in (ActorCritic, Codec))
+    with pytest.raises(TrainingConfigError, match=r"a later turn's picture changes a reply before it.*set window"):
+        family_checks.check_model(model, codec)
+    family_checks.check_model(model, codec, turn_by_turn=True)
+
+
+def test_a_critic_of_a_family_without_a_model_of_its_own_has_no_head(folder_of):
+    model = ActorCritic.from_pretrained(folder_of("llama4"))
+    assert not list(model.critic.get_output_embeddings().parameters())
+    assert not set(map(id, model.trainable(critic=True))) & set(map(id, model.trainable(critic=False)))
+
+
+def test_a_whole_of_which_a_part_can_be_trained_is_refused_by_name(tmp_path):
+    from transformers import AutoConfig
+
+    families.qwen2_5_vl()["tokenizer"].save_pretrained(tmp_path)
+    AutoConfig.for_model("qwen2_5_omni").save_pretrained(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "Qwen2VLImageProcessor"}')
+    with pytest.raises(TrainingConfigError, match="'qwen2_5_omni' can't be trained"):
+        Codec.from_pretrained(str(tmp_path))
+
+
 def test_a_template_without_pictures_is_refused(tmp_path):
     found = refused("qwen3_vl", tmp_path, template=families.chatml(""))
     assert "chat template: it drops" in found
 
 
 # The others have layers that attend to a window, or carry a state on.
-KEEPING = {"qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl3", "smolvlm2", "llava_onevision", "glm4v", "llava"}
+KEEPING = {"qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl3", "smolvlm2", "llava_onevision", "glm4v", "llava",
+           "hyperclovax_vision_v2"}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", families.FAMILIES)
+@pytest.mark.parametrize("name", newer_families.FAMILIES)
 def test_conversations_are_gone_on_with_where_that_says_the_same(name, folder_of, monkeypatch):
     model, codec = ActorCritic.from_pretrained(folder_of(name), critic="none"), Codec.from_pretrained(folder_of(name))
-    assert family_checks.check_model(model, codec) is (name in KEEPING)
+    assert family_checks.check_model(model, codec, turn_by_turn=True) is (name in KEEPING)
     monkeypatch.setattr(keeping, "can_keep", lambda _: True)
     places = keeping.KeepingSampler._places
     monkeypatch.setattr(keeping.KeepingSampler, "_places", lambda self, prompts: places(self, prompts) // 2)
-    assert family_checks.check_model(model, codec) is False  # a model that is told wrong places is found out
+    assert (
+        family_checks.check_model(model, codec, turn_by_turn=True) is False
+    )  # a model that is told wrong places is found out
 
 
 def test_a_model_that_is_blind_is_refused(folder_of, monkeypatch):
@@ -116,3 +162,13 @@ def test_a_sampler_that_says_other_log_probabilities_is_refused(folder_of, monke
     monkeypatch.setattr(generation.Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
     with pytest.raises(TrainingConfigError, match="sampler against trainer"):
         family_checks.check_model(model, codec)
+
+
+@pytest.mark.parametrize(("name", "scaled"), [("hyperclovax_vision_v2", True), ("gemma4", True), ("qwen2_5_vl", False)])
+def test_logits_are_what_the_models_own_forward_pass_makes_of_states(name, scaled, folder_of):
+    policy = ActorCritic.from_pretrained(folder_of(name), critic="none").policy.eval()
+    ids = torch.arange(7)[None]
+    states = policy.model(input_ids=ids).last_hidden_state[0]
+    own = policy(input_ids=ids).logits[0]
+    torch.testing.assert_close(anatomy.logits_of(policy, states), own)
+    assert torch.equal(policy.lm_head(states), own) is not scaled

@@ -115,7 +115,7 @@ def test_a_critic_taught_on_worth_has_it_around_each_turn(critic, tiny_folder):
     episode.worth = tuple(10.0 * (1 + number) for number in range(len(episode.turns)))
     model = ActorCritic.from_pretrained(tiny_folder, critic=critic, reads=True)
     policy = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
-    teach_critic(model, codec, [episode] * 150, 150, reward_scale=0.1, batch_size=1, learning_rate=2e-3)
+    teach_critic(model, codec, [episode] * 80, 80, reward_scale=0.1, batch_size=1, learning_rate=4e-3)
     assert model.sight is None
     assert all(each.requires_grad for each in model.policy.parameters())
     assert all(torch.equal(tensor, policy[name]) for name, tensor in model.policy.state_dict().items())
@@ -137,8 +137,8 @@ def test_heads_learn_from_all_episodes_and_are_held_to_the_last_tenth(tiny_folde
     for number, episode in enumerate(played):
         episode.worth = tuple(5.0 * (number >= 12) for _ in episode.turns)
     model, told = ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True), []
-    teach_critic(model, codec, played, 200, batch_size=4, learning_rate=2e-3, report=lambda *each: told.append(each))
-    assert [number for number, _ in told] == list(range(200))
+    teach_critic(model, codec, played, 80, batch_size=4, learning_rate=5e-3, report=lambda *each: told.append(each))
+    assert [number for number, _ in told] == list(range(80))
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in (played[2], played[15])]
     with torch.no_grad():
         inputs = model_inputs([each.prompt for each in sequences], codec, "cpu")

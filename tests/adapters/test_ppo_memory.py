@@ -8,8 +8,9 @@ pytest.importorskip("trl")
 from tensor_memory import peak_bytes  # noqa: E402
 
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
+from vagen_adapters.ppo.anatomy import sight_of  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.scoring import Distribution, SampledTokens, score, score_tokens, sight_of  # noqa: E402
+from vagen_adapters.ppo.scoring import Distribution, SampledTokens, score, score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
 WANT = ("logprobs", "entropies", "reference_logprobs", "kl")

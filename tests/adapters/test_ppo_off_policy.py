@@ -22,6 +22,7 @@ def trained(folder, out, score=None, make_sampler=None, **changes):
         "env_options": {"strategy": "no_think", "max_turns": 2, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
         "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 8, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
         "top_p": 1.0, "learning_rate": 1e-3, "kl_coef": 0.0, "logging_steps": 1, "save_strategy": "no",
+        "gradient_checkpointing": False,
         "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
     }  # fmt: skip
     args = MultiTurnPPOConfig(output_dir=str(out), **{**settings, **changes})

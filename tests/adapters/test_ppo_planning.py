@@ -116,6 +116,21 @@ def test_vllm_that_could_not_start_does_not_fit(three):
     assert "too small a share" in "\n".join(plan.lines())
 
 
+def test_an_engine_that_sleeps_in_updates_leaves_them_its_memory(three):
+    machines = Machines.parse("8x80GiB")
+    options = {"gpu_memory_utilization": 0.7}
+    awake = args_of(
+        "vagen-base", generation="vllm", vllm_options=options, sequences_per_forward=1, gradient_sync="each"
+    )
+    asleep = dataclasses.replace(awake, vllm_options={**awake.vllm_options, "enable_sleep_mode": True}, max_steps=-1)
+    before, after = three.make(awake, machines, "fsdp"), three.make(asleep, machines, "fsdp")
+    passing = sum(after.parts[name] for name in ("gradients", "gathered", "activations", "logits"))
+    assert before.peak - after.peak == min(passing, 56 * 2**30)
+    assert "vllm (sleeps)" in "\n".join(after.lines())
+    assert not before.fits
+    assert "enable_sleep_mode" in str(three.cheapest_change(awake, machines))
+
+
 @pytest.mark.parametrize("text", ["8", "8x", "0x80GiB", "8x80", "eightx80GiB", "8x0GiB", "1x2x3x4GiB"])
 def test_gpus_that_cannot_be_read_are_refused(text):
     with pytest.raises(TrainingConfigError, match="8x80GiB"):

@@ -297,7 +297,11 @@ FAMILIES: dict[str, Callable[[], dict[str, Any]]] = {
 
 def save(name: str, folder: Path, *, template: str | None = None) -> str:
     """Write a family's model to `folder`, with another chat template if one is given."""
-    made = FAMILIES[name]()
+    return write(FAMILIES[name](), folder, template)
+
+
+def write(made: dict[str, Any], folder: Path, template: str | None = None) -> str:
+    """The same of a family as it is made."""
     words = made["tokenizer"]
     if template is not None:
         words.chat_template = template
@@ -316,7 +320,10 @@ def save(name: str, folder: Path, *, template: str | None = None) -> str:
                 parameter.copy_(parameter * 3 if parameter.any() else torch.randn_like(parameter) / 3)
     model.save_pretrained(folder)
     words.save_pretrained(folder)
-    made["pictures"].save_pretrained(folder)
+    if isinstance(made["pictures"], dict):  # of a class that asks for torchvision when it is made
+        (folder / "preprocessor_config.json").write_text(json.dumps(made["pictures"]))
+    else:
+        made["pictures"].save_pretrained(folder)
     if "processor" in made:
         (folder / "processor_config.json").write_text(json.dumps(made["processor"]))
     return str(folder)

@@ -84,5 +84,11 @@ def train_all(model, all_of_them):
     last.accelerator.end_training()  # a process group that is left standing may abort the process
 
 
+def train_there(folder, model, all_of_them):
+    """The same, in a folder in which trackers may leave files."""
+    os.chdir(folder)
+    train_all(model, all_of_them)
+
+
 if __name__ == "__main__":
     train_all(sys.argv[1], json.loads(sys.argv[2]))

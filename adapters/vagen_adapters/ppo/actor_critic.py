@@ -11,15 +11,14 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
+from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
 from vagen_adapters.ppo.scoring import (
     Distribution,
     SampledTokens,
     as_autocast_rounds,
-    backbone_of,
-    logits_of,
     score,
-    sight_of,
 )
 from vagen_adapters.ppo.seeing import FrozenSight
 from vagen_adapters.ppo.unpadding import in_one_row, in_rows, placed, unmasked
@@ -70,10 +69,13 @@ class ActorCritic(nn.Module):
 
         A folder that was saved by training has a trained critic, which is read too.
         """
-        from transformers import AutoModel, AutoModelForImageTextToText
+        from transformers import AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
-        backbone = AutoModel.from_pretrained(critic_path or path, **options) if critic == "own" else None
+        backbone = None
+        if critic == "own":
+            source = critic_path or path
+            backbone = without_head(critic_class(policy.config).from_pretrained(source, **options))
         model = cls(policy, backbone, values=critic != "none", reads=reads)
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
@@ -94,7 +96,7 @@ class ActorCritic(nn.Module):
     @property
     def _no_split_modules(self) -> list[str]:
         """The layers that FSDP gathers one at a time, by accelerate's name for them."""
-        return sorted(self.policy._no_split_modules)
+        return sorted(self.policy._no_split_modules or ())
 
     @property
     def has_adapters(self) -> bool:
@@ -185,7 +187,7 @@ class ActorCritic(nn.Module):
             inputs = self.sight.given(model, inputs)
         lay_out = in_one_row if self.packs else unmasked
         read = lay_out(model, inputs) if self.packs or not self.masks else inputs
-        hidden: Tensor = backbone_of(model)(**read, use_cache=False).last_hidden_state
+        hidden = states_of(model, as_taken_by(model, read))
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
@@ -198,7 +200,7 @@ class ActorCritic(nn.Module):
         """The last states, and what the language model was given, if the critic reads that."""
         if self.reading_head is None:
             return self.hidden(model, inputs), None
-        with Watched(backbone_of(model)) as watched:
+        with Watched(decoder_of(model)) as watched:
             hidden = self.hidden(model, inputs)
         given = watched.given
         return hidden, in_rows(given, inputs["attention_mask"]) if self.packs and given is not None else given
@@ -312,6 +314,13 @@ class ActorCritic(nn.Module):
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
+
+
+def critic_class(config: Any) -> Any:
+    """Which of transformers' classes gives a critic: of families without a model that has no head, the one with it."""
+    from transformers import AutoModel, AutoModelForImageTextToText
+
+    return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText
 
 
 def _is_reading(name: str) -> bool:

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
+from vagen_adapters.ppo.features import joined_features
 from vagen_adapters.ppo.processors import Family, refusal
 
 _OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
+_SOME_SIZES = ((64, 64, 3), (64, 96, 3), (96, 64, 3))
 TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
 """By which models tell a picture's tokens from words."""
 
@@ -93,20 +95,25 @@ class Codec:
         self.processor = processor = family.processor
         self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
         self.pad_id: int = _first_of(self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        self._accepted = _inputs_of_model(family)
         self.image_token_id = _image_token_id(family)
-        self.forbidden_ids = tuple(sorted({self.image_token_id, *_ids_of_pictures(family, len(self.tokenizer))}))
-        self._accepted = _inputs_of_model(family.config)
+        self._typed = self._ids_of_types()
+        ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
+        words = family.config.get_text_config().vocab_size  # some can read pictures' tokens, and have none to say them
+        self.forbidden_ids = tuple(sorted(each for each in ids if each < words))
         self.conversation = _conversation(family)
         self.end_id, self.end_text = self._closing()
         special = {*self.tokenizer.all_special_tokens, self.conversation.image_token,
                    *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids])}  # fmt: skip
-        self._special = re.compile("|".join(re.escape(each) for each in sorted(special, key=len, reverse=True) if each))
+        named = sorted(filter(None, special), key=len, reverse=True)  # an id beyond the tokenizer's has no name
+        self._special = re.compile("|".join(map(re.escape, named)))
         self.beginning = self._beginning()
         self._image_settings = processor._merge_kwargs(
             processor.valid_processor_kwargs, tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
+        self._together = self._must_be_together()
         self._looked: weakref.WeakValueDictionary[int, Looked] = weakref.WeakValueDictionary()
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
@@ -117,7 +124,15 @@ class Codec:
         Raises:
             TrainingConfigError: the family's template or processor can't be used.
         """
-        return cls(Family.read(path))
+        family = Family.read(path)
+        try:
+            return cls(family)
+        except TrainingConfigError:
+            raise
+        except Exception as error:  # a processor raises whatever it likes
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise refusal(family.name, "its processor", f"it can't be asked ({reason})",
+                          "train a family whose processor is as transformers' others") from error  # fmt: skip
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the tokenizer, and what the model's folder said of pictures, into another model's folder."""
@@ -170,7 +185,7 @@ class Codec:
 
     def token_types(self, ids: Tensor) -> dict[str, Tensor]:
         """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
-        types = (ids == self.image_token_id).int()
+        types = torch.isin(ids, torch.tensor(self._typed, dtype=ids.dtype, device=ids.device)).int()
         return {name: types for name in TOKEN_TYPES if name in self._accepted}
 
     def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
@@ -197,10 +212,31 @@ class Codec:
             laid_out = self.processor.prepare_inputs_layout(images=images, text=[token * len(images)])[0]
             made, said = self.processor._process_images(laid_out, **self._image_settings)
         else:
-            made = self.processor(text=[token], images=images, add_special_tokens=False, return_tensors="pt")
+            made = self.processor(
+                text=[token * len(images)], images=images, add_special_tokens=False, return_tensors="pt"
+            )
             said = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
         features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
-        return {name: made[name] for name in made if name in features}, tuple(said)
+        return {name: as_features(made[name]) for name in made if name in features}, tuple(said)
+
+    def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
+        """What the model is given of these observations' pictures, or those of it by name that are wanted."""
+        if not self._together:
+            return joined_features([each.features for each in shown], wanted)
+        made, _ = self.look([picture for each in shown for picture in each.pictures])
+        return {name: each for name, each in made.items() if wanted is None or name in wanted}
+
+    def _must_be_together(self) -> bool:
+        """Whether features of several pictures are others than those of each, end to end: some count through all."""
+        pictures = [np.full(size, 9 * number, np.uint8) for number, size in enumerate(_SOME_SIZES, start=1)]
+        try:
+            made, _ = self.look(pictures)
+            apart = joined_features([self.look([each])[0] for each in pictures])
+        except Exception:  # a processor raises whatever it likes; `family_checks` says so
+            return False
+        # What fills up is laid out in other ways, and is zero.
+        pairs = [(made[name], apart[name]) for name in made]
+        return not all(torch.equal(one[one != 0], other[other != 0]) for one, other in pairs)
 
     def _look_once(self, pictures: Sequence[NDArray[np.uint8]], number: int) -> Looked:
         """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
@@ -218,6 +254,13 @@ class Codec:
             return bool(self.look([np.zeros((64, 64, 3), np.uint8)])[1])
         except Exception:  # it raises whatever it likes
             return False
+
+    def _ids_of_types(self) -> list[int]:
+        """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
+        if not self._accepted.intersection(TOKEN_TYPES):
+            return [self.image_token_id]
+        marked = getattr(self.processor, "image_token_ids", None) or []
+        return sorted({self.image_token_id, *(each for each in marked if isinstance(each, int))})
 
     def _closing(self) -> tuple[int, str]:
         """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
@@ -245,6 +288,12 @@ class Codec:
         return text
 
 
+def as_features(made: Any) -> Tensor:
+    """What a processor gives, as a tensor; numbers that aren't whole in float32, in which all are compared."""
+    tensor = torch.as_tensor(made)
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
 def _number_of(pictures: Sequence[NDArray[np.uint8]]) -> int:
     """63 bits of a hash, equal where the pictures are."""
     digest = hashlib.blake2b(digest_size=8)
@@ -261,29 +310,50 @@ def _first_of(*candidates: int | None) -> int:
 def _image_token_id(family: Family) -> int:
     for holder in (family.config, family.processor, family.processor.tokenizer):
         for name in ("image_token_id", "image_token_index"):
-            if isinstance(found := getattr(holder, name, None), int):
-                return found
+            if not isinstance(found := getattr(holder, name, None), int):
+                continue
+            if not 0 <= found < (words := len(family.processor.tokenizer)):
+                raise refusal(family.name, "pictures", f"{name} is {found}, where the tokenizer has {words} tokens",
+                              "give the folder the family's own tokenizer")  # fmt: skip
+            return found
     raise refusal(family.name, "pictures", "neither its configuration nor its processor names an image token",
                   "train a family whose pictures stand among the tokens")  # fmt: skip
 
 
-def _ids_of_pictures(family: Family, vocabulary: int) -> set[int]:
+def _ids_of_pictures(family: Family) -> set[int]:
+    vocabulary = len(family.processor.tokenizer)
     named = [entry for name, entry in vars(family.config).items() if _OF_PICTURES.search(name)]
     return {each for each in named if isinstance(each, int) and 0 <= each < vocabulary}
 
 
-def _inputs_of_model(config: Any) -> frozenset[str]:
-    """The names that the forward pass of a configuration's model takes."""
+def _inputs_of_model(family: Family) -> frozenset[str]:
+    """The names that the forward pass of a family's model takes."""
     from transformers import AutoModelForImageTextToText
 
-    model = AutoModelForImageTextToText._model_mapping[type(config)]
-    return frozenset(inspect.signature(model.forward).parameters)
+    known = AutoModelForImageTextToText._model_mapping
+    if type(family.config) not in known:
+        parts = [name for name in family.config.sub_configs if type(getattr(family.config, name, None)) in known]
+        mend = "train a vision-language model whose family has one"
+        if parts:
+            mend = f"save its part {parts[0].removesuffix('_config')!r} as a model of its own, and train that"
+        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText", mend)
+    return frozenset(inspect.signature(known[type(family.config)].forward).parameters)
+
+
+def _placeholder(processor: Any) -> str | None:
+    """What stands for a picture in a chat template's text."""
+    for holder in (processor, processor.tokenizer):
+        token = getattr(holder, "image_token", None)
+        token = getattr(token, "content", token)  # a few hold the token itself, with how it is to be cut
+        if isinstance(token, str) and token:
+            return token
+    return None
 
 
 def _conversation(family: Family) -> Conversation:
     processor = family.processor
     template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
-    token = getattr(processor, "image_token", None)
+    token = _placeholder(processor)
     if not isinstance(template, str) or not isinstance(token, str):
         raise refusal(
             family.name, "chat template",

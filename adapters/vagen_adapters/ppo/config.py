@@ -54,10 +54,13 @@ class MultiTurnPPOConfig(_BaseConfig):
         max_turns: cuts episodes after so many turns; None leaves that to the environment.
         temperature, top_p, max_tokens: how replies are drawn. See `Sampling` and `scoring`.
         generation: where replies come from: transformers in this process, vLLM in this process, or a vLLM server.
-        vllm_options: of `vllm.LLM`, for vLLM in this process.
+        vllm_options: of `vllm.LLM`, for vLLM in this process. With `enable_sleep_mode` it gives its memory up while
+            nothing is played.
         vllm_server: the server's address.
         vllm_weights_folder: where weights are handed to the server, a folder that both can reach; None sends them
             through NCCL.
+        vllm_adapters: whether vLLM is handed `lora`'s adapters alone, which it adds to the weights it has read; they
+            must lie in the language model. Otherwise all weights are, with the adapters in them.
         advantage: one of the estimators of `advantages` and `group_advantages`.
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         forks: episodes that are played on from each state that was met, to find what it is worth: VinePPO's baseline,
@@ -159,6 +162,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     vllm_options: dict[str, Any] = field(default_factory=dict)
     vllm_server: str = "http://127.0.0.1:8000"
     vllm_weights_folder: str | None = None
+    vllm_adapters: bool = False
     advantage: str = "bilevel_gae"
     advantage_settings: dict[str, Any] = field(default_factory=dict)
     forks: int = 0
@@ -329,6 +333,7 @@ class MultiTurnPPOConfig(_BaseConfig):
                       "0 without sampler_correction, token or sequence")  # fmt: skip
         self._require(not self.max_staleness or self.generation != "vllm", "max_staleness",
                       "0 with generation=vllm, which shares its GPU with updates; take vllm-server")  # fmt: skip
+        self._require(not self.vllm_adapters or bool(self.lora), "vllm_adapters", "left out without lora")
         self._require(self.old_logprobs in ("scored", "sampled", "auto"), "old_logprobs", "scored, sampled or auto")
         sampled = self.old_logprobs == "sampled"
         masks = self.advantage_settings.get("mask_observations", True)

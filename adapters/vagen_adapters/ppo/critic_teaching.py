@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.anatomy import sight_of
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, training_sequences
 from vagen_adapters.ppo.family_checks import sight_for
@@ -18,7 +19,6 @@ from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.forks import values_at
 from vagen_adapters.ppo.generation import model_inputs
 from vagen_adapters.ppo.losses import explained_variance
-from vagen_adapters.ppo.scoring import sight_of
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 
 STATES = 512

@@ -1,7 +1,7 @@
 """Whether a family's model can be trained, found out by trying, before the first rollout.
 
 No list of names decides. A family passes whose processor, template and model do here what training rests on; any
-other is refused with the check that failed. `check_layout` needs no weights, `check_model` makes five short passes.
+other is refused with the check that failed. `layout_checks` need no weights, `check_model` makes five short passes.
 """
 
 from __future__ import annotations
@@ -10,18 +10,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.codec import TOKEN_TYPES, Codec, Shown
-from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
 from vagen_adapters.ppo.keeping import KeepingSampler, can_keep, places_by, rope_index_of
+from vagen_adapters.ppo.layout_checks import REPLIES, SIZES, SYSTEM, checkered, failed, shortened
 from vagen_adapters.ppo.processors import refusal
 from vagen_adapters.ppo.seeing import FrozenSight, can_be_kept
 
@@ -30,31 +29,16 @@ GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
 NOISE = 8
 """Times a token's log-probability changes with the number of rows beside it, which is allowed too: kernels of large
 models sum in another order for another batch."""
-_SIZES = ((64, 64), (64, 96))
-_SYSTEM, _REPLIES = "Play well.", ("Up", "Down")
-
-
-def check_layout(codec: Codec) -> None:
-    """Compare what the codec lays out with what the family's processor and template say of a whole conversation.
-
-    Raises:
-        TrainingConfigError: they differ.
-    """
-    texts = [f"Look: {IMAGE_PLACEHOLDER}\nNow move.", f"{IMAGE_PLACEHOLDER} And now?", f"Last.\n{IMAGE_PLACEHOLDER}"]
-    pictures = [_picture(number, _SIZES[number % 2]) for number in range(len(texts))]
-    try:
-        shown = [codec.show(_SYSTEM, {"text": text, "image": each}) for text, each in zip(texts, pictures, strict=True)]
-    except Exception as error:  # a processor raises whatever it likes
-        raise _failed(codec, "pictures", f"its processor refuses one: {_short(error)}",
-                      "give the folder the family's own picture settings") from error  # fmt: skip
-    for text, each in zip(texts, shown, strict=True):
-        _check_picture(codec, text, each)
-    _check_continuation(codec, texts, shown)
 
 
 @torch.no_grad()
-def check_model(model: ActorCritic, codec: Codec) -> bool:
+def check_model(model: ActorCritic, codec: Codec, *, turn_by_turn: bool = False) -> bool:
     """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
+
+    Args:
+        model: policy and critic.
+        codec: theirs.
+        turn_by_turn: whether each turn is trained on as it was sampled, so that later ones can't change it.
 
     Returns:
         Whether it says the same, too, when a conversation goes on with the keys and values of the turn before.
@@ -67,6 +51,8 @@ def check_model(model: ActorCritic, codec: Codec) -> bool:
     try:
         prompts = _prompts(codec)
         _check_sight(codec, model, prompts[0])
+        if not turn_by_turn:
+            _check_later_picture(codec, model, prompts[0])
         _check_positions(codec, policy, prompts)
         noise = max(GAP[torch.float32], NOISE * _noise(codec, model, prompts[0]))
         allowed = max(GAP.get(policy.dtype, GAP[torch.float32]), noise)
@@ -74,14 +60,14 @@ def check_model(model: ActorCritic, codec: Codec) -> bool:
         replies = TransformersSampler(policy, codec).sample(prompts, _FEW, range(len(prompts)))
         gap = _gap(codec, model, prompts, replies)
         if not gap <= allowed:
-            raise _failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
+            raise failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
                           f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
                           "forward pass agree")  # fmt: skip
         return _keeps(codec, model, allowed)
     except TrainingConfigError:
         raise
     except Exception as error:  # a model raises whatever it likes
-        raise refusal(codec.family.name, "the model's forward pass", _short(error),
+        raise refusal(codec.family.name, "the model's forward pass", shortened(error),
                       "train a model of a family that takes several pictures in a conversation") from error  # fmt: skip
     finally:
         model.train(was_training)
@@ -136,12 +122,12 @@ def check_packing(model: ActorCritic, codec: Codec) -> None:
         gaps = (alone - _logprobs(codec, model, prompts)).abs()
         found = max(float(gap[: len(each.ids)].max()) for gap, each in zip(gaps, prompts, strict=True))
     except Exception as error:  # a model raises whatever it likes
-        raise _failed(codec, "packing", _short(error), "leave packing out") from error
+        raise failed(codec, "packing", shortened(error), "leave packing out") from error
     finally:
         model.packs = packs
         model.train(was_training)
     if not found <= allowed:
-        raise _failed(codec, "packing", f"log-probabilities of conversations in one row are {found:.1e} off, where "
+        raise failed(codec, "packing", f"log-probabilities of conversations in one row are {found:.1e} off, where "
                       f"{allowed:.0e} is allowed: its layers look past a sequence's beginning",
                       "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
 
@@ -184,89 +170,38 @@ def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> b
 
 def sampler_of(policy: Any, codec: Codec, batch_size: int = 64) -> TransformersSampler:
     """One that keeps conversations where the model can. Raises TrainingConfigError as `check_model`."""
-    keeps = check_model(ActorCritic(policy, None, values=False), codec)
+    keeps = check_model(ActorCritic(policy, None, values=False), codec, turn_by_turn=True)
     return (KeepingSampler if keeps else TransformersSampler)(policy, codec, batch_size)
-
-
-def _check_picture(codec: Codec, text: str, shown: Shown) -> None:
-    """Placeholders, features and token types, against the processor's own call."""
-    if not shown.image_tokens:
-        raise _failed(codec, "pictures", "a picture takes none of the tokens that its model knows pictures by",
-                      "train a family whose pictures stand among the tokens")  # fmt: skip
-    rendered = codec.conversation.prompt(_SYSTEM, [text], [])
-    images = [Image.fromarray(each) for each in shown.pictures]
-    try:
-        made = codec.processor(text=[rendered], images=images, add_special_tokens=False, return_tensors="pt",
-                               return_mm_token_type_ids=True)  # fmt: skip
-    except Exception as error:  # a processor raises whatever it likes
-        raise _failed(codec, "pictures", f"its processor refuses one: {_short(error)}",
-                      "give the folder the family's own tokenizer and picture settings") from error  # fmt: skip
-    ids = made["input_ids"]
-    own = list(shown.first_ids)
-    if own[len(own) - ids.shape[1] :] != ids[0].tolist() or len(own) - ids.shape[1] > 1:
-        raise _failed(codec, "pictures", f"its processor lays out an observation in {ids.shape[1]} tokens, "
-                      f"{_count(ids[0].tolist(), codec.image_token_id)} of them a picture's, and the codec in "
-                      f"{len(own)} and {shown.image_tokens}", "check the folder's picture settings")  # fmt: skip
-    for name, feature in shown.features.items():
-        if name in made and not torch.equal(torch.as_tensor(made[name]), feature):
-            raise _failed(codec, "pictures", f"its processor gives other {name} than its parts do",
-                          "use the family's own processor_config.json")  # fmt: skip
-    types = next((made[name] for name in TOKEN_TYPES if name in made), None)
-    if (
-        types is not None
-        and codec.token_types(ids)
-        and not torch.equal(types.int(), (ids == codec.image_token_id).int())
-    ):
-        raise _failed(codec, "pictures", "its processor gives token types to other tokens than a picture's",
-                      "train a family that marks pictures alone")  # fmt: skip
-
-
-def _check_continuation(codec: Codec, texts: Sequence[str], shown: Sequence[Shown]) -> None:
-    """A longer conversation must extend the shorter one, in text and in tokens, and its splices be what is rendered.
-
-    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of a reply that it is
-    given, or the other way round: what a policy has read or said stays as it was.
-    """
-    last = [_pieces(codec, texts[:number])[-1] for number in range(1, len(texts) + 1)]
-    for number, (written, opened) in enumerate(zip(_pieces(codec, texts), last, strict=True), start=1):
-        one, other = ("".join(each.split()) for each in (written, opened))
-        if not (one.startswith(other) or other.startswith(one)):
-            raise _failed(codec, "continuation", f"what stands before reply {number} is written in another way once "
-                          f"others follow: {opened[-60:]!r}, then {written[-60:]!r}",
-                          "use a template that keeps a conversation as it was")  # fmt: skip
-    said = [each for one in shown for each in codec.look(one.pictures)[1]]
-    ends = [f"{reply}{codec.end_text}" for reply in _REPLIES]
-    text = "".join(piece for pair in zip(last, [*ends, ""], strict=True) for piece in pair)
-    whole = [*codec.beginning, *codec.encode(text, said)]
-    spliced = list(shown[0].first_ids)
-    for reply, each in zip(_REPLIES, shown[1:], strict=True):
-        spliced += [*codec.encode(reply), *each.next_ids]
-    if whole != spliced:
-        at = next((at for at, (one, other) in enumerate(zip(whole, spliced, strict=False)) if one != other), 0)
-        tokens = codec.tokenizer.convert_ids_to_tokens([*whole[at : at + 4]])
-        raise _failed(codec, "continuation", f"token {at} of a whole conversation, {tokens}, is another than where its "
-                      "turns are tokenised one by one", "use a template that ends a reply with a token")  # fmt: skip
-
-
-def _pieces(codec: Codec, texts: Sequence[str]) -> list[str]:
-    """A conversation's text cut at its replies."""
-    return codec.conversation.prompt(_SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
 
 
 def _check_sight(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:
     """Another picture must change what comes after it, and nothing that stands before it."""
     first = _logprobs(codec, model, [prompt])[0]
-    other = [codec.show(_SYSTEM, _observation(number + 7, size)) for number, size in enumerate(_SIZES)]
+    other = [codec.show(SYSTEM, _observation(number + 7, size)) for number, size in enumerate(SIZES)]
     changed = _logprobs(codec, model, [Prompt(prompt.ids, tuple(other))])[0]
     where = prompt.ids.index(codec.image_token_id)
     if not first.isfinite().all():
-        raise _failed(codec, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
+        raise failed(codec, "the model's forward pass", "log-probabilities are no numbers", "check its weights")
     if torch.equal(first, changed):
-        raise _failed(codec, "pictures", "another picture changes nothing of what the model says",
+        raise failed(codec, "pictures", "another picture changes nothing of what the model says",
                       "check that the model's forward pass takes what its processor gives")  # fmt: skip
     if (gap := float((first - changed)[: where + 1].abs().max())) > GAP.get(model.policy.dtype, 1e-5):
-        raise _failed(codec, "pictures", f"a picture changes what stands before it, by {gap:.1e}",
+        raise failed(codec, "pictures", f"a picture changes what stands before it, by {gap:.1e}",
                       "train a decoder")  # fmt: skip
+
+
+def _check_later_picture(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:
+    """A reply must say the same once a later turn's picture is there: some models' pictures look at each other."""
+    before, later = prompt.shown
+    other = codec.show(SYSTEM, _observation(8, SIZES[1]))
+    pictures = [at for at, token in enumerate(prompt.ids) if token == codec.image_token_id]
+    upto = pictures[before.image_tokens] + 1
+    prompts = [Prompt(prompt.ids, (before, each)) for each in (later, other)]
+    first, changed = (_logprobs(codec, model, [each])[0, :upto] for each in prompts)
+    gap = float((first - changed).abs().max())
+    if gap > GAP.get(model.policy.dtype, 1e-5):
+        raise failed(codec, "pictures", f"a later turn's picture changes a reply before it, by {gap:.1e}",
+                      "set window, so that each turn is trained on as it was sampled")  # fmt: skip
 
 
 def _check_positions(codec: Codec, policy: Any, prompts: Sequence[Prompt]) -> None:
@@ -281,7 +216,7 @@ def _check_positions(codec: Codec, policy: Any, prompts: Sequence[Prompt]) -> No
             zip(places_by(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
         ):
             if not torch.equal(place[:, mask.bool()], alone[row][:, 0]):
-                raise _failed(codec, "position ids", f"those of conversation {row} change with padding on the "
+                raise failed(codec, "position ids", f"those of conversation {row} change with padding on the "
                               f"{'left' if left else 'right'}", "use another release of transformers")  # fmt: skip
 
 
@@ -296,7 +231,7 @@ def _check_padding(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], 
     for row, prompt in enumerate(prompts):
         gap = float((_logprobs(codec, model, [prompt])[0] - together[row, : len(prompt.ids)]).abs().max())
         if not gap <= allowed:
-            raise _failed(codec, "position ids", f"a conversation's log-probabilities change by {gap:.1e} in a batch, "
+            raise failed(codec, "position ids", f"a conversation's log-probabilities change by {gap:.1e} in a batch, "
                           f"where {allowed:.0e} is allowed", "train a family whose pictures are told apart by their "
                           "places among the tokens")  # fmt: skip
 
@@ -323,7 +258,7 @@ def _keeps(codec: Codec, model: ActorCritic, allowed: float) -> bool:
     turns: list[list[PlayedTurn]] = [[], []]
     try:
         for step in range(3):
-            shown = [codec.show(_SYSTEM, _observation(3 * row + step, _SIZES[(row + step) % 2]))
+            shown = [codec.show(SYSTEM, _observation(3 * row + step, SIZES[(row + step) % 2]))
                      for row in range(len(turns))]  # fmt: skip
             prompts = [lay_out(before, (), now).prompt for before, now in zip(turns, shown, strict=True)]
             replies = sampler.sample(prompts, _FEW, range(len(prompts)))
@@ -348,30 +283,11 @@ def _logprobs(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt]) -> Te
 
 def _prompts(codec: Codec) -> list[Prompt]:
     """A conversation of two turns, and one of one."""
-    first, second = (codec.show(_SYSTEM, _observation(number, size)) for number, size in enumerate(_SIZES))
-    said = Reply((*codec.encode(_REPLIES[0]), codec.end_id), ())
+    first, second = (codec.show(SYSTEM, _observation(number, size)) for number, size in enumerate(SIZES))
+    said = Reply((*codec.encode(REPLIES[0]), codec.end_id), ())
     turn: Any = PlayedTurn(first, said, None, ())  # type: ignore[arg-type]
     return [lay_out([turn], (), second).prompt, lay_out((), (), first).prompt]
 
 
 def _observation(number: int, size: tuple[int, int]) -> dict[str, Any]:
-    return {"text": f"Here {IMAGE_PLACEHOLDER} it is.", "image": _picture(number, size)}
-
-
-def _picture(number: int, size: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """A checkered one: noise would be the same everywhere to a tower that averages."""
-    rows, columns = np.indices(size)
-    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array([200, 90 + 9 * number, 40])
-    return (checks + 30).astype(np.uint8)
-
-
-def _count(ids: Sequence[int], token: int) -> int:
-    return sum(each == token for each in ids)
-
-
-def _short(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
-
-
-def _failed(codec: Codec, check: str, found: str, mend: str) -> TrainingConfigError:
-    return refusal(codec.family.name, check, found, mend)
+    return {"text": f"Here {IMAGE_PLACEHOLDER} it is.", "image": checkered(number, size)}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from vagen_adapters.ppo.codec import Shown
 
 
 def end_to_end(features: Sequence[Tensor]) -> Tensor:
@@ -23,8 +22,17 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
     return torch.cat([nn.functional.pad(each, gap) for each, gap in zip(features, gaps, strict=True)])
 
 
-def features_of(shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
-    """The features of all pictures of these observations, or those of them that are wanted."""
-    features = [each.features for each in shown if each.features]
-    names = [name for name in (features[0] if features else ()) if wanted is None or name in wanted]
-    return {name: end_to_end([each[name] for each in features]) for name in names}
+def joined_features(
+    features: Sequence[Mapping[str, Tensor]], wanted: Container[str] | None = None
+) -> dict[str, Tensor]:
+    """The features of many observations end to end, or those of them that are wanted; some have no pictures."""
+    seen = [each for each in features if each]
+    names = [name for name in (seen[0] if seen else ()) if wanted is None or name in wanted]
+    return {name: end_to_end([each[name] for each in seen]) for name in names}
+
+
+def as_taken_by(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with features in the type of a model's weights: not all families see to that."""
+    dtype = model.dtype
+    return {name: each.to(dtype) if isinstance(each, Tensor) and each.is_floating_point() else each
+            for name, each in inputs.items()}  # fmt: skip

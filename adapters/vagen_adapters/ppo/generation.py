@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
-from vagen_adapters.ppo.features import features_of
+from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.seeing import FrozenSight
 
 
@@ -81,6 +81,22 @@ class Reads:
     pictures: int = 0
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """A back-end that tells what it has read."""
+
+    def finish(self) -> Reads:
+        """The conversations of so far don't go on. Returns what was read for them."""
+
+
+@runtime_checkable
+class Resting(Protocol):
+    """A back-end that shares its GPU with updates."""
+
+    def rest(self) -> None:
+        """Give memory up until the next `Sampler.sync` or `Sampler.sample`."""
+
+
 def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Tensor:
     """(rows, longest) int64 with `value` where a row has ended, or not begun."""
     width = max(map(len, rows))
@@ -111,7 +127,7 @@ def model_inputs(
         "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left),
         **codec.token_types(ids),
     }
-    inputs |= (sight.inputs if sight else features_of)([shown for prompt in prompts for shown in prompt.shown])
+    inputs |= (sight.inputs if sight else codec.features_of)([shown for prompt in prompts for shown in prompt.shown])
     return {name: tensor.to(device) for name, tensor in inputs.items()}
 
 
@@ -163,7 +179,9 @@ class TransformersSampler:
             no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=self.codec.end_id,
             pad_token_id=self.codec.pad_id,
         )  # fmt: skip
-        output = self.model.generate(**inputs, generation_config=settings, logits_processor=LogitsProcessorList([draw]))
+        output = self.model.generate(
+            **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
+        )
         replies = self._replies(output[:, inputs["input_ids"].shape[1] :], draw)
         self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
         if not self.sight:

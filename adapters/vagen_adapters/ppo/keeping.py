@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vagen_adapters.ppo.anatomy import backbone_of
 from vagen_adapters.ppo.codec import Shown
-from vagen_adapters.ppo.features import features_of
+from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
-from vagen_adapters.ppo.scoring import backbone_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +87,8 @@ class KeepingSampler(TransformersSampler):
         drawn: list[Tensor] = []
         while True:
             output = self.model(
-                **read, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True,
-                logits_to_keep=1,
+                **as_taken_by(self.model, read), attention_mask=mask, position_ids=positions, past_key_values=cache,
+                use_cache=True, logits_to_keep=1,
             )  # fmt: skip
             tokens = draw.next(output.logits[:, -1])
             drawn.append(tokens)
@@ -123,7 +123,7 @@ class KeepingSampler(TransformersSampler):
         before = pad([[1] * len(kept.ids) for kept in known], 0, left=True).reshape(len(prompts), -1).long()
         new = [shown for prompt, kept in zip(prompts, known, strict=True) for shown in prompt.shown[len(kept.shown) :]]
         inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
-        inputs |= (self.sight.inputs if self.sight else features_of)(new)
+        inputs |= (self.sight.inputs if self.sight else self.codec.features_of)(new)
         self.reads.tokens += int(mask.sum())
         places = self._places({**inputs, "attention_mask": mask}, new, known).to(self.model.device)
         read: dict[str, Any] = {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
@@ -138,7 +138,7 @@ class KeepingSampler(TransformersSampler):
         begins = torch.tensor([[kept.place] for kept in known])
         if own is None:
             return (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0) + begins
-        return places_by(own, {**inputs, **features_of(new, inspect.signature(own).parameters)}) + begins
+        return places_by(own, {**inputs, **self.codec.features_of(new, inspect.signature(own).parameters)}) + begins
 
 
 def can_keep(config: Any) -> bool:

@@ -22,10 +22,10 @@ import torch
 from torch import nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.actor_critic import ActorCritic, critic_class
+from vagen_adapters.ppo.anatomy import sight_of, without_head
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.keeping import can_keep
-from vagen_adapters.ppo.scoring import sight_of
 from vagen_adapters.ppo.tensor_bytes import passes_of_language_model, storage_bytes
 
 GIB = 2**30
@@ -35,6 +35,8 @@ LOGITS = 0.42
 """Float32 copies of the sampled positions' logits that live at once; see `scoring.PIECES` (measured)."""
 SPARE = 0.05
 """Of a GPU: CUDA's context, NCCL's buffers and what the allocator can't join."""
+PLAYING = ("kv_cache", "vllm (sleeps)")
+"""Parts of a plan that an update doesn't need."""
 NEVER = 1 << 60
 """Bytes of what can't start with the share of the GPU that it has."""
 _KV_BATCH = 64  # prompts that `TransformersSampler` takes at a time; `KeepingSampler` keeps the others' meanwhile
@@ -77,21 +79,23 @@ class Plan:
     Attributes:
         backend: how weights are spread; see `BACKENDS`.
         machines: what it is planned for.
-        parts: by name; all live at once in an update, but for `kv_cache`, which an update doesn't need.
+        parts: by name; all live at once in an update, but for those in `PLAYING`.
         host: bytes of a machine's own memory while weights are read.
+        measured: whether activations are; else they are reckoned from the widths of layers.
     """
 
     backend: str
     machines: Machines
     parts: Mapping[str, int]
     host: int
+    measured: bool = True
 
     @property
     def peak(self) -> int:
         """The larger of generation and update."""
         transient = sum(self.parts.get(name, 0) for name in ("gradients", "gathered", "activations", "logits"))
-        kv_cache = self.parts.get("kv_cache", 0)
-        return sum(self.parts.values()) - min(transient, kv_cache)
+        playing = sum(self.parts.get(name, 0) for name in PLAYING)
+        return sum(self.parts.values()) - min(transient, playing)
 
     @property
     def fits(self) -> bool:
@@ -108,6 +112,8 @@ class Plan:
         verdict = "fits" if self.fits else "doesn't fit"
         if self.peak < NEVER:
             yield f"  {'peak':14}{self.peak / GIB:8.2f} of {whole:.4g}, {SPARE:.0%} of which are kept free: {verdict}"
+        if not self.measured:
+            yield "  (activations are reckoned from widths: this family's layers can't be run without storage)"
         yield f"Memory of each machine while weights are read: {self.host / GIB:.2f} GiB"
 
 
@@ -169,15 +175,18 @@ class Planner:
             kept = args.num_envs if can_keep(model.policy.config) else 0
             parts["kv_cache"] = per_token * args.max_length * (min(_KV_BATCH, args.num_envs) + kept)
         elif args.generation == "vllm":
-            parts["vllm"] = int(_share_of_vllm(args) * machines.memory)
+            name = PLAYING[1] if args.vllm_options.get("enable_sleep_mode") else "vllm"
+            parts[name] = int(_share_of_vllm(args) * machines.memory)
             least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
-            if parts["vllm"] < least:
-                parts["vllm"] = NEVER  # it would refuse to start
+            if parts[name] < least:
+                parts[name] = NEVER  # it would refuse to start
         if args.max_staleness and args.generation == "transformers":
             parts["copy that plays"] = storage_bytes(list(model.policy.parameters()))
         if not spread:
             parts["sight"] = _sight_bytes(model, self.config, args, world) * (2 if "copy that plays" in parts else 1)
-        return Plan(backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines))
+        return Plan(
+            backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines), passes.measured
+        )
 
     def best(self, args: MultiTurnPPOConfig, machines: Machines) -> Plan:
         """The plan of the back-end that spreads least among those that fit; of the smallest peak if none does."""
@@ -205,12 +214,14 @@ class Planner:
 
     def _on_meta(self, critic: Any, lora: str, freeze_vision: bool, reference: bool, mixed: bool) -> ActorCritic:
         """What is trained, without storage."""
-        from transformers import AutoModel, AutoModelForImageTextToText
+        from transformers import AutoModelForImageTextToText
 
         dtype = (getattr(self.config, "dtype", None) or torch.bfloat16) if json.loads(lora) else torch.float32
         with torch.device("meta"):
             policy = AutoModelForImageTextToText.from_config(self.config, dtype=dtype)
-            backbone = AutoModel.from_config(self.config, dtype=dtype) if critic == "own" else None
+            backbone = None
+            if critic == "own":
+                backbone = without_head(critic_class(self.config).from_config(self.config, dtype=dtype))
             model = ActorCritic(policy, backbone, values=critic != "none")
             if json.loads(lora):
                 model.add_adapters(json.loads(lora))
@@ -248,6 +259,8 @@ def _changes(args: MultiTurnPPOConfig, machines: Machines) -> tuple[list[Mapping
         harmless.append({"num_envs": max(1, args.num_envs // 8)})
     if args.generation == "transformers" and machines.world > 1:
         harmless.append({"generation": "vllm"})
+    if args.generation == "vllm" and not args.vllm_options.get("enable_sleep_mode"):
+        harmless.append({"vllm_options": {**args.vllm_options, "enable_sleep_mode": True}})
     if args.generation != "vllm-server" and machines.world > 1:
         larger = [{**args.vllm_options, "gpu_memory_utilization": share} for share in (0.5, 0.8)]
         harmless += [{"generation": "vllm", "vllm_options": options} for options in larger]
@@ -277,8 +290,8 @@ def _share_of_vllm(args: MultiTurnPPOConfig) -> float:
 
 
 def _has_experts(config: Any) -> bool:
-    text = config.get_text_config()
-    return any(getattr(text, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    named = vars(config.get_text_config()).items()
+    return any(name.endswith("experts") and isinstance(each, int) and each > 1 for name, each in named)
 
 
 def _optimiser_bytes(args: MultiTurnPPOConfig, trained: Sequence[nn.Parameter], zero: bool) -> int:
@@ -304,10 +317,12 @@ def _vision_activations(model: ActorCritic, config: Any, args: MultiTurnPPOConfi
     vision = getattr(config, "vision_config", None)
     if vision is None or not any(each.requires_grad for each in sight_of(model.policy)):
         return 0
-    depth = int(getattr(vision, "depth", 0) or getattr(vision, "num_hidden_layers", 0))
+    depth, width = (next((each for name in names if isinstance(each := getattr(vision, name, None), int)), other)
+                    for names, other in ((("depth", "num_hidden_layers", "encoder_layers"), 24),
+                                         (("hidden_size", "embed_dim", "d_model"), 1024)))  # fmt: skip
     patches = args.max_length // 2 * 4
     recomputed = 1 if args.gradient_checkpointing else 16
-    return int(depth * recomputed * patches * vision.hidden_size * 4)
+    return int(depth * recomputed * patches * width * 4)
 
 
 def _sight_bytes(model: ActorCritic, config: Any, args: MultiTurnPPOConfig, world: int) -> int:

@@ -20,7 +20,7 @@ from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode, Level, keep_by_variance, keep_differing
 from vagen_adapters.ppo.forks import Fork, fork_all, returns_of, worth_of
-from vagen_adapters.ppo.generation import Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.seeing import FrozenSight
@@ -77,6 +77,11 @@ class Player:
         """Until what is played beside an update is over. Raises what it raised."""
         if self._ahead is not None:
             self._ahead.wait()
+
+    def rest(self) -> None:
+        """Nothing is played for now: a generation back-end that shares the GPU may give up its memory."""
+        if isinstance(self.rollout.sampler, Resting):
+            self.rollout.sampler.rest()
 
     def play_forks(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
@@ -156,7 +161,7 @@ class Player:
     def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
         """The `many` episodes that all processes have played, in their order."""
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        if isinstance(rollout.sampler, TransformersSampler | CopySampler):
+        if isinstance(rollout.sampler, Counting):
             reads = rollout.sampler.finish()
             self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
         for part, seconds in rollout.times.items():
@@ -210,10 +215,11 @@ class Player:
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         if args.generation == "vllm-server":
-            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder)
+            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder,
+                                     adapters=args.vllm_adapters)  # fmt: skip
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
+        return VLLMSampler(policy, self.codec, self.accelerator, path, adapters=args.vllm_adapters, **options)
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

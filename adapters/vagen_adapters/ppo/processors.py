@@ -76,11 +76,14 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
         module = cls.__module__.rpartition("processing_")[2]
         with in_place_of_torchvision():
             cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+    if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
+        raise refusal(config.model_type, "its processor", f"{cls.__name__} has no {' and no '.join(sorted(missing))}",
+                      "train a vision-language model whose family has one")  # fmt: skip
     try:
         settings, _ = cls.get_processor_dict(path)
         parts = [_part(path, part, config.model_type) for part in cls.get_attributes()]
         return _without_its_checks(cls).from_args_and_dict(parts, settings)
-    except (OSError, ValueError, TypeError, AttributeError, ImportError, KeyError) as error:
+    except Exception as error:  # a processor raises whatever it likes
         reason = " ".join(str(error).split())[:200]
         raise refusal(config.model_type, "its processor", f"{cls.__name__} can't be made ({reason})",
                       "give the folder the family's tokenizer and picture settings") from error  # fmt: skip

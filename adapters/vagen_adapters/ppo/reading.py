@@ -59,10 +59,10 @@ class ReadingHead(nn.Module):
 
 
 class Watched:
-    """Sees what a backbone gives its language model: `with Watched(backbone) as seen: …` and then `seen.given`."""
+    """Sees what a language model is given: `with Watched(decoder) as seen: …` and then `seen.given`."""
 
-    def __init__(self, backbone: Any) -> None:
-        self._decoder = backbone.get_decoder()
+    def __init__(self, decoder: Any) -> None:
+        self._decoder = decoder
         self.given: Tensor | None = None
 
     def __enter__(self) -> Self:

@@ -7,8 +7,6 @@ were sampled, a sixteenth of them at a time, and computes a piece's logits again
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-
-from vagen_adapters.errors import TrainingConfigError
 
 PIECES = 16
 """Into how many pieces sampled positions are cut. 6.6 copies of a piece's logits live at once (measured), so this keeps
@@ -41,55 +37,6 @@ class Distribution:
         """(N, V) → (N, V) float32."""
         logits = logits.float() / self.temperature
         return logits.index_fill(1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
-
-
-def backbone_of(policy: Any) -> Any:
-    """A policy without its language head, with whatever adapters it has."""
-    model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
-    return model.base_model
-
-
-def sight_of(model: Any) -> list[nn.Parameter]:
-    """The parameters of a vision-language model outside its language model, by its structure: families name them apart.
-
-    Raises:
-        TrainingConfigError: it doesn't say which part is its language model.
-    """
-    whole = backbone_of(model)
-    decoder = whole.get_decoder()
-    if decoder is None or decoder is whole:
-        raise TrainingConfigError(f"{type(whole).__name__} doesn't tell its vision tower from its language model")
-    head = model.get_output_embeddings()
-    spoken = {id(each) for part in (decoder, head) if part is not None for each in part.parameters()}
-    return [each for each in model.parameters() if id(each) not in spoken]
-
-
-def logits_of(policy: Any, hidden: Tensor) -> Tensor:
-    """(N, H) → (N, V). The policy's logits from its backbone's last hidden states, as its own forward pass has them."""
-    logits: Tensor = policy.get_output_embeddings()(hidden)
-    model = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
-    text = model.config.get_text_config()
-    family: Any = type(model)
-    for name in _scales_of(family):
-        setting = getattr(model, name, None) or getattr(text, name, None)
-        if setting is not None:
-            logits = _SCALES[name](logits, setting)
-    return logits
-
-
-_SCALES: dict[str, Callable[[Tensor, Any], Tensor]] = {
-    "logit_scale": lambda logits, scale: logits * scale,
-    "logits_scaling": lambda logits, scale: logits / scale,
-    "final_logit_softcapping": lambda logits, cap: (logits / cap).tanh() * cap,
-}
-"""What models do to their head's logits, by the setting's name."""
-
-
-@functools.cache
-def _scales_of(model: type) -> tuple[str, ...]:
-    """Which of them a model's own forward pass reads: some families have the setting and leave it unused."""
-    source = inspect.getsource(model.forward)  # type: ignore[attr-defined]
-    return tuple(name for name in _SCALES if name in source)
 
 
 class SampledTokens:
@@ -146,12 +93,15 @@ def score(
         logits = None
         if hidden is not None:
             logits = distribution(policy(hidden))
+            ids = ids.clamp(max=logits.shape[-1] - 1)  # a picture's token may be none of what a policy can say
             scores = selective_log_softmax_and_entropy(logits[None], ids[None])
             found["logprobs"], found["entropies"] = (entries[0] for entries in scores)
         if other is not None and reference is not None:
             with torch.no_grad():
                 others = distribution(reference(other))
-                found["reference_logprobs"] = selective_log_softmax_and_entropy(others[None], ids[None])[0][0]
+                found["reference_logprobs"] = selective_log_softmax_and_entropy(
+                    others[None], ids.clamp(max=others.shape[-1] - 1)[None]
+                )[0][0]
             if "kl" in want and logits is not None:
                 found["kl"] = _exact_kl(logits, others)
         return tuple(found[name] for name in want)

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vagen_adapters.ppo.anatomy import backbone_of, sight_of
 from vagen_adapters.ppo.codec import Codec, Shown
-from vagen_adapters.ppo.features import features_of
-from vagen_adapters.ppo.scoring import backbone_of, sight_of
+from vagen_adapters.ppo.features import as_taken_by
 
 NUMBERS = "picture_numbers"
 """By this name a batch's observations with pictures stand among a model's inputs, in the place of their pixels."""
@@ -55,14 +55,14 @@ class FrozenSight:
         self._towers = towers
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """As `features.features_of`, with the pictures' numbers instead of their pixels."""
+        """As `Codec.features_of`, with the pictures' numbers instead of their pixels."""
         seen = [each for each in shown if each.features]
         if not seen:
             return {}
         for each in seen:
             self._pictures[each.number] = each
         small = {name for each in seen for name in each.features} - {"pixel_values", "pixel_attention_mask"}
-        return {NUMBERS: torch.tensor([each.number for each in seen]), **features_of(seen, small)}
+        return {NUMBERS: torch.tensor([each.number for each in seen]), **self.codec.features_of(seen, small)}
 
     def given(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of a model's forward pass, in which numbers have become what its tower says of them."""
@@ -108,8 +108,8 @@ class FrozenSight:
         was_training = backbone.training
         backbone.eval()  # a tower that isn't trained drops nothing out
         taken = inspect.signature(backbone.get_image_features).parameters
-        features = {name: each.to(backbone.device) for name, each in features_of(shown, taken).items()}
-        output = backbone.get_image_features(**features, return_dict=True)
+        features = {name: each.to(backbone.device) for name, each in self.codec.features_of(shown, taken).items()}
+        output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)
         parts = {name: _split(part, shown) for name in PARTS if (part := output.get(name)) is not None}
         return [

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.anatomy import sight_of
 from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.fitting import Report, fit
-from vagen_adapters.ppo.scoring import sight_of
 from vagen_envs.things import Thing
 
 Seen = tuple[Shown, Sequence[Thing]]

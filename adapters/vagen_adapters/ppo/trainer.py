@@ -35,10 +35,11 @@ from vagen_adapters.ppo.episodes import (
     TokenSequence,
     training_sequences,
 )
-from vagen_adapters.ppo.family_checks import can_go_unmasked, check_layout, check_model, check_packing, sight_for
+from vagen_adapters.ppo.family_checks import can_go_unmasked, check_model, check_packing, sight_for
 from vagen_adapters.ppo.forks import StateNumbers, held_to_forks, values_at
 from vagen_adapters.ppo.generation import Sampler, model_inputs
 from vagen_adapters.ppo.kl_control import AdaptiveKL
+from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.playing import Player, seed_of
@@ -158,7 +159,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._check_processes(make_sampler)
         keeps = False
         if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
-            keeps = check_model(actor_critic, self.codec)
+            keeps = check_model(actor_critic, self.codec, turn_by_turn=args.window is not None)
             actor_critic.masks = not can_go_unmasked(actor_critic, self.codec)
             if args.packing:
                 check_packing(actor_critic, self.codec)
@@ -247,6 +248,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         worth: list[list[float]] = []
         if self.args.forks:
             kept, worth = self.player.play_forks(kept, number)
+        self.player.rest()
         if not kept:
             return None
         if self.args.max_staleness:
@@ -648,6 +650,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if self._measures_critic and sound:
             known = self._known_to_critic(sound)
             found |= {f"{metric_key_prefix}_critic_{name}": entry for name, entry in known.items()}
+        self.player.rest()
         self.log(dict(found))
         if self.args.eval_samples and self.accelerator.is_main_process:
             show_samples(self.callback_handler.callbacks, episodes[: self.args.eval_samples], self.state.global_step)

@@ -1,0 +1,87 @@
+"""What is handed over to vLLM, without a vLLM."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+pytest.importorskip("peft")
+
+from accelerate import Accelerator  # noqa: E402
+from peft import LoraConfig, get_peft_model, load_peft_weights  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.vllm_weights import Adapters, Weights  # noqa: E402
+
+SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
+
+
+def adapted(folder, dtype, **settings):
+    """The tiny policy with adapters that say something."""
+    model, codec = tiny.load(folder)
+    policy = get_peft_model(model.to(dtype), LoraConfig(**settings))
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, each in policy.named_parameters():
+            if "lora_" in name:
+                each.copy_(torch.randn(each.shape, generator=draw) * 0.2)
+    return policy, codec
+
+
+def test_handing_over_leaves_frozen_weights_as_they_are(tiny_folder):
+    policy, codec = adapted(tiny_folder, torch.bfloat16, **SPOKEN)
+    walk = Weights(policy, Accelerator(cpu=True), codec)
+    before = {name: each.clone() for name, each in policy.state_dict().items()}
+    first = {name: each.clone() for name, each in walk.named_params()}
+    for _ in range(5):
+        again = dict(walk.named_params())
+    assert all(torch.equal(each, before[name]) for name, each in policy.state_dict().items())
+    assert again.keys() == first.keys()
+    assert all(torch.equal(each, first[name]) for name, each in again.items())
+
+
+def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
+    policy, codec = adapted(tiny_folder, torch.float32, **SPOKEN)
+    handed = {name: each.clone() for name, each in Weights(policy, Accelerator(cpu=True), codec).named_params()}
+    plain, _ = tiny.load(tiny_folder)
+    names = {name for name, _ in plain.named_parameters()}
+    merged = policy.merge_and_unload()
+    assert handed.keys() == names
+    for name, each in merged.named_parameters():
+        torch.testing.assert_close(handed[name], each.data, msg=name)
+    changed = {name for name, each in plain.named_parameters() if not torch.equal(each, handed[name])}
+    assert {name.split(".")[-2] for name in changed} == {"q_proj", "down_proj"}
+
+
+def test_adapters_alone_are_written_as_peft_reads_them(tiny_folder, tmp_path):
+    policy, _ = adapted(tiny_folder, torch.float32, **SPOKEN)
+    adapters = Adapters(policy, Accelerator(cpu=True))
+    assert adapters.options["max_lora_rank"] == 8
+    adapters.write(tmp_path)
+    written = load_peft_weights(str(tmp_path), device="cpu")
+    own = {name.replace(".default", ""): each for name, each in policy.named_parameters() if "lora_" in name}
+    assert written.keys() == own.keys()
+    assert all(torch.equal(written[name], each) for name, each in own.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"r": 4, "target_modules": "all-linear"}, "language model alone"),
+        ({**SPOKEN, "use_dora": True}, "use_dora"),
+        ({**SPOKEN, "bias": "all"}, "bias"),
+        ({**SPOKEN, "r": 513}, "rank 513"),
+    ],
+)
+def test_adapters_that_vllm_does_not_add_are_refused(settings, said, tiny_folder):
+    policy, _ = adapted(tiny_folder, torch.float32, **settings)
+    with pytest.raises(TrainingConfigError, match=said):
+        Adapters(policy, Accelerator(cpu=True))
+
+
+def test_without_adapters_there_are_none_to_hand_over(tiny_folder):
+    model, _ = tiny.load(tiny_folder)
+    with pytest.raises(TrainingConfigError, match="no adapters"):
+        Adapters(model, Accelerator(cpu=True))
