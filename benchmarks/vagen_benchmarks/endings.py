@@ -7,7 +7,7 @@ import functools
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -76,24 +76,35 @@ def recognise(status: int, body: str) -> Stop | None:
     """
     if status in NEVER:
         return None
+    first = _first("error", body)
+    return None if first is None else Stop(first["stop"])
+
+
+def stays(body: str) -> bool:
+    """Whether an endpoint's error is one that asking again won't mend, whatever its status: no money, no pictures."""
+    return _first("stays", body) is not None
+
+
+def _first(kind: str, body: str) -> dict[str, Any] | None:
+    """The first entry of a kind in the file that fits a body."""
     body = body[:LONGEST_BODY]
     said = {*_said(body)}
     text = body.lower().replace('\\"', '"').replace("\\u0027", "'").replace("\\u2019", "’")
-    for stop, codes, words in _known():
-        if codes & said or words.search(text):
-            return stop
-    return None
+    return next((entry for entry, fits in _known(kind) if fits(said, text)), None)
 
 
 @functools.cache
-def _known() -> list[tuple[Stop, frozenset[str], re.Pattern[str]]]:
-    """Ending, codes and words of each entry of the file."""
-    entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))["error"]
-    never = r"(?!)"
-    return [
-        (Stop(each["stop"]), frozenset(each.get("codes", ())), re.compile("|".join(each.get("says", [never]))))
-        for each in entries
-    ]
+def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bool]]]:
+    """The entries of a kind in the file, with what says whether codes and words are theirs."""
+
+    def fit(entry: dict[str, Any]) -> Callable[[set[str], str], bool]:
+        codes, never = frozenset(entry.get("codes", ())), r"(?!)"
+        words = re.compile("|".join(entry.get("says", [never])))
+        unless = re.compile(entry.get("unless", never))
+        return lambda said, text: bool((codes & said or words.search(text)) and not unless.search(text))
+
+    entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))[kind]
+    return [(entry, fit(entry)) for entry in entries]
 
 
 def _said(body: str) -> Iterator[str]:
@@ -101,7 +112,7 @@ def _said(body: str) -> Iterator[str]:
     waiting: list[Any] = [body]
     while waiting:
         data = waiting.pop()
-        if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
+        if isinstance(data, str) and data.lstrip()[:1] in ("{", "[", '"'):
             with contextlib.suppress(ValueError, RecursionError):
                 waiting.append(json.loads(data))
         elif isinstance(data, list):

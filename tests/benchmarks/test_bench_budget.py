@@ -157,3 +157,23 @@ def test_money_stands_in_the_table_the_report_and_the_export(tmp_path, endpoint)
     page = write_report(RunFolder(tmp_path / "run")).read_text()
     assert '"dollars":' in page
     assert "Cached" in page
+
+
+@pytest.mark.parametrize(("total", "written"), [(1700, 700), (1100, 100), (None, 100)])
+def test_reasoning_that_is_counted_in_the_total_alone_is_paid(tmp_path, endpoint, total, written):
+    usage = {
+        "prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": total,
+        "completion_tokens_details": {"reasoning_tokens": 600},
+    }  # fmt: skip
+    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+    play(tmp_path, endpoint.url, 1, Policy(concurrency=1))
+    calls = [call for episode in runs.episodes(tmp_path) for call in episode.calls]
+    assert {call["completion_tokens"] for call in calls} == {written}
+
+
+def test_cache_hits_are_read_by_the_name_that_deepseek_gives_them(tmp_path, endpoint):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_cache_hit_tokens": 800}
+    endpoint.script = lambda number, body: answer(endpoint.good, usage)
+    play(tmp_path, endpoint.url, 1, Policy(concurrency=1))
+    calls = [call for episode in runs.episodes(tmp_path) for call in episode.calls]
+    assert {call["cached_tokens"] for call in calls} == {800}

@@ -77,7 +77,7 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
             "nonsense",
         ),
         (b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 90\r\n\r\n{", "unreachable"),
-        (b"\x00\x01 this is not HTTP\r\n\r\n", "unreachable"),
+        (b"\x00\x01 this is not HTTP\r\n\r\n", "nonsense"),
         (b"", "unreachable"),
         ({"choices": []}, "nonsense"),
         ({"choices": [{"message": None}]}, "nonsense"),
@@ -90,6 +90,8 @@ def test_history_window_limits_the_prompt(tmp_path, endpoint):
         ),
         ({"content": None, "finish": "error"}, "server_error"),
         ({"content": "<answer>U", "finish": "network_error"}, "server_error"),
+        ({"content": "", "finish": "abort"}, "server_error"),
+        ({"content": "", "finish": "insufficient_system_resource"}, "server_error"),
         ({"error": "model is loading"}, "server_error"),
         ({"object": "error", "message": "worker is gone", "code": 50002}, "server_error"),
     ],
@@ -108,7 +110,8 @@ def test_passing_fault_costs_only_time(tmp_path, endpoint, fault):
     endpoint.script = lambda number, body: fault if number % 2 == 0 else endpoint.good
     outcome, (episode,) = play(tmp_path, endpoint.url, episodes=1)
     assert (outcome.played, outcome.failed) == (1, 0)
-    assert [call["attempts"] for call in episode.calls] == [2, 2, 2]
+    # A kept connection that ends without a byte is no fault of the endpoint's, which ends idle ones as it likes.
+    assert [call["attempts"] for call in episode.calls] == ([2, 1, 1] if fault == b"" else [2, 2, 2])
 
 
 def test_fault_in_the_middle_keeps_the_turns_before(tmp_path, endpoint):
@@ -142,6 +145,8 @@ def test_endpoint_that_is_too_slow(tmp_path, endpoint):
         ({"content": None, "refusal": "I can't help."}, "refusal", "I can't help."),
         ({"content": "", "finish": "content_filter"}, "filtered", ""),
         ({"content": "", "finish": "SAFETY"}, "filtered", ""),
+        ({"content": "", "finish": "guardrail_intervened"}, "filtered", ""),
+        ({"content": "", "finish": "refusal"}, "refusal", ""),
         ({"content": "<answer>Up", "finish": "MAX_TOKENS"}, "length", "<answer>Up"),
         ({"content": "<answer>Up", "finish": "model_length"}, "length", "<answer>Up"),
         ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
@@ -461,3 +466,63 @@ def test_a_model_that_judges(tmp_path, endpoint, monkeypatch, answer, value):
         assert turn["metrics"]["grounding_reason"]
         assert ("grounding" in {term["name"] for term in turn["rewards"]}) == (value is not None)
     assert KEY not in (tmp_path / "run" / "episodes.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("who", "base", "path"),
+    [
+        ("openai:m", "/v1", "/v1/chat/completions"),
+        ("openai:m", "/v1/", "/v1/chat/completions"),
+        ("openai:m", "/v1/chat/completions", "/v1/chat/completions"),
+        ("openai:m", "/openai/deployments/m/chat/completions?api-version=1", "/openai/deployments/m/chat/completions?api-version=1"),
+        ("anthropic:c", "", "/v1/messages"),
+        ("anthropic:c", "/v1", "/v1/messages"),
+        ("anthropic:c", "/proxy/v1/messages/", "/proxy/v1/messages"),
+        ("gemini:g", "/proxy", "/proxy/v1/models/g:generateContent"),
+        ("gemini:g", "/v1", "/v1/models/g:generateContent"),
+        ("gemini:g", "/v1beta/", "/v1beta/models/g:generateContent"),
+    ],
+)  # fmt: skip
+def test_base_url_may_end_with_what_is_added_to_it(tmp_path, endpoint, monkeypatch, who, base, path):
+    monkeypatch.setenv(f"{who.partition(':')[0].upper()}_API_KEY", "a-secret")
+    outcome, _ = play(tmp_path, endpoint.root + base, episodes=1, name=who)
+    assert outcome.played == 1
+    assert set(endpoint.paths) == {path}
+
+
+USAGES = [
+    {"promptTokenCount": -1, "candidatesTokenCount": 7},
+    {"promptTokenCount": 10**400},
+    {"promptTokenCount": 0.5},
+    {},
+]
+
+
+@pytest.mark.parametrize("usage", USAGES)
+def test_odd_numbers_of_gemini_spoil_no_reply(tmp_path, endpoint, monkeypatch, usage):
+    monkeypatch.setenv("GEMINI_API_KEY", "a-secret")
+    endpoint.script = lambda number, body: {
+        "candidates": [{"content": {"parts": [{"text": GOOD}]}, "finishReason": "STOP"}], "usageMetadata": usage
+    }  # fmt: skip
+    outcome, (episode,) = play(tmp_path, endpoint.root, episodes=1, name="gemini:g")
+    assert outcome.played == 1
+    assert all(call["estimated"] and 0 < call["prompt_tokens"] < 10**6 for call in episode.calls)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [({"error": {"code": 503, "message": "overloaded"}}, "server_error"), ({"usageMetadata": {}}, "nonsense")],
+)
+def test_what_gemini_says_instead_of_an_answer_is_one_line(tmp_path, endpoint, monkeypatch, said, kind):
+    monkeypatch.setenv("GEMINI_API_KEY", "a-secret")
+    endpoint.script = lambda number, body: said
+    _, (episode,) = play(tmp_path, endpoint.root, episodes=1, name="gemini:g")
+    assert episode.failure.kind == kind
+    assert "\n" not in episode.failure.message
+
+
+def test_a_thought_longer_than_an_action_holds_costs_no_answer(tmp_path, endpoint):
+    endpoint.script = lambda number, body: "hm " * 20_000 + "</think><answer>Up</answer>"
+    profile = Registry().profile("untagged")
+    _, (episode,) = play(tmp_path, endpoint.url, episodes=1, profile=profile)
+    assert all(turn["executed"] for turn in episode.turns)

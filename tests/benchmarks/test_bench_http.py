@@ -7,9 +7,18 @@ from collections.abc import Callable
 
 import pytest
 
-from vagen_benchmarks.clients.http_exchange import LARGEST_ANSWER, LARGEST_HEAD, Exchange, Response, TooLargeError
+from vagen_benchmarks.clients.http_exchange import (
+    LARGEST_ANSWER,
+    LARGEST_HEAD,
+    Exchange,
+    GarbledError,
+    Response,
+    TooLargeError,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
+RAW = zlib.compress(b"body")[2:-4]
+"""Deflate without zlib's head, as some servers send it."""
 BIG = b" " * (LARGEST_ANSWER + 1)
 
 
@@ -71,11 +80,18 @@ def sized(body: bytes) -> bytes:
         b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + OK + sized(b"body"),
         OK + b"Content-Encoding: gzip\r\n" + sized(gzip.compress(b"body", mtime=0)),
         OK + b"content-encoding: deflate\r\n" + chunked(zlib.compress(b"body")),
+        OK + b"content-encoding: deflate\r\n" + chunked(RAW),
+        OK + b"content-encoding: gzip\r\n" + sized(gzip.compress(b"bo", mtime=0) + gzip.compress(b"dy", mtime=0)),
     ],
 )
 def test_each_form_of_an_answer_is_read(answer):
     [response], _ = ask(answer)
     assert (response.status, response.body) == (200, b"body")
+
+
+def test_body_that_was_unpacked_on_its_way_is_read_as_it_is():
+    [response], _ = ask(OK + b"content-encoding: gzip\r\n" + sized(b'{"a": 1}'))
+    assert response.body == b'{"a": 1}'
 
 
 def test_a_connection_serves_one_request_after_the_other():
@@ -93,12 +109,12 @@ def test_a_server_that_wants_no_more_on_a_connection_gets_another():
     ("answer", "error"),
     [
         (b"", OSError),
-        (b"SSH-2.0-OpenSSH_9.9\r\n", OSError),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", GarbledError),
         (OK + b"content-length: 10\r\n\r\nbody", OSError),
-        (OK + b"transfer-encoding: chunked\r\n\r\nzz\r\n", OSError),
-        (OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nxx", OSError),
-        (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", OSError),
-        (OK + b"content-encoding: gzip\r\n" + sized(b"no gzip"), OSError),
+        (OK + b"transfer-encoding: chunked\r\n\r\nzz\r\n", GarbledError),
+        (OK + b"content-length: 1\r\ncontent-length: 2\r\n\r\nxx", GarbledError),
+        (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n", GarbledError),
+        (OK + b"content-encoding: gzip\r\n" + sized(b"no gzip"), GarbledError),
         (OK + b"x: " + b"x" * (LARGEST_HEAD + 1) + b"\r\n" + sized(b""), TooLargeError),
         (OK + b"".join(b"x%d: 1\r\n" % i for i in range(LARGEST_HEAD)) + b"\r\n", TooLargeError),
         (OK + b"\r\n" + BIG, TooLargeError),
@@ -192,3 +208,56 @@ def test_requests_in_flight_end_at_their_own_time():
     took, body = asyncio.run(main())
     assert body == b"{}"
     assert all(0.49 <= each < 1.5 for each in took), took
+
+
+class Server:
+    """Answers each request after how it is told: `"rst"` cuts the connection once it has answered, `"cut"` before."""
+
+    def __init__(self, *hows: str) -> None:
+        self.hows, self.asked = iter(hows), 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                await reader.readuntil(b"{}")
+                self.asked += 1
+                how = next(self.hows, "")
+                if how == "begin":
+                    writer.write(OK + b"content-length: 10\r\n\r\nbo")
+                    await writer.drain()
+                if how in ("begin", "cut"):
+                    break
+                writer.write(OK + sized(b"body"))
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.transport.abort() if how == "cut" else writer.close()
+
+
+def asked_of(server: Server, requests: int) -> list[Response]:
+    async def main() -> list[Response]:
+        made = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        exchange = Exchange(f"http://127.0.0.1:{made.sockets[0].getsockname()[1]}/v1", {}, 20.0, 10.0)
+        try:
+            return [await exchange.post(b"{}") for _ in range(requests)]
+        finally:
+            exchange.close()
+            made.close()
+
+    return asyncio.run(main())
+
+
+def test_kept_connection_that_died_in_the_meantime_is_no_fault():
+    """A server may end it while the next request is on its way; that request is sent again on a new one."""
+    server = Server("", "cut", "", "", "cut", "")
+    assert [each.body for each in asked_of(server, 4)] == [b"body"] * 4
+    assert server.asked == 6
+
+
+@pytest.mark.parametrize("how", [("cut",), ("", "cut", "cut"), ("", "begin")])
+def test_other_ends_of_a_connection_are_faults(how):
+    """The first request of a connection, or an answer that had begun: it may have been billed, and isn't sent again."""
+    server = Server(*how)
+    with pytest.raises(ConnectionResetError):
+        asked_of(server, 2)
+    assert server.asked == len(how)

@@ -42,6 +42,8 @@ critic_warmup_rollouts = 1
 eval_rollouts = 1
 eval_episodes = 4
 eval_forks = 2
+gradient_checkpointing = false
+sequences_per_forward = 8
 [variants.small-grpo]
 recipe = "grpo-mask"
 settings = { group_size = 4 }

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.runs.protocol import Protocol, differences, resolve_id
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.sharing.verify import verify
@@ -369,3 +369,30 @@ def test_an_episode_that_no_run_stores_is_one_error(tmp_path, change):
     for word in ("verify", "resume"):
         done = vagen(word, tmp_path / "run")
         assert (done.returncode, "damaged or made up" in done.stderr) == (2, True), done.stderr
+
+
+def add_until_it_is_said(folder, episodes):
+    for episode in episodes:
+        time.sleep(0.05)
+        folder.add(episode, [])
+
+
+def test_a_disk_that_refuses_to_keep_what_was_written_ends_the_run(tmp_path, monkeypatch):
+    faults = [OSError(5, "Input/output error")]
+
+    def fsync(_descriptor):
+        if faults:
+            raise faults.pop()
+
+    asked = protocol([Oracle()])
+    play(tmp_path / "other", [Oracle()])
+    episodes = runs.episodes(tmp_path / "other")
+    with RunWriter(tmp_path / "run", asked) as folder:
+        monkeypatch.setattr("vagen_benchmarks.runs.run_folder.os.fsync", fsync)
+        folder.add(episodes[0], [])  # the disk is asked beside the play
+        limit = time.monotonic() + 60
+        while faults and time.monotonic() < limit:
+            time.sleep(0.01)
+        with pytest.raises(StorageError, match="Input/output error"):
+            add_until_it_is_said(folder, episodes[1:])
+    assert not faults

@@ -156,7 +156,7 @@ class ChatAgent(AsyncAgent):
     def _whole(self, answer: Answer, game: Game) -> str:
         """The reply with the hidden reasoning as its thought, where that counts; shortened to what an action holds."""
         if not (self.profile.hidden and answer.reasoning):
-            return answer.text
+            return _shortened(answer.text) if game.env.config.layout == "untagged" else answer.text
         tags = game.env.config.tags
         room = MAX_TEXT_LENGTH - len(answer.text) - 2 * len(tags[0]) - 8
         # Tags in a thought would be taken for the reply's own.
@@ -228,6 +228,14 @@ class ChatAgent(AsyncAgent):
         """An error's text without the key, should an endpoint echo it."""
         clean = text.replace(self._key, f"[{self.model.provider.key}]") if len(self._key) >= SHORTEST_KEY else text
         return clean if len(clean) <= limit else clean[:limit] + "…"
+
+
+def _shortened(text: str) -> str:
+    """A reply whose thought stands before it: what is too long for an action loses the thought's middle."""
+    if len(text) <= MAX_TEXT_LENGTH:
+        return text
+    head = MAX_TEXT_LENGTH // 4
+    return f"{text[:head]}…{text[head + 1 - MAX_TEXT_LENGTH :]}"
 
 
 class Around(AsyncAgent):

@@ -15,6 +15,7 @@ from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_envs.core import Turn, VagenEnv
 
 TURNS = 2
+"""The second shows whether a model copies the form of its own first reply."""
 SHOWN = 200
 """Characters of a reply that are shown."""
 

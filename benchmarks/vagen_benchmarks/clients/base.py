@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Literal
 
-from vagen_benchmarks.endings import Stop, recognise
+from vagen_benchmarks.endings import Stop, recognise, stays
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message, PictureForm
 
@@ -94,25 +94,33 @@ class Client(ABC):
         """Cut what is under way."""
 
 
-def status_error(
-    status: int, message: str, headers: Mapping[str, str], *, body: str = "", final: bool = False
-) -> EndpointError:
-    """The error for an HTTP status, or the ending that its `body` means.
+LONGEST_MESSAGE = 1000
+"""Characters of an error that are kept."""
 
-    `final` says that trying again won't help, whatever the status. APIs answer in JSON; pages are a proxy's.
-    """
+
+def in_a_line(text: str) -> str:
+    """An error's words as one line, which isn't endless."""
+    text = " ".join(text[: 10 * LONGEST_MESSAGE].split())
+    return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
+
+
+def status_error(status: int, message: str, headers: Mapping[str, str], *, body: str = "") -> EndpointError:
+    """The error for an HTTP status, or the ending that its `body` means. APIs answer in JSON; pages are a proxy's."""
+    said = f"HTTP {status}: {in_a_line(message)}"
     if ending := recognise(status, body or message):
-        return EndpointError(ending, f"HTTP {status}: {message}", retry=False, status=status)
+        return EndpointError(ending, said, retry=False, status=status)
     kind = Stop.PROXY if body.lstrip().startswith("<") else Stop.REJECTED
+    if stays(body or message):
+        return EndpointError(Stop.REJECTED, said, retry=False, status=status)
     if status in (408, 504):
         kind = Stop.TIMEOUT
     elif status == 429:
         kind = Stop.RATE_LIMITED
-    elif status >= 500:
+    elif status >= 500 or status in (498, 499):  # Groq's for no capacity, Google's for a request that it cancelled
         kind = Stop.SERVER_ERROR
     # 408, 409, 429 and 5xx as OpenAI's own client; 425 is RFC 8470's `Too Early`.
-    retry = (kind not in (Stop.REJECTED, Stop.PROXY) or status in (409, 425)) and not final
-    return EndpointError(kind, f"HTTP {status}: {message}", retry=retry, after=retry_after(headers), status=status)
+    retry = kind not in (Stop.REJECTED, Stop.PROXY) or status in (409, 425)
+    return EndpointError(kind, said, retry=retry, after=retry_after(headers), status=status)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

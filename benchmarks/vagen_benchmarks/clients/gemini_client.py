@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,7 +14,9 @@ from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from vagen_benchmarks.clients.base import Answer, Client, Sampling, ending_of, status_error
+from vagen_benchmarks.clients.base import Answer, Client, Sampling, count, ending_of, in_a_line, status_error
+from vagen_benchmarks.clients.http_exchange import Response
+from vagen_benchmarks.clients.http_sdk import answered
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
@@ -28,8 +31,10 @@ class GeminiClient(Client):
     def __init__(
         self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
     ) -> None:
+        version = re.search(r"/(v1(beta|alpha)?)/*$", base_url or "")  # which the SDK adds by itself
         options = types.HttpOptions(
-            base_url=base_url,
+            base_url=base_url[: version.start()] if base_url and version else base_url,
+            api_version=version and version[1],
             timeout=int(timeout * 1000),
             headers=dict(headers or {}) or None,
             retry_options=types.HttpRetryOptions(attempts=1),
@@ -71,22 +76,37 @@ class GeminiClient(Client):
                 system_instruction=system["content"],
                 max_output_tokens=sampling.limit,
                 seed=sampling.seed,
+                should_return_http_response=True,  # the SDK refuses a good reply for a number that is none
                 **more,
             )
         except ValidationError as error:
             said = f"Google's SDK refuses {sampling.extra or sampling.effort!r}: {error}"
             raise EndpointError("rejected", said, retry=False) from error
         try:
-            response = self._made.models.generate_content(model=self.model, contents=contents, config=config)
+            made = self._made.models.generate_content(model=self.model, contents=contents, config=config)
         except errors.APIError as error:
-            headers = getattr(error.response, "headers", None) or {}
+            whole = _response_of(error)
+            if whole is not None and whole.status >= 300:
+                return answered(whole, _read)
             said = error.message or str(error)
-            raise status_error(int(error.code or 0), said, headers, body=json.dumps(error.details)) from error
+            raise status_error(int(error.code or 0), said, {}, body=json.dumps(error.details)) from error
         except (errors.UnknownApiResponseError, ValueError) as error:
-            raise EndpointError("nonsense", f"not an answer: {error}") from error
+            raise EndpointError("nonsense", f"not an answer: {in_a_line(str(error))}") from error
         except Exception as error:
             raise _transport_error(error) from error
-        return _read(response)
+        raw = made.sdk_http_response
+        headers = {name.lower(): value for name, value in ((raw and raw.headers) or {}).items()}
+        return answered(Response(200, "", headers, ((raw and raw.body) or "").encode()), _read)
+
+
+def _response_of(error: errors.APIError) -> Response | None:
+    """The response that the SDK has made an error of, if it kept it."""
+    kept = error.response
+    body = getattr(kept, "content", None)
+    if not isinstance(body, bytes):
+        return None
+    headers = {name.lower(): value for name, value in kept.headers.items()}
+    return Response(kept.status_code, str(getattr(kept, "reason_phrase", "")), headers, body)
 
 
 def _content(message: Message) -> types.Content:
@@ -104,22 +124,23 @@ def _part(part: dict[str, Any]) -> types.Part:
     return types.Part.from_bytes(data=base64.b64decode(data), mime_type="image/png")
 
 
-def _read(response: types.GenerateContentResponse) -> Answer:
-    usage = response.usage_metadata
-    asked = usage.prompt_token_count if usage else None
-    written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0) if usage else None
-    if not response.candidates:
-        if response.prompt_feedback and response.prompt_feedback.block_reason:
-            return Answer("", "filtered", asked, written)
-        raise EndpointError("nonsense", f"not an answer: it has no candidates: {response!r:.300}")
-    candidate = response.candidates[0]
-    parts = (candidate.content and candidate.content.parts) or []
-    text = "".join(part.text or "" for part in parts if not part.thought)
-    thoughts = "".join(part.text or "" for part in parts if part.thought)
-    finish = candidate.finish_reason.value if candidate.finish_reason else None
-    ending = ending_of(finish, text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
-    cached = usage.cached_content_token_count if usage else None
-    thought = usage.thoughts_token_count if usage else None
+def _read(data: Any) -> Answer:
+    usage = data.get("usageMetadata")
+    asked, thought, cached, replied = (
+        count(usage, f"{name}TokenCount") for name in ("prompt", "thoughts", "cachedContent", "candidates")
+    )
+    candidates = data.get("candidates")
+    if not candidates:
+        if (data.get("promptFeedback") or {}).get("blockReason"):
+            return Answer("", "filtered", asked, 0)
+        raise KeyError("candidates")
+    candidate = candidates[0]
+    parts = (candidate.get("content") or {}).get("parts") or []
+    text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+    thoughts = "".join(part.get("text") or "" for part in parts if part.get("thought"))
+    # A reply that is empty isn't counted; one that isn't, and for which there is no number, is counted by us.
+    written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
+    ending = ending_of(candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
     return Answer(text, ending, asked, written, thoughts or None, cached, None, thought)
 
 

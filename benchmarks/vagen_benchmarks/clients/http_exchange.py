@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import re
 import socket
 import ssl
@@ -20,6 +21,8 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httptools
 
+from vagen_benchmarks.clients.unpacking import Unpacking
+
 LARGEST_ANSWER = 32 * 2**20
 """Bytes, unpacked; what is longer is no chat completion."""
 LARGEST_HEAD = 2**16
@@ -31,6 +34,14 @@ _FIELD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 class TooLargeError(Exception):
     """An answer that doesn't end."""
+
+
+class GarbledError(Exception):
+    """What came isn't an answer in HTTP/1.1."""
+
+
+class _DeadError(Exception):
+    """A kept connection ended before anything came on it: the server had ended it while it was idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +106,20 @@ class Exchange:
 
         Raises:
             TimeoutError: it didn't come in time.
-            OSError: there is no connection, or it ended, or what came isn't HTTP.
+            OSError: there is no connection, or it ended.
+            GarbledError: what came isn't HTTP.
             TooLargeError: it is too large.
         """
         deadline = time.monotonic() + self._timeout
         connection = self._kept()
-        if connection is None:
-            async with asyncio.timeout(self._timeout):
-                connection = await self._connected()
+        if connection is not None:
+            with contextlib.suppress(_DeadError):
+                return await self._post_on(connection, body, deadline)
+        async with asyncio.timeout(deadline - time.monotonic()):
+            connection = await self._connected()
+        return await self._post_on(connection, body, deadline)
+
+    async def _post_on(self, connection: _Connection, body: bytes, deadline: float) -> Response:
         try:
             answer = connection.ask(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
             self._due[connection] = deadline
@@ -171,6 +188,8 @@ class _Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Response] | None = None
         self.idle_since = 0.0
         self.is_free = True
+        self._answered = 0
+        self._came = False
 
     @property
     def is_over(self) -> bool:
@@ -187,7 +206,7 @@ class _Connection(asyncio.Protocol):
         self._pieces: list[bytes] = []
         self._unpack: Any = None
         self._answer = self._loop.create_future()
-        self.is_free = False
+        self.is_free = self._came = False
         self._transport.write(request)
         return self._answer
 
@@ -211,16 +230,21 @@ class _Connection(asyncio.Protocol):
         if self.is_over:  # nobody asked for this
             self.end()
             return
+        self._came = True
         try:
             self._parser.feed_data(data)
         except TooLargeError as error:
             self.fail(error)
         except httptools.HttpParserUpgrade:
-            self.fail(ConnectionError("it answers in another protocol than HTTP/1.1"))
+            self.fail(GarbledError("not an answer in HTTP/1.1: it changes to another protocol"))
         except httptools.HttpParserError as error:
             cause = error.__context__
-            said = cause if isinstance(cause, TooLargeError | zlib.error) else error
-            self.fail(said if isinstance(said, TooLargeError) else ConnectionError(f"not an answer in HTTP: {said}"))
+            if isinstance(cause, TooLargeError):
+                self.fail(cause)
+            elif isinstance(cause, zlib.error):
+                self.fail(GarbledError(f"not an answer: it can't be unpacked: {cause}"))
+            else:
+                self.fail(GarbledError(f"not an answer in HTTP: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._among.discard(self)
@@ -230,6 +254,8 @@ class _Connection(asyncio.Protocol):
         ends_so = self._status and not {"content-length", "transfer-encoding"} & self._headers.keys()
         if ends_so and exc is None:
             self._whole()
+        elif self._answered and not self._came:
+            self.fail(_DeadError())
         else:
             self.fail(exc or ConnectionResetError("the server ended the connection before a whole answer"))
 
@@ -256,12 +282,13 @@ class _Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         self._status = self._parser.get_status_code()
-        if self._headers.get("content-encoding", "").lower() in ("gzip", "x-gzip", "deflate"):
-            self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # whichever of the two it is
+        packed = self._headers.get("content-encoding", "").strip().lower()
+        if packed in ("gzip", "x-gzip", "deflate"):
+            self._unpack = Unpacking(packed)
 
     def on_body(self, body: bytes) -> None:
         if self._unpack is not None:
-            body = self._unpack.decompress(body, LARGEST_ANSWER + 1 - self._size)
+            body = self._unpack(body, LARGEST_ANSWER + 1 - self._size)
         self._size += len(body)
         if self._size > LARGEST_ANSWER:
             raise TooLargeError(f"it is longer than {LARGEST_ANSWER} bytes")
@@ -275,6 +302,7 @@ class _Connection(asyncio.Protocol):
         self._whole()
 
     def _whole(self) -> None:
+        self._answered += 1
         if self._answer is not None and not self._answer.done():
             reason = self._reason.decode("latin-1")
             self._answer.set_result(Response(self._status, reason, self._headers, b"".join(self._pieces)))

@@ -9,14 +9,14 @@ import json
 import re
 import ssl
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from vagen_adapters.quick_json import read, written
-from vagen_benchmarks.clients.base import Answer, Client, Sampling, status_error
-from vagen_benchmarks.clients.http_exchange import Exchange, Response, TooLargeError
-from vagen_benchmarks.endings import Stop, recognise
+from vagen_benchmarks.clients.base import Answer, Client, Sampling, in_a_line, status_error
+from vagen_benchmarks.clients.http_exchange import Exchange, GarbledError, Response, TooLargeError
+from vagen_benchmarks.endings import Stop, recognise, stays
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
@@ -43,7 +43,7 @@ class HttpSdkClient(Client):
         self, made: Any, base_url: str | None, path: str, timeout: float, headers: Mapping[str, str] | None
     ) -> None:
         parts = urlsplit(base_url or str(made.base_url))
-        self.url = urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, fragment=""))
+        self.url = urlunsplit(parts._replace(path=_below(parts.path, path), fragment=""))
         given = {**made.default_headers, **made.auth_headers, **(headers or {})}
         self._headers = {name: value for name, value in given.items() if isinstance(value, str)}
         self._timeout = timeout
@@ -71,30 +71,12 @@ class HttpSdkClient(Client):
             raise EndpointError("timeout", "no whole answer in time") from error
         except TooLargeError as error:
             raise EndpointError("nonsense", f"not an answer: {error}", retry=False) from error
+        except GarbledError as error:
+            raise EndpointError("nonsense", str(error)) from error
         except (OSError, ValueError) as error:
             raise EndpointError("unreachable", f"{type(error).__name__}: {error}") from error
         self.heard(response.headers)
-        text = response.body.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
-        if 300 <= response.status < 400:
-            where = response.headers.get("location", "nowhere")
-            raise EndpointError(
-                "rejected", f"HTTP {response.status}: it redirects to {where:.200}", retry=False, status=response.status
-            )
-        try:
-            data = read(text)
-        except (ValueError, RecursionError) as error:
-            if response.status >= 400:
-                raise _status_error(response, text, {}) from error
-            raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
-        if response.status >= 400:
-            raise _status_error(response, text, data)
-        said = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
-        if said is not None:
-            raise told_error(said)
-        try:
-            return self._read(data)
-        except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-            raise EndpointError("nonsense", f"not an answer ({error!r}): {text:.300}") from error
+        return answered(response, self._read)
 
     @abstractmethod
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
@@ -105,12 +87,53 @@ class HttpSdkClient(Client):
         """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
 
 
+def _below(base: str, path: str) -> str:
+    """A path below that of a base URL, which may hold it already, or its version."""
+    base = base.rstrip("/")
+    if base.endswith(path):
+        return base
+    version = "/v1"
+    return base + (path.removeprefix(version) if base.endswith(version) else path)
+
+
+def answered(response: Response, reader: Callable[[Any], Answer]) -> Answer:
+    """What `reader` makes of the JSON of a response.
+
+    Raises:
+        EndpointError: it says an error, or isn't JSON, or not what the reader reads.
+    """
+    text = response.body.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    if 300 <= response.status < 400:
+        where = response.headers.get("location", "nowhere")
+        raise EndpointError(
+            "rejected", f"HTTP {response.status}: it redirects to {where:.200}", retry=False, status=response.status
+        )
+    try:
+        data = read(text)
+    except (ValueError, RecursionError) as error:
+        if response.status >= 400:
+            raise _status_error(response, text, {}) from error
+        raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
+    if response.status >= 400:
+        raise _status_error(response, text, data)
+    said = _error_in(data) if isinstance(data, Mapping) else None  # proxies say so with a status of 200
+    if said is not None:
+        raise told_error(said)
+    try:
+        return reader(data)
+    except (TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        raise EndpointError("nonsense", f"not an answer ({error!r}): {in_a_line(text):.300}") from error
+
+
 def _seen(response: Response, text: str) -> str:
     """What came instead of JSON, in words."""
     if text.lstrip().startswith("data:") or response.content_type == "text/event-stream":
         return "it is a stream of events, which nobody asked for"
     if title := _TITLE.search(text):
         return f"it is a web page, {html.unescape(title[1]).strip()!r}"
+    packed = response.headers.get("content-encoding", "identity").lower()
+    if packed not in ("identity", "gzip", "x-gzip", "deflate"):
+        return f"it is packed as {packed:.40}, for which nobody asked"
     return f"it is {response.content_type}: {text!r:.300}" if text else "it is empty"
 
 
@@ -119,27 +142,47 @@ def _error_in(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
     error = data.get("error")
     if data.get("object") == "error":
         error = data
-    elif isinstance(error, str) and error and not data.keys() & {"choices", "content"}:
+    elif isinstance(error, str) and error and not data.keys() & {"choices", "content", "candidates"}:
         error = {"message": error}
-    return error if isinstance(error, Mapping) else None
+    told = data.get("base_resp")  # MiniMax's
+    if not error and isinstance(told, Mapping) and told.get("status_code") and not data.get("choices"):
+        error = {"message": f"{told.get('status_msg')} ({told['status_code']})"}
+    return error if isinstance(error, Mapping) and error else None
 
 
 def told_error(error: Mapping[str, Any]) -> EndpointError:
     """What an answer with a status of 200 says that is an error: by its `code`, where that is a status."""
-    code, message = str(error.get("code")), str(error.get("message") or "an error without words")
+    code, message = str(error.get("code")), in_a_line(_words(error) or "an error without words")
+    body = json.dumps(error)
     status = int(code) if re.fullmatch("[45][0-9]{2}", code) else None
     if status is not None:
-        return status_error(status, message, {}, body=json.dumps(error))
-    if ending := recognise(400, json.dumps(error)):
+        return status_error(status, message, {}, body=body)
+    if ending := recognise(400, body):
         return EndpointError(ending, message, retry=False)
+    if stays(body):
+        return EndpointError(Stop.REJECTED, message, retry=False)
     return EndpointError(Stop.SERVER_ERROR, f"an answer that is an error: {message}")
 
 
 def _status_error(response: Response, text: str, data: Any) -> EndpointError:
-    """What a response says that isn't a success: `{"error": {"message": …, "code": …}}` by custom."""
-    error = data.get("error") if isinstance(data, Mapping) else None
-    told = error if isinstance(error, Mapping) else {"message": error}
+    """What a response says that isn't a success."""
     page = _TITLE.search(text)
-    message = told.get("message") or (html.unescape(page[1]).strip() if page else text) or response.reason or ""
-    out_of_money = told.get("code") == "insufficient_quota"
-    return status_error(response.status, str(message), response.headers, body=text, final=out_of_money)
+    message = _words(data) or (html.unescape(page[1]) if page else text) or response.reason
+    return status_error(response.status, message, response.headers, body=text)
+
+
+def _words(data: Any, depth: int = 4) -> str:
+    """What an error says in words, wherever it says so: `{"error": {"message": …}}` by custom."""
+    if depth == 0 or isinstance(data, str):
+        return data if isinstance(data, str) else ""
+    if isinstance(data, list):
+        return "; ".join(filter(None, (_words(each, depth - 1) for each in data[:3])))
+    if not isinstance(data, Mapping):
+        return ""
+    names = ("error", "message", "msg", "detail", "errors", "error_description")
+    said = next((words for name in names if (words := _words(data.get(name), depth - 1))), "")
+    if said and isinstance(data.get("loc"), list):  # pydantic's
+        said = f"{'.'.join(map(str, data['loc']))}: {said}"
+    raw = data.get("metadata")  # OpenRouter's, of the provider behind it
+    behind = raw.get("raw") if isinstance(raw, Mapping) else None
+    return f"{said}: {behind}" if said and isinstance(behind, str) else said

@@ -11,11 +11,19 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http_sdk import HttpSdkClient, told_error
 from vagen_envs.chat import Message
 
-LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-FILTERED = frozenset({"content_filter", "safety", "sensitive", "prohibited_content", "blocklist", "recitation", "spii"})
-"""Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Zhipu's."""
-BROKEN = frozenset({"error", "network_error"})
-"""Reasons that are none: OpenRouter's, Mistral's and Zhipu's for a provider that broke off."""
+LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
+FILTERED = frozenset(
+    {
+        "content_filter", "content_filtered", "guardrail_intervened", "safety", "sensitive", "prohibited_content",
+        "blocklist", "recitation", "spii", "image_safety",
+    }
+)  # fmt: skip
+"""Reasons to finish in small letters: OpenAI's, and what proxies hand on of Mistral's, Gemini's and Bedrock's."""
+BROKEN = frozenset(
+    {"error", "network_error", "abort", "aborted", "cancelled", "insufficient_system_resource", "engine_overloaded"}
+)
+"""Reasons that are none: OpenRouter's, Mistral's, Zhipu's and DeepSeek's for a provider that broke off, and vLLM's and
+SGLang's for a request that somebody else ended, such as a server that goes down."""
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 """Types of parts of a content that aren't the reply."""
 
@@ -51,7 +59,8 @@ class OpenAIClient(HttpSdkClient):
         return {**body, **(sampling.extra or {})}
 
     def _read(self, data: Any) -> Answer:
-        choice = data["choices"][0]
+        choices = data["choices"]
+        choice = next((each for each in choices if each.get("index") == 0), choices[0])
         if isinstance(choice.get("error"), Mapping):  # a proxy's, whose provider broke off; it is no empty reply
             raise told_error(choice["error"])
         finish = str(choice.get("finish_reason")).lower()
@@ -69,18 +78,32 @@ class OpenAIClient(HttpSdkClient):
         if not isinstance(content, str | None):
             raise TypeError("its content is not text")
         text = content or (refusal if isinstance(refusal, str) else "")
-        ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal))
+        ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal) or finish == "refusal")
         usage = data.get("usage")
         return Answer(
             text,
             ending,
             count(usage, "prompt_tokens"),
-            count(usage, "completion_tokens"),
+            _written(usage),
             thought or None,
-            count(usage, "prompt_tokens_details", "cached_tokens"),
+            _first(count(usage, "prompt_tokens_details", "cached_tokens"), count(usage, "prompt_cache_hit_tokens")),
             count(usage, "prompt_tokens_details", "cache_write_tokens"),
             count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
+
+
+def _first(number: int | None, other: int | None) -> int | None:
+    """OpenAI's number, or DeepSeek's where there is none."""
+    return other if number is None else number
+
+
+def _written(usage: Any) -> int | None:
+    """Tokens of the reply and its reasoning: some, as xAI, count what was reasoned in the total alone."""
+    asked, written, total = (count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    hidden = count(usage, "completion_tokens_details", "reasoning_tokens")
+    if written is None or asked is None or total is None or not hidden:
+        return written
+    return written + hidden if total == asked + written + hidden else written
 
 
 def _thought(message: Mapping[str, Any]) -> str:

@@ -68,12 +68,13 @@ class Gate:
                 return 0.0
             if now - state.down_since > self.patience:
                 raise self._out_of_patience()
+            left = state.down_since + self.patience - now + 0.01  # it isn't outwaited, whatever an endpoint asks for
             if state.prober:
-                return LONGEST_BACKOFF
+                return min(LONGEST_BACKOFF, left)
             if now >= state.next_probe:
                 state.prober = state.me
                 return 0.0
-            return state.next_probe - now
+            return min(state.next_probe - now, left)
 
     def good(self) -> None:
         """The endpoint has answered."""
@@ -108,7 +109,8 @@ class Gate:
                 state.down_since = now
             state.why = (error.kind.value, error.status, str(error))
             wait = state.wait or self.first_wait
-            asked = None if error.after is None else min(error.after, LONGEST_WAIT)
+            # One that says "at once" (0, or a date that is past) is asked again no sooner than at first.
+            asked = None if error.after is None else max(min(error.after, LONGEST_WAIT), self.first_wait / 2)
             state.next_probe = now + (_jittered(wait) if asked is None else asked)
             state.wait = min(2 * wait, LONGEST_BACKOFF)
             state.prober = 0.0

@@ -32,7 +32,7 @@ from vagen_rewards.reward import share_unread
 from vagen_rewards.scores import PARTS, Part
 from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
 from vagen_rewards.worth import Worth, reference_of
-from vagen_rewards.worth.reference import SIZE, draw
+from vagen_rewards.worth.reference import SIZE, draw, representation_of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
 
@@ -162,11 +162,10 @@ def audit_command(
     with out.status(f"playing {env_id}, to know what its states are like; kept for the next time"):
         reference = reference_of(env_id, options, size)
         searched, again = [
-            draw(reference.env_id, reference.options, count, first_seed=first, always=always)
+            draw(reference.env_id, reference.options, count, first_seed=first, always=always, blind=False)
             for count, first in ((states, OTHER_SEEDS), (max(states, AGAIN), 2 * OTHER_SEEDS))
         ]
-    representation = options.get("representation", "natural_language")
-    worth = Worth(reference, representation)
+    worth = Worth(reference, representation_of(env_id, options))
     with Meter(f"statements tried on {states} other turns of each stage", tries, console=err) as meter:
         found = audit(worth, searched, again, tries, seed=seed, told=meter.advance)
     table = Table(box=None, header_style="bold")

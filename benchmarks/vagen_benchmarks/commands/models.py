@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from vagen_benchmarks.agents.fitting import fit
+from vagen_benchmarks.agents.fitting import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.printing import err, out
@@ -83,5 +83,20 @@ def try_model(
         out.print(f"vagen bench -a {name} --profile {best.profile.name}", soft_wrap=True, markup=False)
         raise typer.Exit(0)
     err.print(f"\nNo profile fits what {name} writes.", style="red", end=" ")
-    err.print("It may need a larger --max-tokens, or another way to serve it.", soft_wrap=True)
+    err.print(_why_none(tried[0]), soft_wrap=True)
     raise typer.Exit(1)
+
+
+def _why_none(tried: Tried) -> str:
+    """What mends it that no profile fits."""
+    calls = [reply.call for reply in tried.replies if reply.call is not None]
+    if all(call.reasoning for call in calls) and not any(reply.text for reply in tried.replies):
+        return (
+            "Its server takes all that it writes for reasoning: start it without its reasoning parser, or with the "
+            "model's own."
+        )
+    if any(call.ending == "length" for call in calls):
+        return "Its replies end at their limit of tokens: --max-tokens, --reasoning-tokens."
+    if any("&lt;" in reply.text for reply in tried.replies):
+        return "What stands before it writes < as &lt;: ask the model's own server."
+    return "It may need a larger --max-tokens, or another way to serve it."

@@ -90,6 +90,25 @@ def print_bills(bills: Mapping[str, Bill]) -> None:
         )
 
 
+UNREAD = 0.5
+"""Share of turns with a readable answer below which the terminal says so."""
+
+
+def print_unread(summary: Summary, bills: Mapping[str, Bill]) -> None:
+    """Say which models mostly wrote what could not be read: that measures their format, or their server."""
+    for row in summary.rows():
+        if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
+            continue
+        cut = row["errors"].get("cut short", 0) >= UNREAD
+        mend = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens" if cut else (
+            f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served")  # fmt: skip
+        out.print(
+            f"{row['task'].removeprefix('vagen/')}, {row['agent']}: only {row['valid']:.0%} of its turns had an answer "
+            f"that could be read; {mend}",
+            style="yellow", soft_wrap=True,
+        )  # fmt: skip
+
+
 def print_table(summary: Summary) -> None:
     """Print a run's table."""
     table = Table(box=None, header_style="bold")

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.printing import Bar, err, out, print_bills, print_plan, print_table, say
+from vagen_benchmarks.commands.printing import Bar, err, out, print_bills, print_plan, print_table, print_unread, say
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
@@ -41,6 +41,7 @@ def play_job(job: Job) -> int:
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
     print_bills(outcome.bills)
+    print_unread(summary, outcome.bills)
     print_failures(outcome, job)
     if interrupted or outcome.reason:
         why = outcome.reason or "interrupted"

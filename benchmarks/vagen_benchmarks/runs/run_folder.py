@@ -18,6 +18,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -178,7 +179,9 @@ class RunWriter(RunFolder):
                 said = "\n  ".join(differing[:8])
                 raise RunFolderError(f"{path} holds a run of another protocol (there / asked for):\n  {said}\n"
                                      "Name another folder, or go on with that run: vagen resume")  # fmt: skip
-            self._writing, self._syncing = threading.Lock(), threading.Lock()
+            self._writing = threading.Lock()
+            self._syncs = ThreadPoolExecutor(1, thread_name_prefix="sync")  # a disk takes its time
+            self._sync: Future[None] | None = None
             self._synced = 0.0
             self.scored = 0  # episodes with a score that this writer has stored
             self._encoder = Encoder()
@@ -235,14 +238,21 @@ class RunWriter(RunFolder):
             scored = [key for key, is_scored, _ in lines if is_scored]
             self.finished.update(scored)
             self.scored += len(scored)
-        if time.monotonic() - self._synced > SYNC_EVERY and self._syncing.acquire(blocking=False):
-            try:
-                with storing(self.path):
-                    self._pictures.sync()
-                    os.fsync(self._file.fileno())
-                self._synced = time.monotonic()
-            finally:
-                self._syncing.release()
+            if self._sync is None or self._sync.done():
+                self._sync_at_times()
+
+    def _sync_at_times(self) -> None:
+        """Have the disk take what is stored, once in a while. Raises StorageError if it couldn't the last time."""
+        if self._sync is not None:
+            self._sync.result()
+        if time.monotonic() - self._synced > SYNC_EVERY:
+            self._synced = time.monotonic()
+            self._sync = self._syncs.submit(self._sync_all)
+
+    def _sync_all(self) -> None:
+        with storing(self.path):
+            self._pictures.sync()
+            os.fsync(self._file.fileno())
 
     def add(self, episode: Episode, pictures: Iterable[Picture]) -> None:
         """Store one."""
@@ -256,9 +266,9 @@ class RunWriter(RunFolder):
     def close(self) -> None:
         """Free the folder for others."""
         try:
+            self._syncs.shutdown()
+            self._sync_all()
             with storing(self.path):
-                self._pictures.sync()
-                os.fsync(self._file.fileno())
                 self._pictures.close()
                 self._file.close()
         finally:
