@@ -18,8 +18,9 @@ from vagen_envs.things import Thing
 
 Position = tuple[int, int]
 
-KEPT_PICTURES = 512
-"""Boards whose pictures a tile set remembers, at some 2 kB each."""
+KEPT_PICTURES = 2048
+"""Boards whose pictures a tile set remembers, at some 4 kB each: of 512 episodes at once, one comes back to its board
+after that many others."""
 _KEPT_BYTES = 4 * 2**20
 """Of rows of ten tiles that a tile set remembers."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from vagen_envs.actions import Action, ActionGrammar, Refused
+from vagen_envs.native import set_aside
 from vagen_envs.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
 from vagen_envs.released import Released, Rule
 from vagen_envs.tags import (
@@ -75,7 +76,8 @@ class Grammar:
         layout: `"nested"` is the paper's (table 5): the fields inside `<think>`, then the answer.
             `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the reasoning,
             `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the first field is
-            the thought, tagged or not, and may be missing; then the fields, then the answer.
+            the thought, tagged or not, and may be missing; then the fields, then the answer. What a model
+            writes beside it of its own (`vagen_envs.native`) is set aside.
         tags: what the tags are called, in the order of `TAGS`.
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
@@ -198,6 +200,8 @@ class Grammar:
         """Read a reply. Never raises on a string; takes time linear in its length."""
         if self._released is not None:
             return self._read_released(text, self._released)
+        if self.layout == "untagged":
+            text = set_aside(text, self.tags)
         pieces = tag_pattern(self.tags).split(text)
         places = self._places.get(tuple(pieces[1::2]))
         if places is not None:

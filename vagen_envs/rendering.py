@@ -10,7 +10,7 @@ import numpy as np
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.pictures import Pixels
 
-_SMALLEST = 384
+_SMALLEST = 384  # pixels of a window's longer side that a person can see well
 
 
 class Window:

@@ -26,7 +26,7 @@ from gymnasium.vector.utils.shared_memory import (
 MAX_TEXT_LENGTH = 16_384
 """Longest reply or observation, in Unicode code points."""
 
-_SAMPLE_LENGTH = 64
+_SAMPLE_LENGTH = 64  # characters of a text that is drawn, which nobody reads
 
 
 class UnicodeText(Space[str]):

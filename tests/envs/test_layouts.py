@@ -8,7 +8,7 @@ import time
 
 import gymnasium as gym
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
@@ -86,6 +86,8 @@ grammars = st.builds(
 )
 
 
+@example(Grammar(MOVES, "no_think", layout="untagged", tags=("a", "b", "c", "d", "s")), "0")
+@example(Grammar(MOVES, "grounding", layout="untagged", tags=("a", "thought", "c", "d", "eos")), "0")
 @given(grammars, words)
 def test_prompt_parser_and_format_check_agree_on_any_names(grammar, word):
     reply = grammar.render(["Up"], observation=word, reasoning=word, prediction=word, think=word)
@@ -138,7 +140,7 @@ def test_time_is_linear_in_the_text(piece, layout, parsing):
         return time.process_time() - began
 
     small = min(seconds(1_000) for _ in range(3))
-    assert min(seconds(8_000) for _ in range(3)) < 32 * small + 0.05
+    assert any(seconds(8_000) < 32 * small + 0.05 for _ in range(3))
 
 
 @pytest.mark.parametrize(

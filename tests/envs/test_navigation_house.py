@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.furniture import FURNITURE
@@ -114,6 +115,16 @@ def poses(house, count, seed=0):
     for _ in range(count):
         x, z = stream.uniform(0.25, house.width / 100 - 0.25), stream.uniform(0.25, house.depth / 100 - 0.25)
         yield Pose(round(x, 2), round(z, 2), stream.choice((0, 90, 180, 270)), stream.choice((-30, 0, 30, 60)))
+
+
+@pytest.mark.parametrize("resolution", [255, 30, 7])
+def test_a_picture_is_the_average_of_one_twice_as_large(resolution):
+    """The judge is Pillow."""
+    simulator = HouseSimulator(house_of(3), Pose(1, 1, 0), Camera(resolution))
+    camera, view = simulator.camera, simulator._view()
+    fine = Camera(2 * resolution).exact(*view)
+    picture = camera.picture(*view)
+    assert np.array_equal(picture, np.array(Image.fromarray(fine).reduce(2)))
 
 
 @pytest.mark.parametrize("seed", range(4))

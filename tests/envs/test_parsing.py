@@ -114,7 +114,7 @@ def test_time_is_linear_in_the_text(piece, strategy):
         return time.process_time() - began
 
     small = min(seconds(2_000) for _ in range(3))
-    assert min(seconds(16_000) for _ in range(3)) < 32 * small + 0.05
+    assert any(seconds(16_000) < 32 * small + 0.05 for _ in range(3))
 
 
 def test_two_blocks_are_not_well_formed():

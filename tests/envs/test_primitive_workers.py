@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import vagen_envs  # noqa: F401
+from vagen_envs.conformance import check
 from vagen_envs.errors import SimulatorError
 
 pytestmark = [
@@ -137,6 +138,10 @@ def test_forked_processes_simulate_too():
     _, info = envs.reset(seed=[0, 0])
     assert [state == expected for state in info["state"]] == [True, True]
     envs.close()
+
+
+def test_conforms():
+    check(PLACE, seeds=(0, 1), observation="text", workers=2)
 
 
 def test_pictures_come_through():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -26,6 +28,15 @@ CONFIGURATIONS = [
     {"dim_room": (10, 10), "num_boxes": 4},
     {"dim_room": (5, 5), "min_solution_length": 1},
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiles_read_once():
+    """gym-sokoban reads seven files for each picture, nearly all of its time."""
+    drawing = peers.gym_sokoban().render_utils
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "imageio", SimpleNamespace(imread=functools.cache(drawing.imageio.imread)))
+        yield
 
 
 def reply_of(env, *actions):

@@ -99,9 +99,10 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
         said = turn.result.text.split("<image>")[0]
         if task_reward or turn.metrics["score"] or not ("scores 0" in said or "Note:" in said):
             drawn.append(name)
-        direct = env._renderer.draw(text)  # not cut to the length of a reply
-        if direct.pixels is not None or not direct.problem:
-            drawn.append(f"{name}, directly")
+        if len(text) > env.action_space.max_length - 200:  # a reply was cut
+            direct = env._renderer.draw(text)
+            if direct.pixels is not None or not direct.problem:
+                drawn.append(f"{name}, directly")
         heavy += [name for pid in env._renderer.pids if peak_memory_kb(pid) > MOST_MEMORY_KB]
     assert (slow, drawn, heavy) == ([], [], [])
     assert listener.connections == 0

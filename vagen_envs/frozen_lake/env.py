@@ -19,7 +19,7 @@ from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Split, content_hash
 
-_MOST_SLIPPERY = 1_000
+_MOST_SLIPPERY = 1_000  # the ladder's top rung never needs a second one; narrow budgets do
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.navigation import ENV_ID
@@ -47,8 +46,7 @@ class Camera:
 
     def picture(self, scene: Any, update: Callable[[], None]) -> Pixels:
         """Draw what `update()` puts into `scene`: uint8 (resolution, resolution, 3)."""
-        fine = self._drawn(scene, update, _FINER * self.resolution)
-        return np.array(Image.fromarray(fine).reduce(_FINER))[::-1].copy()
+        return _averaged(self._drawn(scene, update, _FINER * self.resolution))
 
     def exact(self, scene: Any, update: Callable[[], None]) -> Pixels:
         """The same without averaging, for pixels that mean something."""
@@ -64,6 +62,21 @@ class Camera:
             mj.mjr_render(view, scene, renderer)
             mj.mjr_readPixels(pixels, None, view, renderer)
         return pixels
+
+
+def _averaged(fine: Pixels) -> Pixels:
+    """Each four pixels as their average, half rounded up, and the first row last: OpenGL begins at the bottom.
+
+    What Pillow's `reduce(2)` gives, in two thirds of the time: it has no pixels of three bytes and copies them first.
+    """
+    side = len(fine) // 2
+    pairs = fine.reshape(side, 2, 6 * side)[::-1]
+    sums = np.add(pairs[:, 0], pairs[:, 1], dtype=np.uint16).reshape(-1)
+    total = sums + 2
+    total[:-3] += sums[3:]  # the pixel to the right; of each two sums the first is wanted
+    total >>= 2
+    pixels = total.astype(np.uint8).view("V3")[::2]
+    return pixels.copy().view(np.uint8).reshape(side, side, 3)
 
 
 class _Screen:

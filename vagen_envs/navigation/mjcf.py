@@ -14,13 +14,13 @@ from vagen_envs.navigation.house import FLOORS, House, Rect, Thing
 from vagen_envs.navigation.objects import TARGETS
 from vagen_envs.navigation.shapes import Color, Part
 
-WALL_HEIGHT = 2.6
+WALL_HEIGHT = 2.6  # metres, as of usual rooms and doors
 _DOOR_HEIGHT = 2.05
 AGENT_RADIUS = 0.198
 """Metres; AI2-THOR's agent has 0.2. All stands on whole centimetres, so 2 mm less keep rounding from deciding whether
 something is only just touched."""
-AGENT_HEIGHT = 1.8
-_CORNERS = 16
+AGENT_HEIGHT = 1.8  # metres
+_CORNERS = 16  # of the prism around the agent's circle, which it exceeds by 2 % at its corners
 
 
 def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = False) -> tuple[str, dict[str, bytes]]:

@@ -304,7 +304,9 @@ class HouseSimulator:
     def _scene_of(self) -> Any:
         if self._scene is None:
             self._scene = self._mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
-            for flag in ("REFLECTION", "HAZE"):  # nothing here has them, and each takes its time
+            # Nothing here has these, and each takes its time. So does the sky, 0.5 ms of 6.6, but it shows: where walls
+            # meet, 4 of 144 pictures have a crack of a pixel.
+            for flag in ("REFLECTION", "HAZE"):
                 self._scene.flags[getattr(self._mj.mjtRndFlag, f"mjRND_{flag}")] = 0
         return self._scene
 

@@ -22,8 +22,8 @@ ACTIONS = ("Up", "Down", "Left", "Right")
 
 _MOST_STATES = 700_000
 """Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have 635,376."""
-_MOST_ROOMS = 10_000
-_TARGETS_A_ROOM = 4
+_MOST_ROOMS = 10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
+_TARGETS_A_ROOM = 4  # before another room is drawn: its split may lie with few of its cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,9 @@ class Solutions:
         self._floor = floor
         self._width = width
         self.targets = targets
-        self._seen: dict[int, int] = {targets: floor & ~targets}
-        self.layers: list[dict[int, int]] = [dict(self._seen)]
+        self._unseen: dict[int, int] = {targets: 0}
+        """Placements of the boxes that were met, each with the free cells from which no solution was found yet."""
+        self.layers: list[dict[int, int]] = [{targets: floor & ~targets}]
         """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve it."""
 
     def extend(self, depth: int) -> None:
@@ -109,7 +110,7 @@ class Solutions:
         """
         while len(self.layers) <= depth and self.layers[-1]:
             self.layers.append(self._before(self.layers[-1]))
-            if len(self._seen) > _MOST_STATES:
+            if len(self._unseen) > _MOST_STATES:
                 raise LevelError(
                     f"more than {_MOST_STATES} placements of boxes lie within {len(self.layers)} moves of the goal; "
                     "ask for a smaller board, fewer boxes or a shorter solution"
@@ -117,35 +118,40 @@ class Solutions:
 
     def _before(self, layer: dict[int, int]) -> dict[int, int]:
         """The states from which one move leads into `layer` and that no shorter way was found for."""
-        floor, width, seen = self._floor, self._width, self._seen
+        floor, width, unseen = self._floor, self._width, self._unseen
         found: dict[int, int] = {}
         for boxes, players in layer.items():
-            free = floor & ~boxes
-            walked = (players << 1 | players >> 1 | players << width | players >> width) & free & ~seen[boxes]
+            beside = players << 1 | players >> 1 | players << width | players >> width
+            walked = beside & unseen[boxes]
             if walked:
-                seen[boxes] |= walked
+                unseen[boxes] ^= walked
                 found[boxes] = found.get(boxes, 0) | walked
-            if not players & (boxes << 1 | boxes >> 1 | boxes << width | boxes >> width):
-                continue
-            for step in (1, width):
-                # The player stands on p, the box it just pushed on p + step, and it came from p - step.
-                pulls = players & boxes >> step & free << step
-                while pulls:
-                    p = pulls & -pulls
-                    pulls ^= p
-                    self._note(found, boxes ^ p ^ p << step, p >> step)
-                pulls = players & boxes << step & free >> step
-                while pulls:
-                    p = pulls & -pulls
-                    pulls ^= p
-                    self._note(found, boxes ^ p ^ p >> step, p << step)
+            if beside & boxes:
+                free = floor ^ boxes
+                for step in (1, width):
+                    # The player stands on p, the box it just pushed on p + step, and it came from p - step.
+                    pulls = players & boxes >> step
+                    if pulls:
+                        self._pull(found, boxes, pulls & free << step, step)
+                    pulls = players & boxes << step
+                    if pulls:
+                        self._pull(found, boxes, pulls & free >> step, -step)
         return found
 
-    def _note(self, found: dict[int, int], boxes: int, player: int) -> None:
-        seen = self._seen.get(boxes, 0)
-        if not seen & player:
-            self._seen[boxes] = seen | player
-            found[boxes] = found.get(boxes, 0) | player
+    def _pull(self, found: dict[int, int], boxes: int, players: int, step: int) -> None:
+        """Note what was before each of the players pushed the box that is a `step` further."""
+        unseen = self._unseen
+        while players:
+            p = players & -players
+            players ^= p
+            pushed, came = (p << step, p >> step) if step > 0 else (p >> -step, p << -step)
+            placed = boxes ^ p ^ pushed
+            left = unseen.get(placed)
+            if left is None:
+                left = self._floor ^ placed
+            if left & came:
+                unseen[placed] = left ^ came
+                found[placed] = found.get(placed, 0) | came
 
     def distance(self, boxes: int, player: int) -> int | None:
         """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's number."""

@@ -25,6 +25,7 @@ Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
 
 MAX_MARKS = 400
+"""What a state holds; a reply may paint more."""
 
 _SHAPES = {"rect": "rectangle", "circle": "circle", "ellipse": "ellipse", "line": "line", "polyline": "line"}
 

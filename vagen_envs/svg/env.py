@@ -27,9 +27,10 @@ GAP = 8
 """Pixels between target and drawing."""
 
 MOST_SHAPES = 10_000
+"""Of an icon; `max_shapes` is then no limit."""
 
-_GREY = 128
-_MOST_DRAWS = 1_000
+_GREY = 128  # between the two
+_MOST_DRAWS = 1_000  # of icons, until one leaves something to see
 
 
 @dataclass(frozen=True, kw_only=True)
