@@ -12,7 +12,7 @@ bench:  ## Set up and play all environments with oracle, their own baselines and
 PROCESSES ?= 2
 test:  ## Set up and run the tests, a file in one of two processes; PROCESSES=… for more, of some 3 GiB each
 	@$(PYTHON) scripts/setup.py test
-	$(BIN)/python -m pytest -q -n $(PROCESSES) --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(PROCESSES) --dist loadfile
 
 test-vllm:  ## Run the tests of generation with vLLM, in an environment of their own
 	@$(PYTHON) scripts/setup.py vllm
