@@ -229,3 +229,17 @@ def test_splits_of_all_targets_at_once_are_those_of_each():
         rows = rows_of(room, height, width)
         splits = [split for split in SPLITS if targets_of(split, rows, width) >> LANE * inner & 1]
         assert splits == [split_of_board(rows, [cell], width)]
+
+
+def test_rooms_with_much_before_their_goal_are_given_up_for_others():
+    env = gym.make("vagen/Sokoban-v0", difficulty=5, split="test", observation="text")
+    for seed in range(60):
+        state = env.reset(seed=seed)[1]["state"]
+        targets = sum([1 << row * state.width + column for row, column in state.targets])
+        Solutions(state.width, state.floor, targets).extend(30, most=8_000)  # else it raises
+
+
+def test_where_all_rooms_have_much_before_their_goal_a_level_is_drawn_all_the_same(monkeypatch):
+    monkeypatch.setattr("vagen_envs.sokoban.levels._FEW_STATES", 1)
+    env = gym.make("vagen/Sokoban-v0", num_boxes=2, min_solution_length=8, max_solution_length=8)
+    assert env.reset(seed=1)[1]["state"].boxes

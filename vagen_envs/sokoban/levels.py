@@ -22,6 +22,9 @@ ACTIONS = ("Up", "Down", "Left", "Right")
 
 _MOST_STATES = 700_000
 """Placements of boxes that are searched: four boxes in 10x10 cells without an inner wall have 635,376."""
+_FEW_STATES = 2_000
+"""Placements searched of the first room, twice as many of each next once one had more: of the boards of rung 5 three in
+100 have more, and took 20 to 80 ms where the median is 3."""
 _MOST_ROOMS = 10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows that few rooms fit need more
 _TARGETS_A_ROOM = 4  # before another room is drawn: its split may lie with few of its cells
 
@@ -102,17 +105,17 @@ class Solutions:
         self.layers: list[dict[int, int]] = [{targets: floor & ~targets}]
         """`layers[d]` maps a placement of the boxes to the player cells from which d moves solve it."""
 
-    def extend(self, depth: int) -> None:
+    def extend(self, depth: int, most: int = _MOST_STATES) -> None:
         """Search until `layers` reaches `depth` or there are no more states.
 
         Raises:
-            LevelError: the board has more states than fit a sensible time and memory.
+            LevelError: the board has more placements of boxes than `most`, a sensible time and memory.
         """
         while len(self.layers) <= depth and self.layers[-1]:
             self.layers.append(self._before(self.layers[-1]))
-            if len(self._unseen) > _MOST_STATES:
+            if len(self._unseen) > most:
                 raise LevelError(
-                    f"more than {_MOST_STATES} placements of boxes lie within {len(self.layers)} moves of the goal; "
+                    f"more than {most} placements of boxes lie within {len(self.layers)} moves of the goal; "
                     "ask for a smaller board, fewer boxes or a shorter solution"
                 )
 
@@ -217,6 +220,7 @@ def draw_level(
     length = shortest + stream.below(longest - shortest + 1)
     # Of rooms of 6x6 where pushes can end on fewer cells, one target in 60 has a start, of others three in five.
     fewest = min(length - 1, height * width // 4)
+    most = _FEW_STATES
     for _ in range(_MOST_ROOMS):
         floor = _room(stream, height, width)
         pushed = _pushed_onto(floor, width)
@@ -228,7 +232,13 @@ def draw_level(
         else:
             # Where no push can end, a target must have its box from the start.
             room = cells(floor if on_target else pushed)
-            found = _board(stream, split, floor, rows, room, width, num_boxes, length, on_target)
+            try:
+                found = _board(stream, split, floor, rows, room, width, num_boxes, length, on_target, most)
+            except LevelError:
+                if most >= _MOST_STATES:
+                    raise
+                most = min(2 * most, _MOST_STATES)
+                continue
         if found is not None:
             targets, boxes, player = found
             return Level(height, width, floor, targets, boxes, player, canonical_board(width, floor, targets))
@@ -286,23 +296,28 @@ def _board(
     num_boxes: int,
     length: int,
     on_target: bool,
+    most: int,
 ) -> tuple[int, int, int] | None:
-    """Targets, boxes and player in a room of which `length` moves are a shortest solution; `None` if none was found."""
+    """Targets, boxes and player in a room of which `length` moves are a shortest solution; `None` if none was found.
+
+    Raises:
+        LevelError: to know takes more than `most` placements of boxes.
+    """
     if len(room) < num_boxes:
         return None
     for _ in range(_TARGETS_A_ROOM):
         chosen = stream.sample(room, num_boxes)
         if split_of_board(rows, chosen, width) == split:
             targets = sum([1 << cell for cell in chosen])
-            start = _start(stream, Solutions(width, floor, targets), length, on_target)
+            start = _start(stream, Solutions(width, floor, targets), length, on_target, most)
             if start is not None:
                 return targets, *start
     return None
 
 
-def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool) -> tuple[int, int] | None:
+def _start(stream: HashStream, solutions: Solutions, length: int, on_target: bool, most: int) -> tuple[int, int] | None:
     """One (boxes, player) from which `length` moves solve the board, each equally likely; `None` if there is none."""
-    solutions.extend(length)
+    solutions.extend(length, most)
     if length >= len(solutions.layers):
         return None
     bare = 0 if on_target else solutions.targets
