@@ -9,7 +9,7 @@ from vagen_envs.actions import Action
 
 FORMAT_CODES = frozenset({
     "no_answer", "missing_tag", "unclosed_tag", "repeated_tag", "unexpected_tag", "tag_order", "tag_case",
-    "text_outside", "empty_field", "native_thinking", "too_long",
+    "text_outside", "empty_field", "native_thinking", "too_long", "dressed_answer",
 })  # fmt: skip
 """Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
 `bad_argument`, `too_many_actions`, `withheld`."""

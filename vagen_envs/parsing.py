@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from vagen_envs.actions import Action, ActionGrammar, Refused
+from vagen_envs.dressed import undressed
 from vagen_envs.native import set_aside
 from vagen_envs.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
 from vagen_envs.released import Released, Rule
@@ -82,7 +83,8 @@ class Grammar:
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
         parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes the
-            answer of a malformed reply too; the format reward is strict in both. `"released"` executes and
+            answer of a malformed reply too, and actions among marks that the format hasn't (`**Up**`, see
+            `vagen_envs.dressed`); the format reward is strict in both. `"released"` executes and
             pays what VAGEN's released parsers do, see `vagen_envs.released`.
         native_thinking: whether the text a thinking model writes before its reply (up to a closing
             `</think>` of its own) breaks the format. It is set aside either way.
@@ -230,7 +232,7 @@ class Grammar:
                 return None
         problems: list[Problem] = []
         actions = self._read_actions(text, start, end, problems)
-        return _turn(said, None, actions, True, problems)
+        return _turn(said, None, actions, not any(each.code == "dressed_answer" for each in problems), problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
@@ -260,6 +262,7 @@ class Grammar:
             problems.append(Problem("withheld", "nothing was executed because the format is broken", *answer))
         else:
             actions = self._read_actions(text, *answer, problems)
+            well_formed = well_formed and not any(each.code == "dressed_answer" for each in problems)
         said.update((name, field_text(text, tags, tag)) for tag, name in self._leaves.items())
         said["answer"] = None if answer is None else text[answer[0] : answer[1]].strip()
         return _turn(said, native, actions, well_formed, problems)
@@ -297,18 +300,28 @@ class Grammar:
         actions: list[Action] = []
         for piece, left, right in self._pieces(text, start, end):
             if len(actions) == self.max_actions:
-                problems.append(
-                    Problem("too_many_actions", f"only the first {self.max_actions} action(s) count", left, end)
-                )
+                problems.append(self._too_many(left, end))
                 break
             read = self.actions.read(piece, left, right)
             if isinstance(read, Refused):
+                if self.parsing == "lenient" and (dressed := undressed(text, start, end, self.actions.read)):
+                    return self._take_dressed(dressed, start, end, problems)
                 problems.append(Problem(read.code, read.message, left, right))
                 break
             actions.append(read)
         if not actions and not (problems and problems[-1].code in REFUSED_CODES):
             problems.append(Problem("no_action", "the answer has no action", start, end))
         return tuple(actions)
+
+    def _take_dressed(self, actions: list[Action], start: int, end: int, problems: list[Problem]) -> tuple[Action, ...]:
+        example = self._answer(self.separator.join([each.text for each in actions[:2]]))
+        problems.append(Problem("dressed_answer", f"an answer is only actions, such as {example}", start, end))
+        if len(actions) > self.max_actions:
+            problems.append(self._too_many(actions[self.max_actions].start, end))
+        return tuple(actions[: self.max_actions])
+
+    def _too_many(self, start: int, end: int) -> Problem:
+        return Problem("too_many_actions", f"only the first {self.max_actions} action(s) count", start, end)
 
     def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """The non-empty pieces between separators, stripped, with their spans."""

@@ -458,3 +458,67 @@ def test_calls_without_arguments_and_with_fractions():
     assert (pick.name, pick.args, pick.text) == ("pick", (1.5, -2, 30), "pick(1.5, -2, 30)")
     assert reply[home.start : home.end].strip() == "home( )"
     assert reply[pick.start : pick.end].strip() == "PICK(1.50, -2, 3e1)"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "**Up**, **Down**", "`Up`, `Down`.", "Up，Down", "Up、Down。", '["Up", "Down"]', "[Up, Down]", "1. Up\n2. Down",
+        "- up\n- down", "Up → Down", "Up -> Down", "Up; Down", "Up Down", "ＵＰ，ＤＯＷＮ", "“Up”, “Down”", "\\boxed{Up, Down}",
+        '```json\n{"actions": ["Up", "Down"]}\n```', "**Actions:** Up, Down",
+    ],
+)  # fmt: skip
+def test_actions_among_marks_act_when_lenient_and_cost_the_format(answer):
+    text = f"<think>I go.</think><answer>{answer}</answer>"
+    lenient = Grammar(MOVES, "free_think", max_actions=3).parse(text)
+    assert [action.name for action in lenient.actions] == ["Up", "Down"]
+    assert text[lenient.actions[0].start].casefold() in "uｕ"
+    assert [problem.code for problem in lenient.problems] == ["dressed_answer"]
+    assert not lenient.format_correct
+    for parsing in ("strict", "released"):
+        assert not Grammar(MOVES, "free_think", max_actions=3, parsing=parsing).parse(text).actions
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Up or Down",
+        "Up/Down",
+        "not Up",
+        "Up x 2",
+        "2 Up",
+        "Up?",
+        "!Up",
+        "I go Up",
+        "Up Up Fly",
+        "Up (or Down)",
+        "Up 2, 3",
+    ],
+)
+def test_what_has_more_than_marks_beside_its_actions_is_no_answer(answer):
+    parsed = Grammar(MOVES, "free_think", max_actions=3).parse(f"<think>I go.</think><answer>{answer}</answer>")
+    assert not parsed.actions
+    assert parsed.refused
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["pick(1, 2, 3), push(4, 5, 6, 7, 8, 9)", "`pick(1,2,3)` | `push(4,5,6,7,8,9)`", "1. pick(1, 2, 3)\n2. push(4,5,6,7,8,9)",
+     "pick（1，2，3）； push（4，5，6，7，8，9）"],
+)  # fmt: skip
+def test_calls_among_marks_act_too(answer):
+    grammar = Grammar(Calls({"pick": 3, "push": 6}), "no_think", separator="|", max_actions=2)
+    read = grammar.parse(f"<answer>{answer}</answer>")
+    assert [action.text for action in read.actions] == ["pick(1, 2, 3)", "push(4, 5, 6, 7, 8, 9)"]
+
+
+@given(
+    st.lists(st.sampled_from(["Up", "down", "fly", ",", "(", "2.", " ", "→", "/", "action", "<image>"]), max_size=12)
+)
+def test_a_dressed_answer_is_its_actions_in_their_order(parts):
+    text = f"<answer>{' '.join(parts)}</answer>"
+    parsed = Grammar(MOVES, "no_think", max_actions=20).parse(text)
+    if [problem.code for problem in parsed.problems] == ["dressed_answer"]:
+        assert [action.name.lower() for action in parsed.actions] == [
+            part.lower() for part in parts if part.lower() in ("up", "down")
+        ]

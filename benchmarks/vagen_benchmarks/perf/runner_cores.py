@@ -30,14 +30,14 @@ class Spent(NamedTuple):
     wall: float
 
 
-def spent(url: str, episodes: int, workers: int) -> Spent:
-    """What a run takes."""
+def spent(url: str, episodes: int, workers: int, flight: int = 64) -> Spent:
+    """What a run takes with so many processes and requests in flight."""
     before = _processor(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         run = bench("openai:m", "sokoban", episodes=episodes, workers=workers, out=Path(folder) / "run",
-                    asked=Asked(base_url=url), policy=Policy(64))  # fmt: skip
-        players, here = (now - then for now, then in zip(_processor(), before[0], strict=True))
+                    asked=Asked(base_url=url), policy=Policy(flight))  # fmt: skip
         wall = time.perf_counter() - before[1]
+        players, here = (now - then for now, then in zip(_processor(), before[0], strict=True))
         return Spent(sum(len(episode.turns) for episode in run.episodes()), players, here, wall)
 
 

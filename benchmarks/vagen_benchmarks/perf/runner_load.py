@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.perf.endpoint import endpoint
+from vagen_benchmarks.perf.runner_cores import spent
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.runner import Policy, run
@@ -91,6 +92,15 @@ def main(episodes: int) -> None:
             bare = time.perf_counter() - began
             ideal = turns * DELAY / flight
             _print(f"{DELAY} s, {flight} in flight: {ideal / ours:.0%} of the ideal, a bare client {ideal / bare:.0%}")
+        for flight in (64, 256, 512):
+            for workers in (1, 2):
+                _print(f"under way, {flight} in flight, {workers} process(es): {under_way(url, flight, workers):.0%}")
+
+
+def under_way(url: str, flight: int, workers: int) -> float:
+    """Share of the ideal of a run under way: without its beginning and its end, when not all seats are taken."""
+    few, many = (spent(url, each * flight, workers, flight) for each in (6, 18))
+    return (many.turns - few.turns) * DELAY / flight / (many.wall - few.wall)
 
 
 def _print(line: str) -> None:
