@@ -263,7 +263,7 @@ def test_fractions_are_rounded_and_a_full_stop_may_follow(blind, answer, execute
 
 
 @pytest.mark.parametrize(
-    "answer", ["pick(1,2,3)..", "pick(1,2,3). Done", "pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"]
+    "answer", ["pick(1,2,3)!", "pick(1,2,3). Done", "pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"]
 )
 def test_what_is_no_call_with_numbers_is_a_problem(blind, answer):
     turn = play(blind["place"], 0, answer)[0]
