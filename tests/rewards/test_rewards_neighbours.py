@@ -78,7 +78,7 @@ def test_other_words_for_the_next_cell(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("The box is adjacent to the player on the left side.", 0.0),
+        ("The box is adjacent to the player on the left side.", None),
         ("The cell to my right is a wall. The box is to my left.", 1.0),
         ("The cell to my left is a wall. The box is to my left.", 0.0),
         ("The cell to my left is free. The box is to my left.", 1.0),

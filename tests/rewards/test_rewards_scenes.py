@@ -156,11 +156,11 @@ STACK = PrimitiveSkillState(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("The red cube rests on the yellow one, which rests on the green one.", 0.0),
+        ("The red cube rests on the yellow one, which rests on the green one.", None),
         ("The red cube rests on the yellow one.", 1.0),
         ("The green cube is to the right of both the red and the yellow cube.", 1.0),
         ("Red is on top of yellow. Green is right of red.", 1.0),
-        ("Red is on top of green.", 0.0),
+        ("The red cube is on top of the green cube.", 0.0),
         ("Red has been stacked on top of the yellow cube.", 1.0),
     ],
 )

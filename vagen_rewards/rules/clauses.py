@@ -10,14 +10,12 @@ from vagen_rewards.rules.words import Token
 class Clauses(NounPhrases):
     """What is kept of the clauses, and the handlers of things and directions."""
 
-    __slots__ = ("absent", "has_owner", "last_pending", "left_open")
+    __slots__ = ("absent", "has_owner")
 
     def __init__(self, words: list[Token], subjects: tuple[Mention, ...], objects: tuple[Mention, ...]) -> None:
         super().__init__(words, subjects, objects)
         self.absent = ""
-        self.left_open = False  # whether a thing is at some place on the board
         self.has_owner: tuple[Mention, ...] = ()
-        self.last_pending: list[Token] = []
 
     # -- things --------------------------------------------------------------------------------------
 
@@ -36,6 +34,7 @@ class Clauses(NounPhrases):
             return
         if self.none_of:  # "I don't see the box": a relation of it is denied, and so none that follows is claimed
             self.none_of, self.negated = False, True
+            self.used += 1
         following = self._next()
         if following.kind == "owner" and self._next(2).kind == "direction":
             self.owner = mentions
@@ -80,8 +79,8 @@ class Clauses(NounPhrases):
             directions, others = self.front
             self.front = None
             self.subjects = mentions
-            self.last_pending = directions
             self.emit(mentions, directions, others)
+            self.last_pending = directions
             self.objects, self.related, self.inverted = others, True, True
             return
         joined = self.subjects and not self.related and not self.pending and self._previous().kind == "and"
@@ -102,6 +101,7 @@ class Clauses(NounPhrases):
 
     def on_direction(self, token: Token) -> None:
         if self.moving and not token.relational and self._next().kind != "and":
+            self.used += 1
             return
         if not token.relational and self._next().kind == "thing" and not self.owner:
             self.label = f"side:{token.value}"  # "the lower target"
@@ -110,6 +110,7 @@ class Clauses(NounPhrases):
             self._of_owner(token)
             return
         if self.between and not token.relational and self._previous_but("onto").kind == "thing":
+            self.used += 1
             self.emit((self.recent[-1],), [token], self.between)  # "between the target on the left and …"
             return
         if token.value == (None, None) and self.pending:
@@ -165,8 +166,8 @@ class Clauses(NounPhrases):
         return len(kinds) > 2 and "word" in kinds and sum(kind in ("the", "a") for kind in kinds) > 1
 
     def _relate(self, others: tuple[Mention, ...]) -> None:
-        self.last_pending = self.pending
         self.emit(self.subjects, self.pending, others)
+        self.last_pending = self.pending
         self.objects, self.pending, self.related = others, [], True
 
     def _elide(self) -> None:
@@ -188,5 +189,3 @@ class Clauses(NounPhrases):
         others = tuple([each for each in self.subjects if each.kind != "player"])
         if nothing or (others and not any(token.absolute for token in self.pending)):
             self.emit(others, self.pending, (Mention("player", ""),))
-        elif others:
-            self.left_open = True

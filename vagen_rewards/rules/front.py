@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import functools
 import re
-import string
 from typing import NamedTuple
 
-from vagen_rewards.rules.heads import Phrases
-from vagen_rewards.rules.lexicon import known_words, language, misspelt, spelt
+from vagen_rewards.rules.lexicon import language, misspelt, spelt
 from vagen_rewards.rules.modality import TURNING, mentions, plain, words_of
 from vagen_rewards.rules.notation import without_arrows, without_keys
 from vagen_rewards.rules.patterns import BOARDS
@@ -34,13 +32,13 @@ class Prepared(NamedTuple):
         sentences: that speak of what is.
         left_out: the others.
         matters: those of them that deny or doubt something, rather than tell a plan.
-        every: all sentences in full, with their words; empty for one in another language.
+        every: all sentences in full, rightly spelt; in English those in another language, empty if it isn't known.
     """
 
     sentences: tuple[Sentence, ...]
     left_out: tuple[Span, ...]
     matters: tuple[Span, ...]
-    every: tuple[tuple[str, Span, frozenset[str]], ...]
+    every: tuple[Sentence, ...]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -50,8 +48,8 @@ def prepare(kind: str, text: str) -> Prepared:
     for span in sentences(text):
         if text.startswith("```", span[0]):
             continue  # the name of a language
-        now, cut, denied, said, words = _of_now(kind, text[span[0] : span[1]])
-        every.append((said, span, words))
+        now, cut, denied, said = _of_now(kind, text[span[0] : span[1]])
+        every.append((said, span))
         if now:
             kept.append((now, span))
         if cut:
@@ -62,26 +60,25 @@ def prepare(kind: str, text: str) -> Prepared:
 
 
 @functools.lru_cache(maxsize=16384)
-def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
+def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str]:
     """What of a sentence speaks of now, whether something of it doesn't, and whether that is more than a plan.
 
-    Last the sentence itself in lower case and rightly spelt, and its words, if it is in English.
+    Last the sentence itself in lower-case English, rightly spelt.
     """
     lower = _begun(raw.lower())
     words = frozenset(words_of(lower))
     if lower.isascii() and _telling(kind).isdisjoint(words) and not _has_telling_signs(lower):
-        return lower, False, False, lower, words
+        return lower, False, False, lower
     spoken = language_of(lower, words)
     english = lower if spoken == "en" else in_english(spoken, kind, lower) if spoken else None
     if english is None:
-        return "", True, True, "", _NO_WORDS
+        return "", True, True, ""
     plainly = plain(english)
     if plainly is not lower:
         words = frozenset(words_of(plainly))
     said = spelt(kind, plainly, words)
-    own = words if said is plainly else frozenset(words_of(said))
     now = _in_sentences(kind, said)
-    words = own if now is said else frozenset(words_of(now))
+    words = words if now is plainly else frozenset(words_of(now))
     predicts = kind == "navigation"  # a way to go says where things will be
     plans = not PLANNING.isdisjoint(words) or HAS_TO.search(now) is not None
     whole, now = now, speaks_of_now(INTENT.sub("", now) if plans and not predicts else now, words)
@@ -89,7 +86,7 @@ def _of_now(kind: str, raw: str) -> tuple[str, bool, bool, str, frozenset[str]]:
         now = ""
     cut = now != whole
     denied = not now and not (plans and INTENT.search(whole)) and not _is_idle(kind, whole, words)
-    return (now, cut, denied, said, own) if spoken == "en" else (now, cut, denied, "", _NO_WORDS)
+    return now, cut, denied, said
 
 
 _OPENINGS = ("is what", "let me", "let us", "are what", " is to ", "'s ", "i.e", "approx.", "ca.")
@@ -166,9 +163,6 @@ def _has_telling_signs(lower: str) -> bool:
 _TELLING = re.compile(rf"{HAS_TO.pattern}| be (?:pushed|moved|brought|placed|put|reached|avoided)")
 
 
-_NO_WORDS: frozenset[str] = frozenset()
-
-
 @functools.cache
 def _named(kind: str) -> frozenset[str]:
     """Words of things other than the player, and of directions."""
@@ -179,49 +173,6 @@ def _named(kind: str) -> frozenset[str]:
     said = " ".join([*things, *ways, "ahead behind front target it"]).lower()
     words = set(re.findall(r"[a-z]+", said))
     return frozenset(words | {f"{word}s" for word in words})
-
-
-@functools.lru_cache(maxsize=8192)
-def doubtful(kind: str, text: str) -> tuple[Span, ...]:
-    """Sentences with a word that isn't known or of a form that is read by half: they may say something else."""
-    known, found = _known(kind), []
-    for said, span, words in prepare(kind, text).every:
-        if (
-            not ((said.isascii() and known.issuperset(words)) or known.issuperset(_WORD.findall(said)))
-            or _LOOSE.are_in(said, words)
-            or _SQUARE.search(said)
-            or (not said.isascii() and _ARROWED.search(said))
-            or ("," in said and _APPOSED.search(said))
-            or ("{" not in said and len(said) > _LONG)
-        ):
-            found.append(span)
-    return tuple(found)
-
-
-@functools.cache
-def _known(kind: str) -> frozenset[str]:
-    """Known words, and all of one or two letters."""
-    letters = string.ascii_lowercase
-    return known_words(kind).union(letters, (one + other for one in letters for other in letters))
-
-
-_LOOSE = Phrases(
-    r"(?<=of )it|(?<=that )same|(?<=above )it|(?<=below )it|between|corners?|opposite|respectively|surround(?:s|ed|ing|ings)?|each other"
-    r"|vice versa|there is one|on top of (?=where\b|me\b)|mostly|another (?=(?:one )?(?:to|on|at|above|below|just|directly)\b)|left and (?:the )?right (?:targets|goals|discs|disks|markers)|would|reached by|(?:goal|target|gift|flag|present|destination)s? (?:is|lies|sits)(?: right| directly)? (?:under|underneath|beneath)|holes? .{0,60}\b(?:(?:left|right|side|front) of|above|below|beside|behind|next to) (?:the |its )?(?:goal|flag|target|gift|present)|former|latter|other side|that (?=(?:to|on|above|below|up|down|left|right)\b)|its own|whose|(?<='s )relation to|(?:its|their) (?:target|goal|box|crate)"
-    r"|one (?:to|on|in|at|above|below|left|right|up|down|two|three|far|directly|diagonally)\b.{2,80}\b(?:one|another|the other|second)"
-)
-_ARROWED = re.compile(r"[←↑→↓↖↗↘↙] *[a-z]+ *[←↑→↓↖↗↘↙]")
-_SQUARE = re.compile(r"[1-9](?<=\b[a-h].)\b")
-_APPOSED = re.compile(
-    r"\b(?:goal|hole|box|target|player|gift|flag|crate|agent), (?:above|below|to|on|up|down|left|right|directly|straight)\b"
-)
-"""Constructions that are read by half: what they bind together is understood word by word only."""
-
-_LONG = 320
-"""Characters of a sentence in which too much may be bound together."""
-
-
-_WORD = re.compile(r"(?<![#\w])[a-zà-ÿ]{3,}")
 
 
 _NOT_THAT = re.compile(r"(?:^|(?<=,)|(?<=and)|(?<=but))\s*(?:rather than|instead of) being [^,;]*,")

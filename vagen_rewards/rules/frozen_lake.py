@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from vagen_envs.core import State
 from vagen_rewards.rules.board_facts import exact_facts, facts_of, placed_at, size_of, things_of
 from vagen_rewards.rules.boards import compare_sentences
 from vagen_rewards.rules.marks import Marks
-from vagen_rewards.rules.patterns import BOARD_NOUNS
 from vagen_rewards.rules.places import add_neighbours, add_places, doubt_places, mark_exactly, read_exactly
 from vagen_rewards.rules.reading import read
 from vagen_rewards.rules.readings import Reading
@@ -24,9 +21,6 @@ _MEANING: dict[str, tuple[str, ...]] = {
     "X": ("player", "hole"),
     "*": ("player", "target"),
 }
-_GOAL = re.compile(
-    rf"\b(?:{BOARD_NOUNS['frozen_lake']['target']})\b.*\b(?:above|below|up|down|upper|lower|left|right|north|south|east|west)"
-)
 _WANTED = (("target", "player"), ("hole", "player"))
 
 
@@ -52,10 +46,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     facts = (found + min(holes_found, most), wanted + most)
     read_so = read("frozen_lake", text)
     goal = found > 0 or any(placed_at(each).holds(state) for each in read_so.placed if each.kind == "target")
-    named = (
-        not goal and not marks.wrong and _GOAL.search(text.lower()) is not None
-    )  # where it is may not have been read
-    marks = Marks(marks.right, marks.wrong, *facts, goal, marks.unread, marks.matters or named, marks.notes)
+    marks = Marks(marks.right, marks.wrong, *facts, goal, marks.unread, marks.matters, marks.notes)
     marks = add_places(marks, read_so.placed, things_of(state), size_of(state))
     marks = add_neighbours(marks, read_so.neighbours, state)
     return doubt_places(marks, read_so, things_of(state), size_of(state))

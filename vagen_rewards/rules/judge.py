@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules.front import doubtful
 from vagen_rewards.rules.marks import Marks, comparison_for
-from vagen_rewards.rules.reading import between_things
 from vagen_rewards.rules.readings import BUILT_IN, MAX_TEXT, Reading, read
-from vagen_rewards.scores import Judge, Score, Statement
+from vagen_rewards.rules.strict import unsure_of
+from vagen_rewards.scores import Judge, Score, Span, Statement
 
 
 class RuleJudge(Judge):
@@ -41,11 +41,12 @@ class RuleJudge(Judge):
         if not text or text.isspace():
             return Score(0.0, "nothing is said")
         marks = comparison_for(statement.state.kind)(statement.state, text[:MAX_TEXT], statement.part)
-        if marks.wrong and not _surely_wrong(statement):
-            return Score.unscored(
-                f"what seems to be wrong ({'; '.join(marks.notes)}) may have been misread: not all words are known",
-                doubtful(statement.state.kind, text[:MAX_TEXT]),
-            )
+        unsure = () if marks.essential and not marks.wrong else _unsure(statement)
+        if marks.wrong and unsure and not _surely_wrong(statement, unsure):
+            where = " … ".join(text[a:b].strip() for a, b in unsure)[:200]
+            return Score.unscored(f"what seems wrong ({'; '.join(marks.notes)}) may be misread: {where}", unsure)
+        if unsure and not marks.wrong:  # what matters most may stand in what was misread
+            marks = replace(marks, matters=True, unread=tuple(sorted({*marks.unread, *unsure})))
         said = marks.right + marks.wrong
         missed = "; not read: " + " … ".join(text[a:b].strip() for a, b in marks.unread)[:200] if marks.unread else ""
         if not said:
@@ -81,18 +82,24 @@ class RuleJudge(Judge):
         return read(statement.state.kind, statement.text, statement.part)
 
 
-def _surely_wrong(statement: Statement) -> bool:
+def _surely_wrong(statement: Statement, unsure: tuple[Span, ...]) -> bool:
     """Whether something is wrong also without the sentences that may have been misread.
 
     What such a sentence seems to say is confirmed where it holds: by chance few misread sentences do. Where it doesn't
     hold, to have misread it is as likely as that it is wrong.
     """
-    kind, text = statement.state.kind, statement.text[:MAX_TEXT]
-    unsure = doubtful(kind, text) if kind in BUILT_IN else ()
-    if kind == "frozen_lake":
-        unsure = tuple(sorted({*unsure, *between_things(text)}))
-    if not unsure:
-        return True
+    text = statement.text[:MAX_TEXT]
     for start, end in unsure:
         text = text[:start] + " " * (end - start) + text[end:]
-    return not text.isspace() and comparison_for(kind)(statement.state, text, statement.part).wrong > 0
+    return not text.isspace() and comparison_for(statement.state.kind)(statement.state, text, statement.part).wrong > 0
+
+
+def _unsure(statement: Statement) -> tuple[Span, ...]:
+    """The sentences that may have been misread; none of a grid, a dictionary, or what somebody else's reader reads."""
+    kind, text = statement.state.kind, statement.text[:MAX_TEXT]
+    if kind not in BUILT_IN or (
+        ("{" in text or "\n" in text)
+        and any(span == (0, len(text)) for span, _ in read(kind, text, statement.part).claims)
+    ):
+        return ()
+    return unsure_of(kind, text)

@@ -179,20 +179,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     if far := _far_off(truth, text, reading, kinds):
         marks.unread, marks.matters = tuple(sorted({*marks.unread, *far})), True
     marks.essential = marks.found > 0
-    if not marks.essential and not said and not marks.wrong and not marks.matters and _tells_of(text, kinds):
-        marks.unread, marks.matters = tuple(sorted({*marks.unread, (0, len(text))})), True
     return marks
-
-
-def _tells_of(text: str, kinds: tuple[str, ...]) -> bool:
-    """Whether the target is named beside other things and a side: "the bed is on the left and so is the lamp"."""
-    words = text.lower()
-    named = {_named((each,), kinds) for each in candidates_of(words)}
-    return (
-        kinds[0] in named
-        and len(named - {""}) > 1
-        and any(way in words for way in ("left", "right", "ahead", "behind"))
-    )
 
 
 _METRES = re.compile(r"(?<![\d.])(\d{1,2}(?:\.\d{1,3})?) ?m(?:et(?:er|re)s?)?\b", re.IGNORECASE)

@@ -95,42 +95,22 @@ def _patterns(board: str) -> tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
     things = "|".join([rf"(?P<{kind}>(?:{names})\b)" for kind, names in BOARD_NOUNS[board].items() if kind != "player"])
     thing, free = rf"(?:an? |the )?(?:{things})", rf"(?P<free>{_FREE}\b)"
     every = [
-        (
-            ("tile ", "cell ", "square ", "space ", "spot ", "field "),
-            rf"\b{_CELL} {_HOW}{_SIDE}{_OF_ME}{_IS} (?:an? |the )?(?:{things}|{free}|(?P<wall>wall\b))",
-        ),
-        (("adjacent", "next to"), rf"{thing}{_IS}? {_HOW}(?:adjacent|next)(?: to {_ME})?,? {_SIDE}(?! of (?!{_ME}))"),
         # "Above me: hole" is true at any distance.
-        (
-            ("ice", "frozen", "safe", "free", "clear", "empty", "walkable", "open"),
-            rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}",
-        ),
-    ]
-    every.append(
-        (
-            ("immediate",),
-            rf"{thing}{_IS}? (?P<bare>)(?:immediately {_SIDE}|(?:to|on|at) (?:the|my) immediate {_SIDE_WORD}){_OF_ME}(?! of (?!{_ME}))",
-        )
-    )
-    every.append(
-        (
-            (":",),
-            rf"^(?P<bare>)(?:to the |on the )?{_WAY}(?: side)?{_OF_ME} ?: ?(?:an? )?(?:{things}|{free})(?= *(?:[,;|(]|$))",
-        )
-    )
+        ("tile |cell |square |space |spot |field ", rf"\b{_CELL} {_HOW}{_SIDE}{_OF_ME}{_IS} (?:an? |the )?(?:{things}|{free}|(?P<wall>wall\b))"),
+        ("adjacent|next to", rf"{thing}{_IS}? {_HOW}(?:adjacent|next)(?: to {_ME})?,? {_SIDE}(?! of (?!{_ME}))"),
+        ("ice|frozen|safe|free|clear|empty|walkable|open", rf"(?:^|(?<=[,;|] )|(?<=- )){_HOW}{_SIDE}(?: of)?{_OF_ME}(?: is|:) {free}"),
+        ("immediate", rf"{thing}{_IS}? (?P<bare>)(?:immediately {_SIDE}|(?:to|on|at) (?:the|my) immediate {_SIDE_WORD}){_OF_ME}(?! of (?!{_ME}))"),
+        (":", rf"^(?P<bare>)(?:to the |on the )?{_WAY}(?: side)?{_OF_ME} ?: ?(?:an? )?(?:{things}|{free})(?= *(?:[,;|(]|$))"),
+    ]  # fmt: skip
     if "hole" in BOARD_NOUNS[board]:
-        hole = rf"(?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)"
-        every.append(((" is a",), rf"(?:^|(?<=, )|(?<=\band ))(?P<bare>){_SIDE_ALONE} is an?(?:other)? {hole}"))
-        every.append(
-            ((" is a",), rf"(?:^|(?<=, )|(?<=\band ))(?P<wide>){_SIDE_ALONE}(?: of)? {_ME} is an?(?:other)? {hole}")
-        )
-        every.append(
-            (
-                (" my ",),
-                rf"(?:^|(?<=, )|(?<=\band ))(?P<wide>)(?:to|on|at) my (?:immediate )?{_SIDE_WORD}(?: side)?,? (?:there )?(?:is|lies) an?(?:other)? {hole}",
-            )
-        )
-    return tuple([(signs, re.compile(pattern)) for signs, pattern in every])
+        hole = rf"an?(?:other)? (?P<hole>(?:{BOARD_NOUNS[board]['hole']})\b)"
+        start = r"(?:^|(?<=, )|(?<=\band ))"
+        every += [
+            (" is a", rf"{start}(?P<bare>){_SIDE_ALONE} is {hole}"),
+            (" is a", rf"{start}(?P<wide>){_SIDE_ALONE}(?: of)? {_ME} is {hole}"),
+            (" my ", rf"{start}(?P<wide>)(?:to|on|at) my (?:immediate )?{_SIDE_WORD}(?: side)?,? (?:there )?(?:is|lies) {hole}"),
+        ]  # fmt: skip
+    return tuple([(tuple(signs.split("|")), re.compile(pattern)) for signs, pattern in every])
 
 
 def neighbours_of(board: str, sentence: str) -> list[Neighbour]:

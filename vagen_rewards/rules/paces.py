@@ -22,7 +22,7 @@ _UP = r"up(?:wards?)?|above|north|higher|down(?:wards?)?|below|south|lower|benea
 _ASIDE = r"left(?:wards?)?|right(?:wards?)?|west|east"
 _WAY = rf"(?:(?P<v{{0}}>{_UP})|(?P<h{{0}}>{_ASIDE}))(?![- ]?(?:left|right|west|east)\b)\b"
 _PACE = re.compile(
-    rf"(?<![\d.(\[,:])(?<!row )(?<!column )(?<!col )(?<!hole )(?<!box )(?<!target )(?<![(\[,] )\b(?P<n1>{_N}|{_ONE})"
+    rf"(?<![\d.])(?<!row )(?<!column )(?<!col )(?<!hole )(?<!box )(?<!target )\b(?P<n1>{_N}|{_ONE})"
     rf" (?:more |full )?(?:{_UNIT} )?(?:(?:directly|straight|further|farther|away|over|to|on|the|my|in|due|towards?) )*"
     rf"{_WAY.format(1)}"
     rf"|\b{_WAY.format(2)}(?: of (?:me|the [a-z]+))?(?:,| by)? ?\(?(?P<n2>{_N}|{_ONE}) {_UNIT}\b"

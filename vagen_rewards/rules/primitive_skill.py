@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import re
 from bisect import bisect_right
@@ -25,6 +26,7 @@ NAMES = (*[f"{colour}_cube" for colour in COLOURS], "left_target", "right_target
 _NESTED = re.compile(
     r"[,{]?\s*\n[\s\-]*(?=[\"']?(?:[xyz]|position|coordinates|pos|location|center|centre)[\"']?\s*[:=])"
 )
+_POINT = re.compile(r"[(\[] ?-?\d+(?:\.\d+)? ?,")
 _IN_TABLE = re.compile(r"\|\s*(-?\d+(?:\.\d+)?)\s*\|\s*(-?\d+(?:\.\d+)?)\s*\|\s*(-?\d+(?:\.\d+)?)(?=\s*\||$)")
 _MARKUP = str.maketrans({'"': " ", "'": " ", "`": " ", "*": " ", "$": " ", "\\": " ", "|": " "})
 _THE_OTHER = re.compile(
@@ -56,7 +58,6 @@ _SIDES = {
 }  # fmt: skip
 """By axis, and whether there is less of it."""
 
-_WHERE = re.compile(r"\b(?:left|right|front|behind|back|closer|nearer|farther|further|between|next)\b")
 _MATTERS = re.compile(
     r"\d|\b(?:left|right|front|behind|on|onto|under|above|below|between|next|near|inside|in|into|outside|open|closed|shut"
     r"|holds?|holding|held|stacked|higher|lower|closer|closest|leftmost|rightmost|nearest|further|farthest)\b"
@@ -84,13 +85,14 @@ def _claims(text: str, names: tuple[str, ...]) -> Reading:
     said += relations_of(joined, spans)
     where = [prepared.sentences[bisect_right(starts, each.start) - 1][1] for each in said]
     read_of = set(where)
+    placed = collections.Counter([span for span, each in zip(where, said, strict=True) if isinstance(each.fact, At)])
     unread, matters = {*prepared.left_out}, [*prepared.matters]
     for (_, span), start, piece in zip(prepared.sentences, starts, pieces, strict=False):
-        if span in read_of:
+        if span in read_of and len(_POINT.findall(piece)) <= placed[span]:
             continue
         unread.add(span)
         named = any(start <= at < start + len(piece) for _, at, _ in spans)
-        if (named or "cube" in piece) and _MATTERS.search(piece):
+        if (named or "cube" in piece or "(" in piece) and _MATTERS.search(piece):
             matters.append(span)
     claims = tuple([Claim(span, each.fact) for span, each in zip(where, said, strict=True)])
     return Reading(claims, tuple(sorted(unread)), tuple(matters))
@@ -140,8 +142,6 @@ def compare(state: State, text: str, part: Part) -> Marks:
         else:
             marks.fault(f"there is no {name}", len(poses))
     marks.essential = essential or bool(said)
-    if not marks.essential and _WHERE.search(text.lower()):
-        marks.matters = True  # more may be said than what lies on the table
     # whether it is enough to say that no cube has come to its target, one may differ
     marks.matters = marks.matters or (
         not marks.essential and any(isinstance(each.key, OffTargets) for each in reading.claims)

@@ -13,12 +13,12 @@ import functools
 import re
 
 from vagen_rewards.rules.board_places import base_of, column_first, places_of
-from vagen_rewards.rules.front import prepare
+from vagen_rewards.rules.front import Sentence, prepare
 from vagen_rewards.rules.neighbours import Neighbour, neighbours_of
 from vagen_rewards.rules.notation import rows, with_headings
 from vagen_rewards.rules.nouns import NOTHING
 from vagen_rewards.rules.paces import Pace, paces_of
-from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations
+from vagen_rewards.rules.relations import MAX_CLAIMS, Absence, Mention, Placed, Relation, Relations, is_side
 from vagen_rewards.rules.sentence import Reader
 from vagen_rewards.rules.simpler import simpler
 from vagen_rewards.rules.spots import Spot, spots_of
@@ -40,12 +40,13 @@ _FRONTED = re.compile(
 _SPLICED = re.compile(
     r", (?=(?:the|my|an?|another) (?:[a-z]+ ){1,2}?(?:is|are|lies|sits|stands|will be)\b(?! (?:of|that|which)\b))"
 )
-_FREE = re.compile(
-    r"\b(?:above|below|beneath|left|right|up|down|next|both sides)\b.*\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b"
-    r"|\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b.*\b(?:above|below|beneath|left|right|next|both sides)\b"
-)
-"""More is said of cells that hold nothing than was read."""
+_FREE = re.compile(r"\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b")
+"""What is said of cells that hold nothing."""
 
+_COUNTED = re.compile(
+    r"(?<!hole )(?<!box )(?<!target )(?<!goal )(?<!from )(?<!#)\b(?:\d+|two|three|four|five|six|seven|one(?= (?:row|column|cell|tile|square|step)\b))\b"
+    r"(?! (?:[a-z]+ )?(?:holes|boxes|crates|targets|goals)| ?[x×]|-(?:indexed|based|\d)| o'?clock)"
+)
 _WITH_VERB = re.compile(r"\b(?:is|are|am|lies|sits|stands|be)\b")
 _BOUND = re.compile(
     r"\b(?:from|where|if|when|since|as|after|before|relative|compared|because|while|although|with|which|who|that|not|no|once)\b"
@@ -135,10 +136,11 @@ def _read(board: str, text: str) -> Relations:
     for number, (words, span) in enumerate(pieces):
         beside = neighbours_of(board, words)
         neighbours += [(each, span) for each in beside]
-        paces += [(each, span) for each in paces_of(board, words)]
         at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
         lines, said = spots_of(board, said)
         spots += [(each, span) for each in lines]
+        paces_here = paces_of(board, said)
+        paces += [(each, span) for each in paces_here]
         placed += at
         placed_at += [span] * len(at)
         sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]
@@ -146,28 +148,28 @@ def _read(board: str, text: str) -> Relations:
             continue
         found: list[Relation] = []
         none: list[Absence] = []
-        clear = whole = True
+        clear = True
+        left = len(_COUNTED.findall(said)) - len(paces_here), -len(beside) - len(at)
         for part, clause in enumerate(_parts_of(sentence)):
             if beside and part and neighbours_of(board, clause):
                 continue  # "…, to the right is a hole"
-            one, newly, absent_here, known, every, looked_back, after = _read_sentence(board, clause, _NO_PAST)
+            one, newly, absent_here, known, more, looked_back, after = _read_sentence(board, clause, _NO_PAST)
             if looked_back and past == _NO_PAST:
                 past = _before(board, prepared.every, span)
             if looked_back and past != _NO_PAST:
-                one, newly, absent_here, known, every, _, after = _read_sentence(board, clause, past)
+                one, newly, absent_here, known, more, _, after = _read_sentence(board, clause, past)
             past = (after[0] or past[0], after[1] or past[1])
             found += [_numbered(claim, 10 * number + part) for claim in one] if newly else one
             none += absent_here
-            clear = clear and known
-            whole = whole and every
+            clear, left = clear and known, (left[0], left[1] + more)
         claims += found
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)
-        clear = clear or bool(beside and not found)
-        if not (found or none or at or beside) or not clear or not (whole or at):
+        clear = (clear or bool(beside and not found)) and max(left) <= 0
+        if not (found or none or at or beside) or not clear:
             unread.append(span)
-        if not clear or (not beside and board == "frozen_lake" and _FREE.search(sentence)):
+        if not clear:
             matters.append(span)
         if len(claims) > MAX_CLAIMS:
             break
@@ -190,24 +192,14 @@ def _read(board: str, text: str) -> Relations:
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
 
 
-def _before(board: str, every: tuple[tuple[str, Span, frozenset[str]], ...], span: Span) -> Past:
+def _before(board: str, every: tuple[Sentence, ...], span: Span) -> Past:
     """What the sentences before told of, where they tell only a plan: "I have to reach the goal. It is above me"."""
-    for said, at, _ in reversed(every):
+    for said, at in reversed(every):
         if at < span:
             named = [token.value[0] for token in tokens(board, said) if token.kind == "thing"]
             kinds = [str(kind) for kind in named if kind != "player"]
             return ((Mention(kinds[-1], ""),), NOTHING) if len(set(kinds)) == 1 else _NO_PAST
     return _NO_PAST
-
-
-def between_things(text: str) -> tuple[Span, ...]:
-    """Where a text seems to say how holes and the goal stand to one another on the lake.
-
-    Hardly anybody does: as a rule something else was meant, such as "the goal is above, and so is a hole".
-    """
-    reading = read("frozen_lake", text)
-    pairs = zip(reading.spans, reading.claims, strict=False)
-    return tuple([span for span, claim in pairs if "player" not in (claim.subject.kind, claim.other.kind)])
 
 
 def _numbered(claim: Relation, sentence: int) -> Relation:
@@ -224,35 +216,25 @@ def _numbered_mention(mention: Mention, sentence: int) -> Mention:
 @functools.lru_cache(maxsize=65536)
 def _read_sentence(
     board: str, sentence: str, past: Past
-) -> tuple[tuple[Relation, ...], bool, tuple[Absence, ...], bool, bool, bool, Past]:
+) -> tuple[tuple[Relation, ...], bool, tuple[Absence, ...], bool, int, bool, Past]:
     """Claims, whether of things newly spoken of, absences, and whether all was understood.
 
-    Then whether something was claimed of every box and target, whether the past was needed, and what the sentence
-    leaves for the next one.
+    Then how many sides, boxes and targets are named of which nothing is claimed, whether the past was needed, and what
+    the sentence leaves for the next one.
     """
     reader = Reader(_without_places(tokens(board, sentence)), *past)
     reader.run()
     _straighten(reader)
-    said = reader.claims or reader.absences
-    clear = not (reader.unknown or reader.left_open) and (bool(said) or not _relates(reader.words))
-    whole = not said or _is_whole(reader)
     newly = ":" in "".join([subject.label + other.label for subject, other, *_ in reader.claims])
     after = (reader.subjects, reader.objects)
-    return tuple(reader.claims), newly, tuple(reader.absences), clear, whole, reader.looked_back, after
-
-
-def _is_whole(reader: Reader) -> bool:
-    """Whether something is claimed of every box and target that is named."""
-    named = {token.value[0] for token in reader.words if token.kind == "thing"}
-    claimed = {kind for claim in reader.claims for kind in (claim.subject.kind, claim.other.kind)}
-    return named - {"player", "hole"} <= claimed
-
-
-def _relates(words: list[Token]) -> bool:
-    """Whether there is a thing beside the player, and a direction; or nearness, if that is denied."""
-    things = any(token.kind == "thing" and token.value[0] != "player" for token in words)
-    near = any(token.kind == "not" for token in words)
-    return things and any(token.kind == "direction" and (near or token.value != (None, None)) for token in words)
+    named = {token.value[0] for token in reader.words if token.kind == "thing"} - {"player"}
+    more = len([token for token in reader.words if is_side(token)]) - reader.used
+    if not named and not _FREE.search(sentence):
+        more = 0  # where the player is on the board is no matter
+    elif reader.claims or reader.absences:
+        claimed = {kind for claim in reader.claims for kind in (claim.subject.kind, claim.other.kind)}
+        more = max(more, 0) + len(named - {"hole"} - claimed)
+    return tuple(reader.claims), newly, tuple(reader.absences), not reader.unknown, more, reader.looked_back, after
 
 
 def _straighten(reader: Reader) -> None:

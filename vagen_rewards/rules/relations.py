@@ -101,7 +101,7 @@ class Relations(NamedTuple):
 class Notes(Cursor):
     """What has been claimed in a sentence so far."""
 
-    __slots__ = ("absences", "claims", "hedged", "negated", "new_count", "straight", "unknown")
+    __slots__ = ("absences", "claims", "hedged", "last_pending", "negated", "new_count", "straight", "unknown", "used")
 
     def __init__(self, words: list[Token]) -> None:
         super().__init__(words)
@@ -111,12 +111,16 @@ class Notes(Cursor):
         self.negated = self.hedged = False
         self.new_count = 0
         self.unknown = False  # whether something was said that isn't understood
+        self.last_pending: list[Token] = []  # the directions of the last relation
+        self.used = 0  # how many of the directions that are said are in a relation, or are those of a move
 
     def emit(self, subjects: tuple[Mention, ...], directions: list[Token], others: tuple[Mention, ...]) -> None:
         """Relation of each subject that it is at these sides of each of the others."""
         if len(directions) > 1 and subjects and subjects[0].label == "all" and _is_split(directions):
             self.unknown = True  # "boxes: upper left and right": which of them is where isn't said
             return
+        if directions is not self.last_pending:
+            self.used += len([token for token in directions if is_side(token)])
         sides: list[list[int | None]] = [[None, None]]
         for token in directions:
             for axis in (0, 1):
@@ -142,6 +146,7 @@ class Notes(Cursor):
         if subject.label == "none":
             if other.kind == "player":
                 self.absences.append(Absence(subject.kind, vertical, horizontal))
+                self.used += 1
             return
         if subject.label == "some":
             self.new_count += 1
@@ -153,6 +158,13 @@ class Notes(Cursor):
             subject, other = other, subject
             vertical, horizontal = (None if side is None else -side for side in (vertical, horizontal))
         self.claims.append(Relation(subject, other, vertical, horizontal, self.negated, self.hedged))
+
+
+def is_side(token: Token) -> bool:
+    """Whether it is a direction, other than nearness and the same cell, or a word that needs one."""
+    return token.kind == "between" or (
+        token.kind in ("direction", "loose") and token.value not in ((None, None), (0, 0))
+    )
 
 
 def _is_split(directions: list[Token]) -> bool:

@@ -62,7 +62,7 @@ def _on(state: Any, upper: str, lower: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A thing is at this side of another, as the camera sees it; next to it where no side is said.
+    """A thing is at this side of another, as the camera sees it.
 
     Attributes:
         depth: 1 nearer to the camera, which is larger x; -1 further away; `None` unsaid.
@@ -76,37 +76,12 @@ class Beside:
     negated: bool = False
 
     def holds(self, state: Any) -> bool:
-        """Whether it is, by more than the tolerance; next to it is within two and a half cubes."""
+        """Whether it is, by more than the tolerance."""
         if self.subject not in state.positions or self.other not in state.positions:
             return False
         a, b = state.positions[self.subject], state.positions[self.other]
-        if self.depth is None and self.across is None:
-            return bool(max(abs(a[0] - b[0]), abs(a[1] - b[1])) <= NEXT_TO) != self.negated
         sides = [(self.depth, a[0] - b[0]), (self.across, a[1] - b[1])]
         return all(side is None or side * apart > TOLERANCE for side, apart in sides) != self.negated
-
-
-NEXT_TO = 100
-"""Millimetres between the centres of things that are next to each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A thing is between two others."""
-
-    subject: str
-    one: str
-    other: str
-
-    def holds(self, state: Any) -> bool:
-        """Whether it is nearer to each of the two than they are to each other, and near the line of them."""
-        if not {self.subject, self.one, self.other} <= state.positions.keys():
-            return False
-        (x, y, _), (a, b, _), (c, d, _) = (state.positions[name] for name in (self.subject, self.one, self.other))
-        length = (c - a) ** 2 + (d - b) ** 2
-        along = ((x - a) * (c - a) + (y - b) * (d - b)) / length if length else -1.0
-        aside = (x - a - along * (c - a)) ** 2 + (y - b - along * (d - b)) ** 2
-        return bool(0 < along < 1 and aside <= NEXT_TO**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +140,13 @@ class Lies:
 
 
 @dataclass(frozen=True, slots=True)
-class Stacked:
-    """Some cube is on another, or none is."""
-
-    some: bool
+class Unstacked:
+    """No cube is on another."""
 
     def holds(self, state: Any) -> bool:
-        """Whether it is so."""
+        """Whether none is."""
         cubes = [name for name in state.positions if name.endswith("cube")]
-        return any(_on(state, one, other) for one in cubes for other in cubes if one != other) == self.some
+        return not any(_on(state, one, other) for one in cubes for other in cubes if one != other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,4 +198,4 @@ class Open:
         return bool(self.closed == (opened <= TOLERANCE))
 
 
-Fact = At | On | Beside | Between | Inside | Outermost | Lies | Stacked | OffTargets | Held | Open
+Fact = At | On | Beside | Inside | Outermost | Lies | Unstacked | OffTargets | Held | Open

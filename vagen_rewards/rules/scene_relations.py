@@ -13,7 +13,6 @@ from vagen_rewards.rules.modality import denies, mentions
 from vagen_rewards.rules.poses import UNIT, point_of
 from vagen_rewards.rules.scene_facts import (
     Beside,
-    Between,
     Fact,
     Held,
     Inside,
@@ -22,7 +21,7 @@ from vagen_rewards.rules.scene_facts import (
     On,
     Open,
     Outermost,
-    Stacked,
+    Unstacked,
 )
 
 Spans = Sequence[tuple[str, int, int]]
@@ -71,7 +70,7 @@ _RELATION = re.compile(
     r"|(?P<inside>inside of|inside|into|within|in|at)|(?P<outside>outside of|outside|out of)"
     rf"|(?P<side>{_SIDE})(?: and (?:(?:slightly|a bit|a little|also) )*(?P<second>"
     rf"{re.sub('P<', 'P<s_', _SIDE)}))?"
-    r"|(?P<beside>next to|beside|adjacent to|near(?: to)?|close to|touching|alongside))"
+    r")"
     r"(?: (?:the|a|an|top|of|that|it|its|both))* ?"
 )
 _BOUND = re.compile(r"(?:of|from|than|to|with|behind|beyond)$")
@@ -94,7 +93,6 @@ _ITS_SIDE = re.compile(
 
 _OWN_SIDE = re.compile(r" s (?:immediate )?(left|right)(?:[- ]hand)?(?: side)?\b")
 _AT_OWN = re.compile(rf" ?{_VERB}(?:on|to|at) (?:the )?")
-_BETWEEN = re.compile(rf" ?{_VERB}(?:in )?between (?:the )?")
 _AND = re.compile(r" (?:and|&) (?:of |the )*")
 _BOTH = re.compile(r"\bboth(?: of)?(?: the)? $")
 _OPENED = re.compile(
@@ -139,7 +137,6 @@ _OFF_TARGETS = re.compile(
     r" (?:on|at|in|over)(?: top of)? (?P<whose>its|their|an?|the|any|either)(?: (?:own|correct|right|respective|assigned))?"
     r" (?:target|goal|disc|disk|marker)s?\b"
 )
-_STACKED = re.compile(r"\b(?:cubes|blocks) (?:are|have been) (?:now |all )?stacked\b")
 
 
 def relations_of(text: str, spans: Spans) -> Iterator[Said]:
@@ -176,10 +173,6 @@ def _related(text: str, spans: Spans) -> Iterator[Said]:
             ):
                 others.append(spans[i + 2][0])
             yield from (Said(fact, at) for other in others for fact in _facts(match, first, other))
-        elif i + 2 < len(spans) and _BETWEEN.fullmatch(text, end, start):
-            third, third_start, _ = spans[i + 2]
-            if _AND.fullmatch(text, second_end, third_start):
-                yield Said(Between(first, *sorted((second, third))), at)
         else:
             yield from (Said(fact, at) for fact in _turned_round(text, spans[i], spans[i + 1]))
 
@@ -223,8 +216,6 @@ def _facts(match: re.Match[str], first: str, second: str) -> Iterator[Fact]:
         names = [name for name in _SIDES if match[name]] + [name for name in _SIDES if match[f"s_{name}"]]
         for name in names:
             yield Beside(first, second, _SIDES[name][0], _SIDES[name][1], no)
-    elif match["beside"]:
-        yield Beside(min(first, second), max(first, second), None, None, no)
     elif match["inside"] or match["outside"]:
         if second.endswith("_target") and not match["outside"]:
             yield On(first, second, no)
@@ -294,11 +285,7 @@ def _lying(text: str, spans: Spans) -> Iterator[Said]:
             yield Said(Lies(before[-1]), match.start())
         elif match["all"] and not match["all"].startswith("the"):
             yield Said(Lies(""), match.start())
-    denied = list(_NOT_STACKED.finditer(text))
-    for match in denied:
-        yield Said(Stacked(False), match.start())
+    for match in _NOT_STACKED.finditer(text):
+        yield Said(Unstacked(), match.start())
     for match in _OFF_TARGETS.finditer(text):
         yield Said(OffTargets(match["whose"] in ("its", "their", "the")), match.start())
-    for match in _STACKED.finditer(text):
-        if all(not no.start() <= match.start() < no.end() for no in denied):
-            yield Said(Stacked(True), match.start())

@@ -114,6 +114,7 @@ class Reader(Clauses):
             bare = self.subjects and self.front is None and not self.related
             bare = bare and True not in [each.relational for each in self.pending]
             if self.moving or (bare and self._previous().kind != "has"):
+                self.used += len(self.pending)
                 self.pending = []  # "moves up and is …", "the box on the left is …": no place of this clause
         self.moving = False
 
@@ -128,6 +129,7 @@ class Reader(Clauses):
     def on_not(self, token: Token) -> None:
         if self._next_but("a", "ordinal", "the").kind == "thing" and not self.pending:
             self.none_of = True
+            self.used -= 1  # until it is known of what there is none, and where
         elif self.negated and self.denial in _TOGGLES and str(token.value[0]) in _TOGGLES and not self.related:
             self.negated = False  # "it is not false that …"
         else:
@@ -176,6 +178,7 @@ class Reader(Clauses):
         ):
             self._elide()  # "below it to the right, and left of the box"
         if self.pending and self._next_but("number", "a").relational and not self._binds() and self._on_the_board():
+            self.used += len(self.pending)
             self.pending = []  # "in the top left, left of the box": the first is a place on the board
         said_now = self.words[self.index - 1].kind == "not"  # "not, in fact, above"
         if self.negated and self._next().kind != "direction" and not self._binds() and not said_now:
@@ -193,4 +196,5 @@ class Reader(Clauses):
         alone = self.subjects[:1] == (Mention(self.absent, "none"),) and not self.pending and not self.related
         if self.absent and alone and not self.absences:
             self.absences.append(Absence(self.absent, None, None))
+            self.used += 1
         self._elide()

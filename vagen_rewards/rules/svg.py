@@ -115,10 +115,13 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
     for words, span in prepared.sentences:
         found = False
         clear = True
+        numbers = 0 if "{" in words else len(_NUMBER.findall(words))
         for named, claims, known in claims_in(plainer(words)):
             topic = named or topic
             said += [(span, topic, claim) for claim in claims]
             found, clear = found or bool(claims), clear and known
+            numbers -= sum(2 * (claim.at is not None) + 2 - claim.size.count(None) for claim in claims)
+        clear = clear and numbers <= 0
         if (found and not clear) or (found and mentions(words, _ALIKE) and _LIKE_TARGET.search(words)):
             unread.add(span)
             matters.append(span)
@@ -130,6 +133,9 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
                 matters.append(span)
     return said, undrawn, tuple(sorted(unread)), tuple(matters)
 
+
+_NUMBER = re.compile(r"(?<![#\w.])\d+\b(?!(?:[a-z ]+)s\b)")
+"""Places and sizes; "3 circles" is neither."""
 
 _ATTRIBUTE_LINE = re.compile(
     r"\n[\s\-*•]*(?=[*_]*(?:colou?r|fill|cent(?:er|re)|middle|position|location|size|dimensions?|width|height)\b[*_]*\s*[:=])",

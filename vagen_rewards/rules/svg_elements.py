@@ -55,7 +55,7 @@ _SHARED = re.compile(
 
 _ONES = re.compile(rf"(?<=[a-z ])({_COLOUR}) ones?\b")
 _SIZE = re.compile(
-    r"(?P<w>\d{1,3})\s*%?\s*(?:by|x|×|\*)\s*(?P<h>\d{1,3})\b|(?P<w2>\d{1,3})\s*%?(?: of the (?:width|picture|image))? wide\b"
+    r"(?P<w>\d{1,3})\s*%?\s*(?:by|x|×|\*)\s*(?P<h>\d{1,3})\b|(?P<w2>\d{1,3})\s*%?(?: of the (?:width|picture|image))? wide\b(?:(?:,| and| by)* ~?(?P<h2>\d{1,3})\s*%? (?:high|tall)\b)?"
     r"|(?P<w3>\d{1,3})\s*% of the width"
 )
 _AFTER = re.compile(
@@ -138,11 +138,6 @@ class Drawn(NamedTuple):
 
 
 _NO_PLACE = re.compile(r"\bright (?=(?:place|size|spot|position|colou?r|shape)s?\b)|\ball right\b")
-_ON_THE_LEFT = re.compile(
-    r"^\s*on the left(?:-hand)?(?: side| half)?(?: of the (?:image|picture|screen|canvas))?,? (?=there|i |we |is|are|you )"
-)
-"""Where the target is shown, or a place in it: which of them isn't known."""
-
 _EMPTY = ("nothing", "no drawing", "empty", "blank")
 _EMPTY_TAIL = re.compile(r"(?:,| and| while| whereas| but)[^,;]{0,40}\b(?:nothing|no drawing|empty|blank)\b[^;]*$")
 """In "…, on the right side nothing is drawn" that side is no place of what came before."""
@@ -165,17 +160,9 @@ _NAMELESS = re.compile(
 )
 """A colour of what has no name here: "green grass underneath", "dark green, 88 by 87"."""
 
-_PALETTE = re.compile(
-    r"^\W*(?:the |main |used |visible )*colou?rs?(?: used| present| palette| visible)?\s*(?::|are\b|=)"
-)
-_LISTED = re.compile(rf"({_COLOUR})(?=\s*(?:,|$|and\b|\())")
-"""In "colours: red, blue and white" each is of something."""
-
 
 def plainer(words: str) -> str:
     """With a noun for every colour that shares one, and for "circular shape"."""
-    if words.lstrip().startswith("on the left"):
-        words = _ON_THE_LEFT.sub("", words)
     if mentions(words, _EMPTY):
         words = _EMPTY_TAIL.sub("", words)
     words = with_middles(words)
@@ -187,8 +174,6 @@ def plainer(words: str) -> str:
     if "," in words or " and " in words:
         words = _ITS_COLOUR.sub(r"\1;", words)
     words = _NAMELESS.sub(lambda match: f"{match[1] or match[2]} shape", words)
-    if _PALETTE.match(words):
-        words = _LISTED.sub(r"\1 shape", words)
     if mentions(words, _SHAPELY):
         words = _SHAPED.sub(_shaped, words)
     if " and " in words or " & " in words:
@@ -310,7 +295,8 @@ def _size(rest: str) -> tuple[int | None, int | None]:
     if match is None:
         return None, None
     width = match["w"] or match["w2"] or match["w3"]
-    return int(width), int(match["h"]) if match["h"] else None
+    height = match["h"] or match["h2"]
+    return int(width), int(height) if height else None
 
 
 def _shaped(match: re.Match[str]) -> str:

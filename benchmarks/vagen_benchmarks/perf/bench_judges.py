@@ -28,6 +28,7 @@ from vagen_rewards.rules import (
     primitive_skill,
     reading,
     readings,
+    strict,
     svg,
     svg_elements,
 )  # fmt: skip
@@ -44,7 +45,7 @@ ENVS: dict[str, dict[str, Any]] = {
 CACHES = (
     reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
     boards._around_player, boards._ranked, counting.facts, readings.read, navigation_clauses.clauses_of,
-    poses.read, primitive_skill._claims, front.prepare, front.doubtful,
+    poses.read, primitive_skill._claims, front.prepare, strict.unsure_of,
     front._of_now, svg._read, svg_elements.claims_in, svg_elements._clause, svg._match,
 )  # fmt: skip
 """All that a judge remembers of what was said."""

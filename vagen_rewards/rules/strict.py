@@ -1,0 +1,167 @@
+"""Sentences that can hardly be misread: a thing, a verb, a side and another thing, and lists of those.
+
+A reader that goes word by word also reads what means something else than it makes of it. What comes out true there is
+confirmed by the state; what comes out false isn't refused. So each word is given a class, and a sentence is refused
+only where its classes make up one of a few forms, without a remainder.
+
+Classes that the tables don't explain: `n` is a thing, `k` a colour, `?` what isn't known.
+"""
+
+# ruff: noqa: E501  # lists of words
+
+from __future__ import annotations
+
+import functools
+import re
+
+from vagen_rewards.rules import colours
+from vagen_rewards.rules.front import prepare
+from vagen_rewards.rules.lexicon import language, nouns
+from vagen_rewards.rules.patterns import BOARDS
+from vagen_rewards.scores import Span
+
+_CLASSES = {
+    "t": "the a an another both all",
+    "m": "my",
+    "p": "i me we player agent robot",
+    "v": "is are am be will can do lies lie sit sits stand stands rests remains located positioned placed situated found",
+    "h": "there see",
+    "N": "not",
+    "i": "it that",
+    "F": "false wrong",
+    "Z": "no",
+    "a": "directly exactly immediately straight just now currently also still then already slightly too about yet",
+    "o": "of to on at in from as than with inside",
+    "x": "side hand row column position part half corner",
+    "s": "same",
+    "&": "and",
+    "|": "or",
+    "c": ", ;",
+    ":": ": =",
+    "#": "one two three four five six",
+    "(": "( [",
+    ")": ") ]",
+}
+_OF_BOARDS = {"q": "cell tile square", "f": "wall ice safe free empty"}
+_OWN = {
+    "sokoban": _OF_BOARDS,
+    "frozen_lake": _OF_BOARDS,
+    "navigation": {"d": "ahead front behind forward left right", "n": "target object", "u": "m meters metres away"},
+    "primitive_skill": {
+        "d": "left right front behind above below top under underneath beneath",
+        "e": "empty open closed shut",
+        "g": "holds holding",
+        "u": "mm",
+        "X": "x y z",
+    },
+    "svg": {
+        "d": "left right top bottom upper lower middle center centre",
+        "w": "has shows contains show have includes",
+        "f": "filled outlined large small solid light dark",
+        "T": "target drawing image picture",
+        "W": "wide high tall",
+        "C": "color colour",
+    },
+}
+_SILENT = re.compile(r"(?<!\d)\.|[-_*\"'`{}%]|(?<=\d)\.\d+")
+_PIECE = re.compile(r"#[0-9a-f]{6}|[a-z]+|\d+|\S")
+
+
+def _board() -> str:
+    name = r"t*#?[np]#?"
+    side = r"a*o?t?(?:sx|d+x?)"
+    of = rf"o?{name}"
+    place = rf"a*(?:{side}{of}|omd+x?|o(?:txo)?{name})"
+    where = rf"(?:{side}[&|])*{place}(?:[&|](?:{place}|{side}))*"
+    clause = (
+        rf"{name}(?:&{name})?v+N?a*{where}|(?:hv+|pv*N?h)Z?{name}{where}|(?:{where}|{side})c?(?:hv+|v+h?){name}(?:&{name})?"
+        rf"|{name}:{where}|{name}&{name}v+a*ot?sx|t*q(?:{where}|{side})v+t*[nf]+|hv+Zn"
+    )
+    return rf"(?:ivFi)?(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+
+
+def _navigation() -> str:
+    name, far = r"t*m?n+", r"(?:c?a*#u+(?:op)?)?"
+    where = r"a*(?:o?t?d+x?(?:o?t*p)?|o?md+x?)"
+    clause = (
+        rf"{name}v+N?{far}c?{where}(?:c?[&|]?{where})*{far}|(?:hv+|pv*N?h)Z?{name}{where}{far}"
+        rf"|{where}c?(?:hv+|v+h?|pv*h){name}{far}|{name}:{where}"
+    )
+    return rf"(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+
+
+def _primitive_skill() -> str:
+    name, point = r"t*[kd]?n+", r"(?:\(#c#(?:c#)?\)|X:#c?&?X:#(?:c?&?X:#)?)"
+    clause = (
+        rf"{name}(?:v+a*o?|:o?|o)?{point}|{name}(?:&{name})?v+N?a*(?:o?t?d+x?|o)o?{name}"
+        rf"|{name}v+N?(?:#u)?a*e|{name}v*g{name}"
+    )
+    return rf"(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+
+
+def _svg() -> str:
+    point, place = r"\(#c#\)", r"ot?d+x?"
+    element = rf"t*#?f*k+f*n+(?:c?o?{point})?(?:c?#W&#W)?(?:c?{place})?"
+    return (
+        rf"(?:t*m?T+v*w|hv+|pv*h)?{element}(?:(?:c&?|&){element})*|t*f*n+(?:{place})?v+a*k+|hv+ZTa*"
+        rf"|n:n+cC:k+cd:{point}"
+    )
+
+
+@functools.cache
+def _form(kind: str) -> re.Pattern[str]:
+    forms = {"navigation": _navigation, "primitive_skill": _primitive_skill, "svg": _svg}
+    return re.compile(forms.get(kind, _board)())
+
+
+@functools.cache
+def _class_of(kind: str) -> dict[str, str]:
+    """The class of each known word and sign where states of this kind are spoken of."""
+    found = {word: name for name, words in _CLASSES.items() for word in words.split()}
+    things = {name: each for name, each in nouns(kind).items() if name != "player"}
+    named = " ".join([*(phrase for each in things.values() for phrase in each), *map(_spaced, things)])
+    found |= {word: "n" for word in named.lower().split() if word not in found}
+    if kind in BOARDS:
+        found |= dict.fromkeys(nouns(kind)["player"], "p")
+        sides = {word for each in language("en")["directions"].values() for word in each}
+        found |= dict.fromkeys(sides - _ON_IT, "d")
+    elif kind != "navigation":
+        found |= dict.fromkeys(colours.names(), "k")
+    found |= {word: name for name, words in _OWN[kind].items() for word in words.split()}
+    return found | {f"{word}{end}": "n" for word, name in found.items() if name == "n" for end in ("s", "es")}
+
+
+_ON_IT = {"under", "underneath", "beneath", "over", "overhead"}
+"""Who stands on a target has it under oneself, and it isn't below."""
+
+
+def _spaced(name: str) -> str:
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name)
+
+
+def classes_of(kind: str, said: str) -> str:
+    """The classes of a lower-case sentence, one letter a word; `?` of what isn't known."""
+    known = _class_of(kind)
+    return "".join([
+        known.get(piece) or ("#" if piece.isdecimal() else "k" if piece[0] == "#" else "?")
+        for piece in _PIECE.findall(_SILENT.sub(" ", said))
+    ])  # fmt: skip
+
+
+_MOST = 120
+"""Words of a sentence that is taken for a simple one."""
+
+
+@functools.lru_cache(maxsize=8192)
+def unsure_of(kind: str, text: str) -> tuple[Span, ...]:
+    """The sentences that may have been misread.
+
+    In a text about pictures what comes after such a sentence is unsure too, unless it says which picture it is about.
+    """
+    form, found = _form(kind), list[Span]()
+    for said, span in prepare(kind, text).every:
+        classes = classes_of(kind, said)
+        sure = "?" not in classes and len(classes) <= _MOST and form.fullmatch(classes) is not None
+        if not sure or (found and kind == "svg" and "T" not in classes):
+            found.append(span)
+    return tuple(found)
