@@ -304,7 +304,9 @@ class Grammar:
                 break
             read = self.actions.read(piece, left, right)
             if isinstance(read, Refused):
-                if self.parsing == "lenient" and (dressed := undressed(text, start, end, self.actions.read)):
+                if self.parsing == "lenient" and (
+                    dressed := undressed(text, start, end, self.separator, self.actions.read)
+                ):
                     return self._take_dressed(dressed, start, end, problems)
                 problems.append(Problem(read.code, read.message, left, right))
                 break

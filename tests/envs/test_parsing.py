@@ -465,7 +465,7 @@ def test_calls_without_arguments_and_with_fractions():
     [
         "**Up**, **Down**", "`Up`, `Down`.", "Up，Down", "Up、Down。", '["Up", "Down"]', "[Up, Down]", "1. Up\n2. Down",
         "- up\n- down", "Up → Down", "Up -> Down", "Up; Down", "Up Down", "ＵＰ，ＤＯＷＮ", "“Up”, “Down”", "\\boxed{Up, Down}",
-        '```json\n{"actions": ["Up", "Down"]}\n```', "**Actions:** Up, Down",
+        '```json\n{"actions": ["Up", "Down"]}\n```', "**Actions:** Up, Down", "1. Up 2. Down", "1) Up; 2) Down", "- **Up**\n- **Down**",
     ],
 )  # fmt: skip
 def test_actions_among_marks_act_when_lenient_and_cost_the_format(answer):
@@ -482,19 +482,11 @@ def test_actions_among_marks_act_when_lenient_and_cost_the_format(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "Up or Down",
-        "Up/Down",
-        "not Up",
-        "Up x 2",
-        "2 Up",
-        "Up?",
-        "!Up",
-        "I go Up",
-        "Up Up Fly",
-        "Up (or Down)",
-        "Up 2, 3",
+        "Up or Down", "Up/Down", "not Up", "Up x 2", "2 Up", "Up?", "!Up", "I go Up", "Up Up Fly", "Up (or Down)", "Up 2, 3",
+        "Up 2.", "Up 3)", "(Up 2)", "Up: 3.", "{'up': 20., 'down': 80.}", "Up 2. Down", "2. Up 1. Down", "Up | Down",
+        "[Up|Down|Left|Right]", "Up <- Down", "Up > Down", "Up = Down", "Up; -Down", "answer: Up. Answer: Down",
     ],
-)
+)  # fmt: skip
 def test_what_has_more_than_marks_beside_its_actions_is_no_answer(answer):
     parsed = Grammar(MOVES, "free_think", max_actions=3).parse(f"<think>I go.</think><answer>{answer}</answer>")
     assert not parsed.actions
@@ -522,3 +514,10 @@ def test_a_dressed_answer_is_its_actions_in_their_order(parts):
         assert [action.name.lower() for action in parsed.actions] == [
             part.lower() for part in parts if part.lower() in ("up", "down")
         ]
+
+
+def test_no_number_is_made_of_marks_and_no_action_taken_for_a_caption():
+    calls = Grammar(Calls({"pick": 3}), "no_think", separator="|")
+    assert calls.parse("<answer>`pick(1²,2,3)`</answer>").actions == ()
+    own = Grammar(Names("answer", "up"), "no_think", max_actions=2)
+    assert [action.name for action in own.parse("<answer>**answer**, **up**</answer>").actions] == ["answer", "up"]
