@@ -6,9 +6,9 @@ NS = 'xmlns="http://www.w3.org/2000/svg"'
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
 
 
-LEFT_OUT = ("fe image", "link", "dtd", "public", "handler", "click", "javascript", "animate", "set element", "none", "charset",
+LEFT_OUT = ("fe image", "link", "import rule", "import string", "font face", "namespace", "dtd", "public", "handler", "click", "javascript", "animate", "set element", "none", "charset",
             "bad opacity")  # fmt: skip
-"""The names of those whose hostile part is left out, so that nothing or a black square of 9 is drawn."""
+"""The names of those whose hostile part is left out, so that nothing, a black square of 9 or a letter is drawn."""
 
 
 def svg(body: str, attributes: str = 'viewBox="0 0 100 100"', prolog: str = "") -> str:

@@ -142,6 +142,8 @@ def test_a_doctype_with_declarations_is_refused():
 def test_a_picture_without_a_size_has_the_field_that_the_prompt_speaks_of(size):
     svg = f'<svg {NS} {size}>{SQUARE} fill="red"/></svg>'
     assert np.array_equal(ours(svg), ours(in_field(f'{SQUARE} fill="red"/>')))
+    boxed = svg.replace("<svg", '<svg viewBox="0 0 100 100"')
+    assert np.array_equal(ours(boxed), ours(svg))
 
 
 @pytest.mark.parametrize(
@@ -159,11 +161,48 @@ def test_filters_are_left_out(body):
 
 
 @pytest.mark.parametrize(
-    "body", ["<style>@import 'a.css';</style>", "<style>@import url(#a);</style>", "<style>@font-face{src:url(a)}</style>",
-             "<style>@im/**/port url(a.css);</style>", "<script/>", "<image/>", "<foreignObject/>"]
+    "body", ["<style>\\40import url(a.css);</style>",
+             "<style>rect{fill:url(a.css)}</style>", "<script/>", "<image/>", "<foreignObject/>"]
 )  # fmt: skip
 def test_what_could_reach_out_is_refused(body):
     assert shared_renderer().draw(in_field(body + f'{SQUARE} fill="red"/>'), SIZE).pixels is None
+
+
+@pytest.mark.parametrize(
+    "rule", ["@import 'a.css';", "@import url(http://a/a.css) screen;", "@im/**/port url(a.css);", "@charset 'utf-8';",
+             "@font-face{font-family:x;src:url(x.woff)}", "@media print{rect{fill:blue}}", "@IMPORT url(a.css)"]
+)  # fmt: skip
+def test_rules_of_sheets_are_left_out_as_the_prompt_says(rule):
+    last = rule if rule.startswith("@IMPORT") else ""  # one that is never closed takes what follows with it
+    sheet = f"<style>{'' if last else rule} rect{{fill:red}}{last}</style>"
+    assert np.array_equal(ours(in_field(f"{sheet}{SQUARE}/>")), ours(in_field(f'{SQUARE} fill="red"/>')))
+
+
+LINE = '<path d="M10 50H90" stroke="red" stroke-width="9" marker-end="url(#m)"/>'
+
+
+@pytest.mark.parametrize(
+    ("marker", "line"),
+    [
+        ("", LINE), ('<marker id="m" orient="auto"/>', LINE),
+        ('<marker id="m" orient="auto"><path d="M0 0"/></marker>', LINE),
+        ('<marker id="m" orient="auto"><circle r="3"/></marker>', '<path d="M10 80" marker-end="url(#m)"/>'),
+    ],
+)  # fmt: skip
+def test_markers_that_show_nothing_leave_the_line(marker, line):
+    plain = line.replace(' marker-end="url(#m)"', "")
+    assert np.array_equal(ours(in_field(marker + line)), ours(in_field(plain)))
+
+
+def test_a_reference_may_have_spaces():
+    gradient = '<linearGradient id="g"><stop stop-color="red"/></linearGradient>'
+    for written in ("url( #g )", "url(#g )", "url( '#g' )"):
+        body = f'{gradient}{SQUARE} fill="{written}"/>{SQUARE} style="fill:{written}" transform="translate(9)"/>'
+        assert np.array_equal(ours(in_field(body)), ours(in_field(body.replace(written, "url(#g)"))))
+
+
+def test_a_refused_element_is_named():
+    assert "element image " in shared_renderer().draw(in_field("<image/>"), SIZE).problem
 
 
 def test_a_comment_may_say_what_a_sheet_may_not():

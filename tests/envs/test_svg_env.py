@@ -76,7 +76,7 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     metrics = info["turn"].metrics
     assert reward == 0.5  # the format's
     assert (metrics["score"], metrics["classical"], metrics["best_score"]) == (0, 0, first)
-    assert "<script> is not allowed" in observation["text"]
+    assert "element script is not allowed" in observation["text"]
     assert (observation["image"][:, 224:] == 128).all()
     assert truncated
     assert not terminated

@@ -82,7 +82,7 @@ def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
     env = gym.make("vagen/SVGReconstruction-v0", scorer="classical", max_turns=len(inputs), max_steps=len(inputs) + 1)
     env = env.unwrapped
     env.reset(seed=1)
-    harmless = [env._renderer.draw(svg(body)).pixels for body in ("", '<rect width="9" height="9"/>')]
+    harmless = [env._renderer.draw(svg(body)).pixels for body in ("", '<rect width="9" height="9"/>', "<text>a</text>")]
     slow, drawn, heavy = [], [], []
     for name, text in inputs.items():
         env._renderer.draw(GOOD)  # waits for the process that follows one whose time was up
@@ -142,7 +142,7 @@ def test_checking_takes_time_in_proportion_to_the_text(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (svg("<image/>"), "<image> is not allowed"),
+        (svg("<image/>"), "element image is not allowed"),
         (svg('<use href="http://a/b"/>'), 'only "#id"'),
         (svg("<g>"), "not well-formed XML"),
         (svg('<circle r="1e308"/>'), "numbers may go up to"),

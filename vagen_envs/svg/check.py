@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from xml.etree.ElementTree import Element, ParseError, tostring
 
-from vagen_envs.svg.leaving_out import COMMENT, leave_out, local_name, without_doctype
+from vagen_envs.svg.leaving_out import leave_out, local_name, without_doctype
 
 MAX_LENGTH = 32_768
 """Characters."""
@@ -60,8 +60,6 @@ def check(text: str) -> str:
     root = _parse(text)
     if local_name(root) != "svg":
         raise Refused(f"the outermost element is <{_shown(local_name(root))}>; it must be <svg>")
-    for element, _ in _walk(root):
-        _check_sheet(element)
     changed = leave_out(root)
     ids: dict[str, Element] = {}
     for element, depth in _walk(root):
@@ -70,6 +68,7 @@ def check(text: str) -> str:
         if "id" in element.attrib:
             ids.setdefault(element.attrib["id"], element)
     for element, _ in _walk(root):
+        _check_sheet(element)
         _check_element(element, ids)
     _check_size(root)
     cost = _Costs(ids).of(root, 0)[0]
@@ -106,18 +105,18 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
 
 
 def _check_sheet(element: Element) -> None:
-    """Sheets are looked at as they were written, before their rules are left out."""
+    """A sheet without its comments and @ rules: what is left is what the renderer will read."""
     if local_name(element) == "style":
-        sheet = COMMENT.sub("", "".join(element.itertext()))
+        sheet = "".join(element.itertext())
         if "\\" in sheet or "@import" in sheet.lower():
-            raise Refused("style sheets must not contain backslashes or @import")
+            raise Refused("style sheets must not contain backslashes or an @import that isn't a rule of its own")
         _check_urls("style", sheet)
 
 
 def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
     name = local_name(element)
     if name not in _ALLOWED:
-        raise Refused(f"<{_shown(name)}> is not allowed; draw with shapes, paths, gradients and text")
+        raise Refused(f"the element {_shown(name)} is not allowed; draw with shapes, paths, gradients and text")
     for full_name, value in element.attrib.items():
         attribute = full_name.rpartition("}")[2]
         if attribute in ("href", "src", "base") and not (attribute == "href" and re.fullmatch(r"#[^\s]+", value)):

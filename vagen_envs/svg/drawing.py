@@ -17,9 +17,12 @@ import cairosvg.surface
 import numpy as np
 import tinycss2.color4
 from cairosvg.bounding_box import calculate_bounding_box, is_non_empty_bounding_box
+from cairosvg.helpers import node_format
 from cairosvg.helpers import size as length
 from cairosvg.parser import Tree
+from cairosvg.path import draw_markers
 from cairosvg.surface import PNGSurface
+from cairosvg.url import parse_url
 
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
@@ -125,7 +128,25 @@ def _clip_to_mask(surface: Any, mask: Any, box: tuple[float, float, float, float
     surface.context.clip()
 
 
+def _draw_markers(surface: Any, node: Any) -> None:
+    """Draw a path's markers, but none that isn't there or has nothing in it, and none on a single point.
+
+    cairosvg's own raises for these; browsers draw the path.
+    """
+    vertices = getattr(node, "vertices", None)
+    if not vertices or len(vertices) < 2:
+        return
+    for name in [name for name in node if name == "marker" or name.startswith("marker-")]:
+        marker = surface.markers.get(parse_url(node[name]).fragment)
+        if marker is None or not (
+            node_format(surface, marker)[2] or is_non_empty_bounding_box(calculate_bounding_box(surface, marker))
+        ):
+            node[name] = "none"
+    draw_markers(surface, node)
+
+
 cairosvg.surface.color = _css_colour
+cairosvg.surface.draw_markers = _draw_markers
 cairosvg.surface.paint_mask = _paint_mask
 
 

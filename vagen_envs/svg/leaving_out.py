@@ -22,6 +22,10 @@ _FILTER = re.compile(r"(?<![\w-])filter\s*:[^;}]*+;?", re.IGNORECASE)
 _OPACITY = re.compile(r"(?<![\w])((?:fill-|stroke-|stop-)?opacity\s*:\s*)([^;}!]*+)", re.IGNORECASE)
 _OPACITIES = frozenset({"opacity", "fill-opacity", "stroke-opacity", "stop-opacity"})
 _SHARE = re.compile(r"\s*([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:e[+-]?\d++)?)\s*(%?)\s*", re.IGNORECASE | re.ASCII)
+_LOOSE_REFERENCE = re.compile(
+    r"""url\(\s++(["']?)(#[^\s"'()]++)\1\s*+\)|url\((["']?)(#[^\s"'()]++)\3\s++\)""", re.IGNORECASE
+)
+"""With spaces, which cairosvg takes for a part of the name."""
 _NO_SIZE = re.compile(r"\s*(?:auto|[\d.]*%)?\s*")
 
 
@@ -92,6 +96,8 @@ def _leave_out_attributes(element: Element) -> bool:
                 element.attrib[name] = share
         elif attribute == "style":
             element.attrib[name] = _mended_style(value)
+        elif "url(" in value:
+            element.attrib[name] = _LOOSE_REFERENCE.sub(_reference, value)
     return element.attrib != before
 
 
@@ -103,7 +109,11 @@ def _leave_out_rules(sheet: Element) -> bool:
 
 
 def _mended_style(text: str) -> str:
-    return _OPACITY.sub(_mended_opacity, _FILTER.sub("", text))
+    return _LOOSE_REFERENCE.sub(_reference, _OPACITY.sub(_mended_opacity, _FILTER.sub("", text)))
+
+
+def _reference(match: re.Match[str]) -> str:
+    return f"url({match[2] or match[4]})"
 
 
 def _mended_opacity(match: re.Match[str]) -> str:
@@ -122,11 +132,13 @@ def _opacity(value: str) -> str | None:
 
 
 def _give_size(root: Element) -> bool:
-    if "viewBox" in root.attrib or not all(
-        _NO_SIZE.fullmatch(root.attrib.get(side, "")) for side in ("width", "height")
-    ):
+    sides = [side for side in ("width", "height") if side in root.attrib]
+    if "viewBox" in root.attrib:
+        sides = [side for side in sides if root.attrib[side].strip() == "auto"]  # which would be nothing
+    elif all(_NO_SIZE.fullmatch(root.attrib[side]) for side in sides):
+        root.attrib["viewBox"] = FIELD
+    else:
         return False
-    root.attrib["viewBox"] = FIELD
-    for side in ("width", "height"):
-        root.attrib.pop(side, None)
-    return True
+    for side in sides:
+        del root.attrib[side]
+    return bool(sides) or root.attrib["viewBox"] is FIELD

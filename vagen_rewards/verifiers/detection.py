@@ -204,6 +204,11 @@ class DetectionVerifier(Verifier):
         for name, words in (("coordinates", ("pixels", "thousandths")), ("matching", ("released", "assignment"))):
             if given.get(name, words[0]) not in words:
                 raise VerifierError(f"verifier_parm[{name!r}]={given[name]!r} must be {' or '.join(map(repr, words))}")
+        normalized = given.get("det_verifier_normalized")
+        if normalized is not None and not isinstance(normalized, bool):
+            raise VerifierError(
+                f"verifier_parm['det_verifier_normalized']={normalized!r} must be true or false; mend it"
+            )
         ratios = given.get("det_reward_ratio") or {}
         good = isinstance(ratios, Mapping) and all(_is_share(each) for each in ratios.values())
         if not good or not set(ratios) <= set(RATIOS) or any(ratios.get(name) for name in RATIOS[3:]):

@@ -42,8 +42,12 @@ _WORDS = re.compile(r"[^\W\d_]{2,}(?:[ '’-][^\W\d_]+)*")
 _NAMES = (
     re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?"),  # dates, times
     re.compile(r"(?:(?:[A-Z][a-z]?|\((?:[A-Z][a-z]?\d*)+\))\d*){2,}"),  # molecules
-    re.compile(r"[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*"),  # codes
+    re.compile(r"[A-Z]{1,4}[- ]?\d+[A-Za-z\d-]*|0[xX][\dA-Fa-f]+"),  # codes
+    re.compile(r"\d+(?:\.\d+){2,}"),  # addresses, versions
 )
+_CODE = re.compile(r"[a-z]{1,4}\d+[A-Za-z\d]*")  # as it is written: x_1 is a variable, x1 a name
+# Years, telephone numbers: such a truth is no difference that is still to be calculated, but an answer may be one.
+_TRUTHS = re.compile(r"(?=.*\d{3})\d+(?: ?[-\u2013] ?\d+)+|\d+(?:[-\u2013]\d+){2,}")
 # How LaTeX sets a name: CO_2, \mathrm{H}_{2}O.
 _SET = re.compile(r"\\(?:text|mathrm|rm|ce)\b|[_{}]")
 # Numbers that can't be written down: what stands for them is compared as text, and costs no time.
@@ -57,7 +61,8 @@ class MathVerifyVerifier(Verifier):
     equation 2's; the paper gives this verifier none, so its samples have `format_ratio` 0.
 
     A truth of words is compared as `\text{…}`: read as a formula, `cat` is c·a·t and equals `tac`. So is one
-    that is a date, a time, a molecule or a code, and an answer that is one while the truth is a number.
+    that is a date, a time, a molecule, an address or a code, and an answer that is one while the truth is a number;
+    and a truth of large whole numbers with dashes between (`2020-2021`; `3-2` is 1).
     An answer with a number that nobody could write out (`9^{9^9}`, `99999!`), or with more than eight brackets in
     each other, is right only if the truth is the same text.
     Comparisons run in worker processes within limits (see `math_worker`); one that goes beyond them is
@@ -119,10 +124,11 @@ class MathVerifyVerifier(Verifier):
         if _HUGE.search(said) or _depth(said) > _DEEPEST:
             return "".join(said.split()) == "".join(words.split())
         named, called = _SET.sub("", words), _SET.sub("", said)
-        if any(name.fullmatch(each) for each in (named, called) for name in _NAMES):
+        calls = any(name.fullmatch(each) for each in (named, called) for name in _NAMES)
+        if calls or _TRUTHS.fullmatch(named) or _CODE.fullmatch(words) or _CODE.fullmatch(said):
             return " ".join(named.split()).casefold() == " ".join(called.split()).casefold()
         if _WORDS.fullmatch(words):
-            gold, answer = f"\\text{{{words}}}", f"\\text{{{said}}}"
+            gold, answer = f"\\text{{{words}}}", f"\\text{{{said.rstrip(' .')}}}"
         request = json.dumps([f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}"])
         with self._slots:
             for _ in range(_TRIES):
