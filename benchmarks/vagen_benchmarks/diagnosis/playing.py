@@ -11,7 +11,7 @@ import gymnasium as gym
 from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import BenchError
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.errors import LevelError
+from vagen_envs.errors import LevelError, SimulatorError
 from vagen_envs.seeding import HashStream
 from vagen_envs.turn import IMAGE_PLACEHOLDER
 from vagen_rewards import RuleJudge
@@ -106,8 +106,17 @@ class Subject:
                 return played, turn.success
 
     def _reply(self, game: Game) -> str:
-        said: Reply | str = self.agent.reply(game)
-        return said if isinstance(said, str) else said.text
+        where = f"{self.agent.name} on {self.env_id}, seed {game.seed}, turn {len(game.turns)}"
+        try:
+            said: Any = self.agent.reply(game)
+        except (BenchError, SimulatorError):
+            raise
+        except Exception as error:
+            raise BenchError(f"{where}: {type(error).__name__}: {error}; mend the agent and diagnose again") from error
+        text = said.text if isinstance(said, Reply) else said
+        if not isinstance(text, str):
+            raise BenchError(f"{where}: reply() gave a {type(text).__name__}; it must give a Reply or a string")
+        return text
 
     def _retold(self, game: Game) -> Observation:
         """What the agent says of the picture, in the picture's place."""
