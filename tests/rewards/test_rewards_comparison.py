@@ -177,7 +177,7 @@ GOAL = "The goal is below and on the right side of the player."
     [
         (f"{GOAL} There is no hole above the player.", (2, 2, 2, 4)),
         (f"{GOAL} There is no hole to the right of the player.", (2, 3, 2, 4)),
-        (f"{GOAL} There is no hole below the player.", (2, 3, 2, 4)),
+        (f"{GOAL} There is no hole below the player.", (2, 2, 2, 4)),  # it is below and aside
         (f"{GOAL} Hole 1 is not above the player.", (2, 2, 2, 4)),
         (f"{GOAL} Hole 1 is to the right of the player. Hole 1 is not above the player.", (3, 3, 3, 4)),
         (f"{GOAL} Hole 1 is above the player. Hole 2 is to the right of the player.", (3, 4, 3, 4)),
@@ -346,7 +346,7 @@ TWO = SokobanState(8, 8, FLOOR, (3, 3), ((1, 3), (3, 5)), ((5, 3), (3, 1)))  # b
         ("The box is above or on the left side of the player.", (0, 2, 0, 10)),
         # there is no third target, which is two wrong claims; of the four others one is wrong
         ("Target 1 is below both boxes. Target 2 is below both boxes. Target 3 is below both boxes.", (3, 6, 3, 10)),
-        ("The target is not to the left of both boxes.", (0, 1, 0, 10)),
+        ("The target is not to the left of both boxes.", (0, 0, 0, 0)),
         # of itself nothing is said
         ("Both boxes are above box 1.", (1, 1, 0, 10)),
         ("Box 1 is above both boxes.", (1, 1, 0, 10)),

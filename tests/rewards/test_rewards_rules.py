@@ -197,8 +197,9 @@ class TestFrozenLake:
 
     def test_at_the_goal(self):
         there = dataclasses.replace(LAKE, player=LAKE.target)
-        assert value("The player will be at the position of the gift.", there, DIRECT) == 1.0
-        assert value("The player will be at the position of the gift.", LAKE, DIRECT) == 0.0
+        for state, expected in ((there, 1.0), (LAKE, 0.0)):
+            said = Statement("world_modeling", "The player will be at the position of the gift.", state)
+            assert DIRECT.score(said).value == expected
 
 
 ATTACKS = [

@@ -69,6 +69,10 @@ def test_other_notations_are_read(state, right, wrong):
         (HOUSE, "The safe would be ahead of me if I turned."),
         (HOUSE, "The safe is left of the chair, which is ahead."),
         (ICON, "My sketch is rough. A green circle at the top."),
+        (ICON, "The target has a red circle on the right."),  # or the target is what is shown there
+        (ROOM, "The box will be below the player."),  # which is no observation
+        (ROOM, "The targets are below the boxes."),
+        (TABLE, "The red cube is above the green cube."),
     ],
 )
 def test_what_may_have_been_misread_is_not_rejected(state, text):
@@ -80,7 +84,7 @@ def test_what_may_have_been_misread_is_not_rejected(state, text):
     [
         (ROOM, "The box is below the player and the target is to the right of the box."),
         (ROOM, "There is a box to the left of me."),
-        (ROOM, "I do not see the box above me."),
+        (ROOM, "I do not see the target above me."),
         (LAKE, "- Goal: to the right of the player"),
         (HOUSE, "In front of me there is the safe, 2.0 m away."),
         (TABLE, "The red cube is on top of the green cube."),

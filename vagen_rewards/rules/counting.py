@@ -30,6 +30,12 @@ def fits(said: Sided, sides: tuple[int, int]) -> bool:
     return said.vertical in (None, sides[0]) and said.horizontal in (None, sides[1])
 
 
+def is_plainly(denied: Sided, sides: tuple[int, int]) -> bool:
+    """Whether a thing is where it is said not to be; what is above and aside one may also call not above."""
+    aside = sides[0] if denied.vertical is None else sides[1] if denied.horizontal is None else 0
+    return fits(denied, sides) and (aside == 0 or denied.vertical == denied.horizontal)
+
+
 def mark(
     things: Things,
     claims: Sequence[Relation],
@@ -63,7 +69,7 @@ def mark(
                     pair = ([0, 0], sides_of(things[subject.kind][i], things[other.kind][j]))
                 said, truth = pair
                 if negated:
-                    if fits(claim, truth):
+                    if is_plainly(claim, truth):
                         marks.fault(f"not {_say(claim)}")
                     continue
                 stated[key] = pair
@@ -116,7 +122,7 @@ def _say(claim: Relation) -> str:
 def is_present(things: Things, absence: Absence) -> bool:
     """Whether there is something where nothing is said to be."""
     player = things["player"][0]
-    return any(fits(absence, sides_of(at, player)) for at in things[absence.kind])
+    return any(is_plainly(absence, sides_of(at, player)) for at in things[absence.kind])
 
 
 def counted(things: Things, claims: Sequence[Relation], wanted: Sequence[tuple[str, str]]) -> Marks | None:

@@ -102,4 +102,4 @@ def _unsure(statement: Statement) -> tuple[Span, ...]:
         and any(span == (0, len(text)) for span, _ in read(kind, text, statement.part).claims)
     ):
         return ()
-    return unsure_of(kind, text)
+    return unsure_of(kind, text, statement.part)

@@ -47,6 +47,9 @@ _ENTRY = re.compile(r"\{[^{}]*\}")
 _ENTRY_TYPE = re.compile(r"[\"'](?:obj(?:ect)?_)?type[\"']\s*:\s*[\"']([^\"']{1,40})", re.IGNORECASE)
 _ENTRY_WAY = re.compile(r"[\"']direction(?:_to_player)?[\"']\s*:\s*[\"'](\w+)", re.IGNORECASE)
 _MOST_ENTRIES = 50
+_MOST_SEEN = 5
+"""Things in view that a state has, the nearest ones."""
+
 _LISTED = re.compile(
     r"\s*(?:[-*] ?)?(?P<where>(?:to |on |in )?(?:the |my )?(?:straight |directly )?(?:ahead|forward|front|in front|left|right|behind"
     r"|back)(?: of me| me)?(?:[- ]hand)?(?: side)?) ?(?::| -) ?(?P<what>[^:]+)"
@@ -161,7 +164,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     denied: list[frozenset[str]] = []
     reading = read("navigation", text, part)
     marks.unread, marks.matters = reading.unread, bool(reading.matters)
-    for _, fact in reading.claims:
+    for span, fact in reading.claims:
         if isinstance(fact, Sought):
             if not fact.holds(truth):
                 marks.fault(f"the target is no {fact.kind}")
@@ -173,8 +176,10 @@ def compare(state: State, text: str, part: Part) -> Marks:
         elif name and not fact.negated:
             if fact.holds(truth):
                 marks.right += 1
-            else:
+            elif len(truth.visible_objects) < _MOST_SEEN:
                 marks.fault(f"{name} {'-'.join(sorted(fact.ways))}")
+            else:  # there may be another, further away
+                marks.unread, marks.matters = tuple(sorted({*marks.unread, span})), True
     _judge(marks, truth.target_type, said, truth.target_direction, denied)
     if far := _far_off(truth, text, reading, kinds):
         marks.unread, marks.matters = tuple(sorted({*marks.unread, *far})), True

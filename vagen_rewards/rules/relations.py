@@ -119,8 +119,7 @@ class Notes(Cursor):
         if len(directions) > 1 and subjects and subjects[0].label == "all" and _is_split(directions):
             self.unknown = True  # "boxes: upper left and right": which of them is where isn't said
             return
-        if directions is not self.last_pending:
-            self.used += len([token for token in directions if is_side(token)])
+        said = len(self.claims) + len(self.absences)
         sides: list[list[int | None]] = [[None, None]]
         for token in directions:
             for axis in (0, 1):
@@ -139,6 +138,8 @@ class Notes(Cursor):
                     self._claim(subject, other, vertical, horizontal)
                     if len(directions) == 1 and directions[0].strict:
                         self.straight += range(known, len(self.claims))
+        if directions is not self.last_pending and len(self.claims) + len(self.absences) > said:
+            self.used += len([token for token in directions if is_side(token)])
 
     def _claim(self, subject: Mention, other: Mention, vertical: int | None, horizontal: int | None) -> None:
         if subject == other or len(self.claims) > MAX_CLAIMS:

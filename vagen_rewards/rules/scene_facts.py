@@ -36,17 +36,18 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class On:
-    """One named thing is on another."""
+    """One named thing is on another. Within a target's radius, but not at its middle, one may differ."""
 
     upper: str
     lower: str
     negated: bool = False
 
-    def holds(self, state: Any) -> bool:
+    def holds(self, state: Any) -> bool | None:
         """Whether it is: above it, and aside by no more than twice the tolerance."""
         if self.upper not in state.positions or self.lower not in state.positions:
             return False
-        return _on(state, self.upper, self.lower) != self.negated
+        on, near_by = (_on(state, self.upper, self.lower, off) for off in (2 * TOLERANCE, RADIUS))
+        return None if self.lower.endswith("target") and on != near_by else on != self.negated
 
 
 RADIUS = 50
@@ -55,9 +56,9 @@ BODY = 30
 """Millimetres above which the centre of a thing doesn't lie on the table: cubes are 40 high, the apple 70."""
 
 
-def _on(state: Any, upper: str, lower: str) -> bool:
+def _on(state: Any, upper: str, lower: str, off: int = 2 * TOLERANCE) -> bool:
     a, b = state.positions[upper], state.positions[lower]
-    return bool(abs(a[0] - b[0]) <= 2 * TOLERANCE and abs(a[1] - b[1]) <= 2 * TOLERANCE and a[2] > b[2])
+    return bool(abs(a[0] - b[0]) <= off and abs(a[1] - b[1]) <= off and a[2] > b[2])
 
 
 @dataclass(frozen=True, slots=True)

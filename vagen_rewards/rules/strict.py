@@ -7,8 +7,6 @@ only where its classes make up one of a few forms, without a remainder.
 Classes that the tables don't explain: `n` is a thing, `k` a colour, `?` what isn't known.
 """
 
-# ruff: noqa: E501  # lists of words
-
 from __future__ import annotations
 
 import functools
@@ -18,13 +16,15 @@ from vagen_rewards.rules import colours
 from vagen_rewards.rules.front import prepare
 from vagen_rewards.rules.lexicon import language, nouns
 from vagen_rewards.rules.patterns import BOARDS
-from vagen_rewards.scores import Span
+from vagen_rewards.scores import Part, Span
 
 _CLASSES = {
-    "t": "the a an another both all",
+    "t": "the a an another",
+    "B": "both all",
     "m": "my",
     "p": "i me we player agent robot",
-    "v": "is are am be will can do lies lie sit sits stand stands rests remains located positioned placed situated found",
+    "v": "is are am be can do lies lie sit sits stand stands rests remains located positioned placed situated found",
+    "y": "will",
     "h": "there see",
     "N": "not",
     "i": "it that",
@@ -48,14 +48,16 @@ _OWN = {
     "frozen_lake": _OF_BOARDS,
     "navigation": {"d": "ahead front behind forward left right", "n": "target object", "u": "m meters metres away"},
     "primitive_skill": {
-        "d": "left right front behind above below top under underneath beneath",
+        "b": "cube block target disc disk marker",
+        "d": "left right top underneath beneath",
         "e": "empty open closed shut",
         "g": "holds holding",
         "u": "mm",
         "X": "x y z",
     },
     "svg": {
-        "d": "left right top bottom upper lower middle center centre",
+        "d": "top bottom upper lower middle center centre",
+        "l": "left right",
         "w": "has shows contains show have includes",
         "f": "filled outlined large small solid light dark",
         "T": "target drawing image picture",
@@ -68,14 +70,13 @@ _PIECE = re.compile(r"#[0-9a-f]{6}|[a-z]+|\d+|\S")
 
 
 def _board() -> str:
-    name = r"t*#?[np]#?"
+    name, one = r"t*#?[npb]#?", r"(?:t*#?[np]#?|Bb)"
     side = r"a*o?t?(?:sx|d+x?)"
-    of = rf"o?{name}"
-    place = rf"a*(?:{side}{of}|omd+x?|o(?:txo)?{name})"
+    place = rf"a*(?:{side}o?{one}|omd+x?|o(?:txo)?{one})"
     where = rf"(?:{side}[&|])*{place}(?:[&|](?:{place}|{side}))*"
     clause = (
-        rf"{name}(?:&{name})?v+N?a*{where}|(?:hv+|pv*N?h)Z?{name}{where}|(?:{where}|{side})c?(?:hv+|v+h?){name}(?:&{name})?"
-        rf"|{name}:{where}|{name}&{name}v+a*ot?sx|t*q(?:{where}|{side})v+t*[nf]+|hv+Zn"
+        rf"B?{name}(?:&{name})?v+N?a*{where}|(?:hv+|pv*N?h)Z?{name}{where}|(?:{where}|{side})c?(?:hv+|v+h?){name}(?:&{name})?"
+        rf"|{name}:{where}|{name}&{name}v+a*ot?sx|t*q(?:{where}|{side})v+t*[nf]+|hv+Z[nb]"
     )
     return rf"(?:ivFi)?(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
 
@@ -91,7 +92,7 @@ def _navigation() -> str:
 
 
 def _primitive_skill() -> str:
-    name, point = r"t*[kd]?n+", r"(?:\(#c#(?:c#)?\)|X:#c?&?X:#(?:c?&?X:#)?)"
+    name, point = r"(?:t*[kd]b|t*k?n+)", r"(?:\(#c#(?:c#)?\)|X:#c?&?X:#(?:c?&?X:#)?)"
     clause = (
         rf"{name}(?:v+a*o?|:o?|o)?{point}|{name}(?:&{name})?v+N?a*(?:o?t?d+x?|o)o?{name}"
         rf"|{name}v+N?(?:#u)?a*e|{name}v*g{name}"
@@ -100,7 +101,7 @@ def _primitive_skill() -> str:
 
 
 def _svg() -> str:
-    point, place = r"\(#c#\)", r"ot?d+x?"
+    point, place = r"\(#c#\)", r"ot?d+l?x?"
     element = rf"t*#?f*k+f*n+(?:c?o?{point})?(?:c?#W&#W)?(?:c?{place})?"
     return (
         rf"(?:t*m?T+v*w|hv+|pv*h)?{element}(?:(?:c&?|&){element})*|t*f*n+(?:{place})?v+a*k+|hv+ZTa*"
@@ -128,7 +129,8 @@ def _class_of(kind: str) -> dict[str, str]:
     elif kind != "navigation":
         found |= dict.fromkeys(colours.names(), "k")
     found |= {word: name for name, words in _OWN[kind].items() for word in words.split()}
-    return found | {f"{word}{end}": "n" for word, name in found.items() if name == "n" for end in ("s", "es")}
+    several = "b" if kind in BOARDS else "?" if kind == "svg" else "n"
+    return {f"{word}{end}": several for word, name in found.items() if name == "n" for end in ("s", "es")} | found
 
 
 _ON_IT = {"under", "underneath", "beneath", "over", "overhead"}
@@ -153,15 +155,18 @@ _MOST = 120
 
 
 @functools.lru_cache(maxsize=8192)
-def unsure_of(kind: str, text: str) -> tuple[Span, ...]:
+def unsure_of(kind: str, text: str, part: Part) -> tuple[Span, ...]:
     """The sentences that may have been misread.
 
     In a text about pictures what comes after such a sentence is unsure too, unless it says which picture it is about.
+    So is what "will" be in an observation, and what "is" in a prediction that says elsewhere what will be.
     """
     form, found = _form(kind), list[Span]()
-    for said, span in prepare(kind, text).every:
-        classes = classes_of(kind, said)
-        sure = "?" not in classes and len(classes) <= _MOST and form.fullmatch(classes) is not None
+    every = [(classes_of(kind, said), span, " will " in said) for said, span in prepare(kind, text).every]
+    foretold = part == "world_modeling" and any(will for *_, will in every)
+    for classes, span, will in every:
+        sure = will == foretold and "?" not in classes and len(classes) <= _MOST
+        sure = sure and form.fullmatch(classes.replace("y", "v")) is not None
         if not sure or (found and kind == "svg" and "T" not in classes):
             found.append(span)
     return tuple(found)

@@ -188,10 +188,14 @@ THIN = 6
 MOST_OFF = 20
 """Percent of the picture by which a size may be off."""
 
+_SLACK = 10
+"""And more by which places and sizes may be off before they are refused."""
+
 
 def _fits(claim: Drawn | Painted, element: Any, loosely: bool = False) -> bool:
     at = claim.at
-    if at is not None and (abs(at[0] - element.x) > TOLERANCE or abs(at[1] - element.y) > TOLERANCE):
+    slack = _SLACK if loosely else 0
+    if at is not None and max(abs(at[0] - element.x), abs(at[1] - element.y)) > TOLERANCE + slack:
         return False
     shape, said, (across, down), (width, height) = claim.shape, claim.colour, claim.third, claim.size
     if shape == "symbol":
@@ -204,27 +208,27 @@ def _fits(claim: Drawn | Painted, element: Any, loosely: bool = False) -> bool:
     alike = thin or "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(ROUND)
     if not alike:
         return False
-    if width is not None and abs(width - element.width) > MOST_OFF:
+    if width is not None and abs(width - element.width) > MOST_OFF + slack:
         return False
-    if height is not None and abs(height - element.height) > MOST_OFF:
+    if height is not None and abs(height - element.height) > MOST_OFF + slack:
         return False
-    if across is not None and not _is_at(across, element.x, element.width):
+    if across is not None and not _is_at(across, element.x, element.width, slack):
         return False
-    if down is not None and not _is_at(down, element.y, element.height):
+    if down is not None and not _is_at(down, element.y, element.height, slack):
         return False
     if loosely and said:
         return any(colours.could_be_called(element.colour, name) for name in said.rpartition(" ")[2].split("/"))
     return not said or _called(said, element.colour)
 
 
-def _is_at(side: int, middle: int, extent: int) -> bool:
+def _is_at(side: int, middle: int, extent: int, slack: int) -> bool:
     """Whether it is at the left, in the middle or at the right; what is large may reach to the side it is nearer to."""
     if side == 0:
-        return 30 <= middle <= 70
+        return 30 - slack <= middle <= 70 + slack
     start, end = middle - extent / 2, middle + extent / 2
     if side > 0:
         middle, start = 100 - middle, 100 - end
-    return middle < 40 or (middle < 48 and start < 15)
+    return middle < 40 + slack or (middle < 48 + slack and start < 15)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -238,7 +238,7 @@ def _clause(part: str) -> tuple[tuple[Drawn, ...], bool]:
             place = _fronted(lead, first=True)[0]
         fronted, cut = _fronted(rest, first=False) if following < len(part) else ("", len(rest))
         end = match.end()
-        if (denied and (_NOT.search(lead) or _UNDONE.match(rest))) or (
+        if (denied and (_NOT.search(part, 0, match.start()) or _UNDONE.match(rest))) or (
             (" to " in lead or "will" in lead) and _PLANNED.search(lead)
         ):
             continue
