@@ -158,7 +158,7 @@ class VagenEnv(Forkable):
             # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
             seed = int(self.np_random.integers(2**31))
         else:
-            self._seed_lazily(seed)
+            seed = self._seed_lazily(seed)
         self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0

@@ -176,11 +176,13 @@ class Forkable(gym.Env[dict[str, Any], str]):
     def _np_random(self, generator: np.random.Generator | None) -> None:
         self._generator = generator
 
-    def _seed_lazily(self, seed: int) -> None:
+    def _seed_lazily(self, seed: int) -> int:
+        """Note the seed for `np_random`, and give it as Python's integer, whatever integer it came as."""
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ConfigError(f"{self.id}: seed={seed!r} is not valid: it must be an integer of at least 0")
         self._np_random_seed = int(seed)
         self._generator = self._generator_state = None
+        return self._np_random_seed
 
     @abstractmethod
     def _snapshot(self) -> Any:

@@ -85,6 +85,14 @@ def test_copies_go_on_alone(how):
     assert rest(env.unwrapped) == ahead
 
 
+@pytest.mark.parametrize("env_id", [SOKOBAN, LAKE, "vagen/SVGReconstruction-v0", "vagen/Sample-v0"])
+def test_a_seed_of_numpy_is_the_seed(env_id):
+    env, other = (gym.make(env_id, observation="text").unwrapped for _ in range(2))
+    level = env.reset(seed=np.arange(5)[3])[1]["level"]
+    assert json.dumps(level) == json.dumps(other.reset(seed=3)[1]["level"])
+    assert copy.deepcopy(env).snapshot() == env.snapshot() == other.snapshot()
+
+
 def test_a_fork_does_not_disturb_what_it_came_from():
     env = played(max_turns=9)
     moment = env.snapshot()
