@@ -311,8 +311,10 @@ def test_the_state_in_its_forms():
         ({"eval_set": "bass"}, "Did you mean 'base'"),
         ({"step_length": 9}, "step_length"),
         ({"success_threshold": 3}, "success_threshold"),
-        ({"step_length": 0.05}, "max_solution_length=16 .*from 30"),
+        ({"step_length": 0.05}, "max_solution_length=16 .*from 31"),
         ({"room": "bathroom"}, "room"),
+        ({"difficulty": 0, "success_threshold": 0.5}, "max_solution_length=8 .*from 9"),
+        ({"preset": "released", "max_solution_length": 2}, "max_solution_length=2 .*from 3"),
         ({"representation": "symbolic"}, "representation"),
     ],
 )

@@ -11,7 +11,7 @@ from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
-from vagen_envs.navigation.levels import NEAREST_START, Facing
+from vagen_envs.navigation.levels import NEAREST_START, Facing, nearest_length
 from vagen_envs.seeding import content_hash
 
 
@@ -133,11 +133,12 @@ class NavigationConfig(EnvConfig):
         self.require(30.0 <= self.fov <= 140.0, "fov", "from 30 to 140")
         self.require(0.05 <= self.step_length <= 1.0, "step_length", "from 0.05 to 1")
         self.require(0.3 <= self.success_threshold < 2.5, "success_threshold", "at least 0.3 and below 2.5")
-        least = max(1, math.ceil((NEAREST_START - self.success_threshold) / self.step_length - 1e-9))
+        least = nearest_length(self.step_length, self.success_threshold) if self.backend == "house" else 1
         self.require(
-            (least if self.backend == "house" else 1) <= self.max_solution_length <= 1000,
+            least <= self.max_solution_length <= 1000,
             "max_solution_length",
-            f"from {least} to 1000: the way to the target begins {NEAREST_START} m from it or farther",
+            f"from {least} to 1000: with step_length={self.step_length} and success_threshold="
+            f"{self.success_threshold} hardly a way is shorter, since it begins {NEAREST_START} m from the target",
         )
         self._require_a_budget()
         self.require(1 <= self.rooms <= 8, "rooms", "from 1 to 8")

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from vagen_envs.navigation.scene import MOVES, Pose, bearing, distance
 
 _MOST_POSES = 4000
+_ROUNDED = 1e-4
+"""Metres that poses, which are rounded, may be nearer by. A bound that is a move too low does no harm."""
 
 
 def shortest_path(
@@ -68,6 +70,18 @@ def shortest_path(
                 cost[following], came[following] = walked + 1, (cell, action)
                 heapq.heappush(open_poses, (walked + 1 + least(at(following)), -(walked + 1), following))
     return None
+
+
+def fewest_moves(start: Pose, target: tuple[float, float], step: float, threshold: float) -> int:
+    """Moves to within `threshold` of the target if nothing stood in the way: no way has fewer."""
+    across, along = abs(target[0] - start.x), abs(target[1] - start.z)
+    fewest = math.inf
+    for sideways in range(math.ceil(across / step) + 1):
+        left = max(0.0, across - sideways * step)
+        if left <= threshold + _ROUNDED:
+            ahead = along - math.sqrt(max(0.0, threshold * threshold - left * left))
+            fewest = min(fewest, sideways + max(0, math.ceil((ahead - _ROUNDED) / step)))
+    return int(fewest)
 
 
 def turns_towards(pose: Pose, target: tuple[float, float]) -> list[str]:

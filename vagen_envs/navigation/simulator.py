@@ -198,6 +198,15 @@ class HouseSimulator:
         seen: NDArray[np.bool_] = counts[1 : len(self.house.things) + 1] >= SEEN
         return seen
 
+    def sees(self, index: int) -> bool:
+        """`visible()` of one thing, in less than half the time."""
+        eye, axes = np.array((self.pose.x, self.pose.z, EYE_Y)), self._axes()
+        top, bottom, left, right = self._windows(eye, axes)[index]
+        rays = _raster(self.field_of_view).reshape(RASTER, RASTER, 3)[top:bottom, left:right].reshape(-1, 3)
+        counts = np.zeros(self._model.nbody, np.intp)
+        self._count(eye, rays @ axes, counts)
+        return bool(counts[1 + index] >= SEEN)
+
     def _count(self, eye: NDArray[np.float64], rays: NDArray[np.float64], counts: NDArray[np.intp]) -> None:
         """Add to each body how many rays meet it first."""
         if len(rays):
