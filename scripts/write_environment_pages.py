@@ -183,9 +183,11 @@ def presets(config_class: type[EnvConfig]) -> str:
 
 def levels(config_class: type[EnvConfig]) -> str:
     fields = ", ".join(f"`{name}`" for name in config_class.level_fields)
+    train, val = config_class.shares
     return (
         "\n## Levels and splits\n\nA level is a pure function of the id, the split, the seed and these options: "
-        f"{fields or 'none'}. `train`, `val` and `test` hold 80, 10 and 10 % of the contents; no content is in two.\n"
+        f"{fields or 'none'}. `train`, `val` and `test` hold {train}, {val} and {100 - train - val} % of the contents; "
+        "no content is in two.\n"
     )
 
 

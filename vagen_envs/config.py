@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Several, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean, shown
 from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
-from vagen_envs.seeding import Split
+from vagen_envs.seeding import Shares, Split
 from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
@@ -34,6 +34,9 @@ class EnvConfig:
 
     level_fields: ClassVar[tuple[str, ...]] = ()
     """Options that a level depends on. Others (prompts, rewards, budgets) never change a seed's level."""
+
+    shares: ClassVar[Shares] = (80, 10)
+    """Of 100 levels so many are for train, and so many for val."""
 
     machine_fields: ClassVar[tuple[str, ...]] = ()
     """Options that say where and how something runs and change nothing that is to be seen: snapshots pass between

@@ -154,11 +154,8 @@ class VagenEnv(Forkable):
             options: `{"split": …}` draws this level from another split than the configured one.
         """
         split = self._asked_split(options)
-        if seed is None:
-            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-            seed = int(self.np_random.integers(2**31))
-        else:
-            seed = self._seed_lazily(seed)
+        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+        seed = int(self.np_random.integers(2**31)) if seed is None else self._seed_lazily(seed)
         self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0

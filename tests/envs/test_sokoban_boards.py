@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
-from vagen_envs.errors import ConfigError, LevelError
+from vagen_envs.errors import ConfigError, LevelError, SnapshotError
 from vagen_envs.permission import permitted
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban.boards import load_boards
@@ -198,6 +198,8 @@ def test_levels_follow_from_the_boards_not_from_where_they_lie(tmp_path):
         ("#####\n#@  #\n#####", "as many boxes as targets, this one 0 and 0"),
         ("######\n#@* *#\n######", "solved already"),
         ("#########\n#@$.#$  #\n#########", "where the player can't come"),
+        ("; x\n######\n#$   #\n# @  #\n#   .#\n######", r"line 2: the box in row 2, column 2 .* never"),
+        ("######\n#@  $#\n#  . #\n######", r"line 1: the box in row 2, column 5 .* never"),
         ("#" * 51, "at most 50 cells in a row, this one has 51"),
     ],
 )
@@ -265,3 +267,60 @@ def test_twins_are_in_one_split(tmp_path):
     text = "\n\n".join("\n".join(each) for each in (rows, turned, wide, [row[::-1] for row in rows]))
     boards = load_boards(str(written(tmp_path, text)))
     assert [len(of_split) for of_split in boards.splits.values() if of_split] in ([3], [4])
+
+
+def scattered(count):
+    """So many boards of 8x8 cells with one box, no two alike, as rows."""
+    stream = HashStream("boards of others")
+    for i in range(count):
+        level = draw_level(stream, SPLITS[i % 3], height=8, width=8, num_boxes=1, shortest=3, longest=30)
+        yield xsb(level)
+
+
+def test_of_boards_four_in_five_are_for_train(tmp_path):
+    boards = load_boards(str(written(tmp_path, "\n\n".join(scattered(300)))))
+    held = {split: len(of_split) / 300 for split, of_split in boards.splits.items()}
+    assert 0.74 < held["train"] < 0.86
+    assert 0.05 < held["val"] < 0.15
+    assert 0.05 < held["test"] < 0.15
+
+
+ONE, OTHER = "######\n#@$. #\n######\n", "######\n#@ $.#\n######\n"
+
+
+def playable(path, **options):
+    """An environment of a file with one board, in the split that the board is of."""
+    (split,) = [split for split, of_split in load_boards(str(path)).splits.items() if of_split]
+    return env_of(path, split=split, **options)
+
+
+def test_a_file_that_changes_is_read_again_and_an_environment_keeps_what_it_has(tmp_path):
+    path = written(tmp_path, ONE)
+    first = playable(path)
+    rows = first.reset(seed=0)[1]["state"].symbolic()
+    moment = first.snapshot()
+    written(tmp_path, OTHER)  # as long as before, and perhaps within the same tick of the clock
+    second = playable(path)
+    assert second.reset(seed=0)[1]["state"].symbolic() != rows
+    assert first.reset(seed=0)[1]["state"].symbolic() == rows
+    with pytest.raises(SnapshotError, match="other options"):
+        env_of(path, split=first.config.split).restore(moment)
+    written(tmp_path, ONE)
+    env_of(path, split=first.config.split).restore(moment)
+
+
+def test_a_board_that_the_budget_is_too_short_for_is_told_at_reset(tmp_path):
+    path = written(tmp_path, "#######\n#@ $ .#\n#######")
+    for options in ({"max_steps": 2}, {"max_turns": 2, "max_actions_per_turn": 1}):
+        env = playable(path, **options)
+        with pytest.raises(LevelError, match="takes 3 moves, an episode here 2: set max_steps"):
+            env.reset(seed=0)
+    env = playable(path, max_steps=3)
+    env.reset(seed=0)
+    assert env.step(env.oracle_reply())[2]
+
+
+def test_a_board_without_a_solution_is_told_at_reset_where_that_is_quick_to_see(tmp_path):
+    env = playable(written(tmp_path, "#######\n#.$$.@#\n#     #\n#######"))
+    with pytest.raises(LevelError, match="has no solution"):
+        env.reset(seed=0)

@@ -12,12 +12,12 @@ from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake.levels import ACTIONS, Lake, distances, draw_lake, read_lake
+from vagen_envs.frozen_lake.levels import ACTIONS, SHARES, Lake, distances, draw_lake, read_lake
 from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
-from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 
 _MOST_SLIPPERY = 1_000  # the ladder's top rung never needs a second one; narrow budgets do
 
@@ -35,6 +35,7 @@ class FrozenLakeConfig(SolvableConfig):
         "max_solution_length",
         "is_slippery",
     )
+    shares: ClassVar[Shares] = SHARES
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},

@@ -7,14 +7,14 @@ A board is a run of rows. Whatever isn't a row (a blank line, `; 12`, a title) e
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from vagen_envs.errors import ConfigError, shown
+from vagen_envs.errors import ConfigError, LevelError, shown
 from vagen_envs.seeding import SPLITS, Split, content_hash, split_of
-from vagen_envs.sokoban.levels import Level, canonical_board
-from vagen_envs.sokoban.splits import SHARES
+from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to
 
 SUFFIXES = (".txt", ".xsb", ".sok")
 """Of the files of a folder that are read. A file that is named itself may be called anything."""
@@ -23,6 +23,8 @@ LARGEST = 50
 MOST_BOARDS = 100_000
 MOST_BYTES = 64 * 2**20
 """Of one file."""
+_QUICK = 2_000
+"""Placements of boxes that a reset may search, some milliseconds."""
 
 _PLAYER, _BOXES, _TARGETS = "@+", "$*", ".+*"
 _CELLS = "#@+$*. -_"
@@ -44,17 +46,26 @@ class Boards:
     splits: dict[Split, tuple[Level, ...]]
 
 
-@functools.lru_cache(maxsize=4)
 def load_boards(path: str) -> Boards:
-    """The boards of a file, or of all `.txt`, `.xsb` and `.sok` files below a folder.
+    """The boards of a file, or of all `.txt`, `.xsb` and `.sok` files below a folder, as they are now.
 
     The same position counts once. Splits follow from the content of a board, not from names or folders.
 
     Raises:
         ConfigError: nothing is there, or a board can't be played; the message says the file and line.
     """
+    files = _files(path)
+    return _parsed(path, tuple([(file, _digest(file)) for file in files]))
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(path: str, files: tuple[tuple[Path, bytes], ...]) -> Boards:
+    """Kept as long as the files have these digests: to read them takes a hundredth of what to make boards of them does.
+
+    Times of files would do less: two writings may fall into one tick of their clock.
+    """
     found: list[tuple[str, list[str]]] = []
-    for file in _files(path):
+    for file, _ in files:
         found += _rows_of(file)
         if len(found) > MOST_BOARDS:
             raise ConfigError(f"boards={path!r} has more than {MOST_BOARDS:,} boards; name a part of it")
@@ -68,7 +79,7 @@ def load_boards(path: str) -> Boards:
         levels.setdefault((level.board, level.floor, level.boxes, level.player), level)
     splits: dict[Split, list[Level]] = {split: [] for split in SPLITS}
     for _, level in sorted(levels.items()):
-        splits[split_of(level.board, SHARES)].append(level)
+        splits[split_of(level.board)].append(level)
     name = content_hash(repr(sorted(levels)).encode())
     return Boards(name, height, width, {split: tuple(of_split) for split, of_split in splits.items()})
 
@@ -85,10 +96,18 @@ def _files(path: str) -> list[Path]:
     raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
 
 
+def _digest(file: Path) -> bytes:
+    """What stands in a file, for as long as it does."""
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less")
+        return hashlib.blake2b(file.read_bytes()).digest()
+    except OSError as error:
+        raise ConfigError(f"boards={shown(str(file))} can't be read: {shown(str(error))}") from error
+
+
 def _rows_of(file: Path) -> Iterator[tuple[str, list[str]]]:
     """The rows of each board of a file, and where it begins."""
-    if file.stat().st_size > MOST_BYTES:
-        raise ConfigError(f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less")
     rows: list[str] = []
     began = 0
     lines = file.read_text(encoding="utf-8-sig", errors="replace").split("\n")
@@ -135,7 +154,37 @@ def _level(where: str, rows: list[str], height: int, width: int) -> Level:
         raise ConfigError(f"{where}: a board has as many boxes as targets, this one {count} and {wanted}")
     if boxes == targets:
         raise ConfigError(f"{where}: the board is solved already")
+    dead = boxes & ~pushed_to(floor, targets, width)
+    if dead:
+        row, column = divmod((dead & -dead).bit_length() - 1, width)
+        raise ConfigError(
+            f"{where}: the box in row {row - top + 1}, column {column - left + 1} of the board can never be pushed to "
+            "a target, as from a corner; move it"
+        )
     return Level(height, width, floor, targets, boxes, players[0], canonical_board(width, floor, targets))
+
+
+def check_solvable(path: str, level: Level, most: int) -> None:
+    """Raise LevelError if no `most` moves solve a board, where that is quick to see."""
+    needed = _fewest_moves(level)
+    row, column = divmod(level.player, level.width)
+    board = f"the board of boards={path!r} whose player is in row {row + 1}, column {column + 1} of the picture"
+    if needed == 0:
+        raise LevelError(f"{board} has no solution; leave it out of the file")
+    if needed is not None and needed > most:
+        raise LevelError(
+            f"{board} takes {needed} moves, an episode here {most}: set max_steps and max_turns so that it may take "
+            f"{needed}, or leave it out of the file"
+        )
+
+
+@functools.lru_cache(maxsize=10_000)
+def _fewest_moves(level: Level) -> int | None:
+    """Moves of a shortest solution, 0 if there is none, `None` where it takes long to tell."""
+    try:
+        return Solutions(level.width, level.floor, level.targets).distance(level.boxes, level.player, _QUICK) or 0
+    except LevelError:
+        return None
 
 
 def _reached(where: str, rows: list[str], top: int, left: int, width: int, player: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,10 +16,11 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
-from vagen_envs.seeding import HashStream, Split, content_hash
-from vagen_envs.sokoban.boards import load_boards
+from vagen_envs.seeding import HashStream, Shares, Split, content_hash
+from vagen_envs.sokoban.boards import Boards, check_solvable, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level
 from vagen_envs.sokoban.simulator import Simulator
+from vagen_envs.sokoban.splits import SHARES
 from vagen_envs.sokoban.state import SokobanState
 
 _STEPS = 120
@@ -32,6 +34,7 @@ class SokobanConfig(SolvableConfig):
     level_fields: ClassVar[tuple[str, ...]] = (
         "dim_room", "num_boxes", "boxes_on_target", "min_solution_length", "max_solution_length", "boards"
     )  # fmt: skip
+    shares: ClassVar[Shares] = SHARES
     representations: ClassVar[tuple[Representation, ...]] = ("natural_language", "symbolic", "structured")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
@@ -84,7 +87,8 @@ class SokobanConfig(SolvableConfig):
     """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
     (see `vagen_envs.sokoban.boards`); `None` draws them. Each board begins as the file has it. Its size, boxes and
     solution are what they are, so the options for those are left out; an episode has 120 actions unless it is said
-    otherwise, as in gym-sokoban, and the oracle solves what has at most 700,000 placements of boxes."""
+    otherwise, as in gym-sokoban, and the oracle solves what has at most 700,000 placements of boxes. 80, 10 and 10 % of
+    them are for `train`, `val` and `test`. The file is read when the environment is made."""
     success_reward: float = 10.0
     """When all boxes stand on targets (table 16)."""
     step_reward: float = -0.1
@@ -124,8 +128,12 @@ class SokobanConfig(SolvableConfig):
         """Rows and columns of a picture, in cells."""
         if self.boards is None:
             return self.dim_room
-        boards = load_boards(self.boards)
-        return boards.height, boards.width
+        return self.of_others.height, self.of_others.width
+
+    @functools.cached_property
+    def of_others(self) -> Boards:
+        """What `boards` names, as it was when the configuration was made."""
+        return load_boards(str(self.boards))
 
     def longest_solution(self) -> int:
         """Most moves of a shortest solution; of boards from a file nobody knows."""
@@ -143,7 +151,7 @@ class SokobanConfig(SolvableConfig):
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the boards are, not on the path where they lie."""
         if self.boards is not None:
-            return {"boards": load_boards(self.boards).name}
+            return {"boards": self.of_others.name}
         return {name: getattr(self, name) for name in self.level_fields[:-1]}
 
 
@@ -180,7 +188,7 @@ class SokobanEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
         if config.boards is not None:
-            self._take(self._from_file(config.boards, stream, split))
+            self._take(self._from_file(stream, split))
             return
         level = draw_level(
             stream,
@@ -194,12 +202,15 @@ class SokobanEnv(VagenEnv):
         )
         self._take(level)
 
-    def _from_file(self, path: str, stream: HashStream, split: Split) -> Level:
-        boards = load_boards(path).splits
+    def _from_file(self, stream: HashStream, split: Split) -> Level:
+        config, boards = self.config, self.config.of_others.splits
+        path = str(config.boards)
         if not boards[split]:
             has = ", ".join(f"{len(of_split)} for {name}" for name, of_split in boards.items())
             raise LevelError(f"boards={path!r} has no board for {split} ({has}); name more of them, or another split")
-        return stream.choice(boards[split])
+        level = stream.choice(boards[split])
+        check_solvable(path, level, min(config.max_steps, config.max_turns * config.max_actions_per_turn))
+        return level
 
     def _take(self, level: Level) -> None:
         self.simulator = Simulator(level)

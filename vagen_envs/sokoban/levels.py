@@ -156,12 +156,16 @@ class Solutions:
                 unseen[placed] = left ^ came
                 found[placed] = found.get(placed, 0) | came
 
-    def distance(self, boxes: int, player: int) -> int | None:
-        """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's number."""
+    def distance(self, boxes: int, player: int, most: int = _MOST_STATES) -> int | None:
+        """The fewest moves that solve this state; `None` if nothing does. `player` is a cell's number.
+
+        Raises:
+            LevelError: as `extend`.
+        """
         bit = 1 << player
         depth = 0
         while True:
-            self.extend(depth)
+            self.extend(depth, most)
             if depth >= len(self.layers) or not self.layers[depth]:
                 return None
             if self.layers[depth].get(boxes, 0) & bit:
@@ -268,6 +272,17 @@ def _pushed_onto(floor: int, width: int) -> int:
     sideways = (floor << 1 & floor << 2) | (floor >> 1 & floor >> 2)
     upright = (floor << width & floor << 2 * width) | (floor >> width & floor >> 2 * width)
     return floor & (sideways | upright)
+
+
+def pushed_to(floor: int, targets: int, width: int) -> int:
+    """The cells from which a box could come to a target if it were alone: from all others it never does."""
+    seen, found = 0, targets
+    while seen != found:
+        seen = found
+        # Pulled back from a cell, the box needs the next one in that direction, and whoever pulls the one after it.
+        found |= found << 1 & floor & floor >> 1 | found >> 1 & floor & floor << 1
+        found |= found << width & floor & floor >> width | found >> width & floor & floor << width
+    return found
 
 
 @functools.cache
