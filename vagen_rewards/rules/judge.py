@@ -66,11 +66,9 @@ class RuleJudge(Judge):
         matters = marks.matters or (untold and self.grading == "direct")
         if not marks.wrong and matters and (not marks.essential or self.grading != "f1"):
             return Score.unscored(f"what was read is right, but not all was read ({reason})", marks.unread)
-        if self.grading == "claims":
-            return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)
-        if not marks.essential:
+        if self.grading != "claims" and not marks.essential:
             return Score(0.0, f"what matters most is not said rightly ({reason})", marks.unread)
-        if self.grading == "direct":
+        if self.grading != "f1":
             return Score(1.0 if marks.right and not marks.wrong else 0.0, reason, marks.unread)
         return Score(marks.f1, reason, marks.unread)
 

@@ -47,9 +47,7 @@ _ENTRY = re.compile(r"\{[^{}]*\}")
 _ENTRY_TYPE = re.compile(r"[\"'](?:obj(?:ect)?_)?type[\"']\s*:\s*[\"']([^\"']{1,40})", re.IGNORECASE)
 _ENTRY_WAY = re.compile(r"[\"']direction(?:_to_player)?[\"']\s*:\s*[\"'](\w+)", re.IGNORECASE)
 _MOST_ENTRIES = 50
-_MOST_SEEN = 5
-"""Things in view that a state has, the nearest ones."""
-
+_MOST_SEEN = 5  # things in view that a state has, the nearest ones
 _LISTED = re.compile(
     r"\s*(?:[-*] ?)?(?P<where>(?:to |on |in )?(?:the |my )?(?:straight |directly )?(?:ahead|forward|front|in front|left|right|behind"
     r"|back)(?: of me| me)?(?:[- ]hand)?(?: side)?) ?(?::| -) ?(?P<what>[^:]+)"

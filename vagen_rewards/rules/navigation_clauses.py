@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 
 from vagen_rewards.rules.lexicon import nouns
-from vagen_rewards.rules.modality import DENIALS, denies, hedges
+from vagen_rewards.rules.modality import DENIALS, denies, hedges, mentions
 from vagen_rewards.rules.readings import read
 
 _AGENT = r"(?:i|me|my|agent|robot|player|myself)"
@@ -142,13 +142,7 @@ def clauses_of(sentence: str) -> tuple[bool, bool, tuple[Clause, ...]]:
     clauses = []
     if "can " in sentence:
         sentence = _AUXILIARY.sub("", sentence)
-    if (
-        " safe" in sentence
-        or "left " in sentence
-        or "all right" in sentence
-        or "right a" in sentence
-        or "right one" in sentence
-    ):
+    if mentions(sentence, (" safe", "left ", "all right", "right a", "right one")):
         sentence = _NO_WAY.sub("", sentence)
     for clause in _CLAUSE.split(sentence):
         if not clause or clause.isspace():

@@ -31,6 +31,12 @@ _PACE = re.compile(
 )
 _COUNTED = re.compile(rf"\d|\b(?:{'|'.join(_NUMBERS)}|single)\b")
 
+_NUMBER = re.compile(
+    r"(?<!hole )(?<!box )(?<!target )(?<!goal )(?<!from )(?<!#)\b(?:\d+|two|three|four|five|six|seven|one(?= (?:row|column|cell|tile|square|step)\b))\b"
+    r"(?! (?:[a-z]+ )?(?:holes|boxes|crates|targets|goals)| ?[x×]|-(?:indexed|based|\d)| o'?clock)"
+)
+"""What isn't the number of a thing, or of so many things."""
+
 
 class Pace(NamedTuple):
     """Something stands so many cells away.
@@ -46,19 +52,20 @@ class Pace(NamedTuple):
     far: int
 
 
-def paces_of(board: str, sentence: str) -> list[Pace]:
-    """The distances in a lower-case sentence that have a direction."""
+def paces_of(board: str, sentence: str) -> tuple[list[Pace], int]:
+    """The distances in a lower-case sentence that have a direction, and how many numbers are something else."""
     if _COUNTED.search(sentence) is None:
-        return []
+        return [], 0
     found = list(_PACE.finditer(sentence))
+    others = len(_NUMBER.findall(sentence)) - len(found)
     if not found:
-        return []
+        return [], others
     named = {match.lastgroup or "" for match in _nouns(board).finditer(sentence)} - {"player"}
     kinds = frozenset(named or BOARD_NOUNS[board].keys() - {"player"})
     return [
         Pace(kinds, 0 if each["v1"] or each["v2"] or each["v3"] else 1, _count(each["n1"] or each["n2"] or each["n3"]))
         for each in found
-    ]
+    ], others
 
 
 def _count(word: str) -> int:

@@ -18,7 +18,7 @@ from vagen_rewards.rules.poses import read as read_poses
 from vagen_rewards.rules.readings import Claim, Reading
 from vagen_rewards.rules.scene_facts import At, Lies, OffTargets, near
 from vagen_rewards.rules.scene_relations import Said, relations_of
-from vagen_rewards.scores import Part, Span
+from vagen_rewards.scores import Part
 
 COLOURS = ("red", "green", "yellow", "blue", "purple", "orange", "white", "black")
 NAMES = (*[f"{colour}_cube" for colour in COLOURS], "left_target", "right_target", "apple", "drawer", "handle")
@@ -135,7 +135,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
         if holds:
             marks.right += 1
         elif holds is not None:
-            marks.fault(_words(text, claim.span))
+            marks.fault(" ".join(text[slice(*claim.span)].split())[:60])
     for name, poses in said.items():
         if name in truth.positions:
             _place(marks, name, poses, truth.positions[name])
@@ -147,10 +147,6 @@ def compare(state: State, text: str, part: Part) -> Marks:
         not marks.essential and any(isinstance(each.key, OffTargets) for each in reading.claims)
     )
     return marks
-
-
-def _words(text: str, span: Span) -> str:
-    return " ".join(text[slice(*span)].split())[:60]
 
 
 def _place(marks: Marks, name: str, poses: list[At], place: tuple[int, ...]) -> None:

@@ -43,10 +43,6 @@ _SPLICED = re.compile(
 _FREE = re.compile(r"\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b")
 """What is said of cells that hold nothing."""
 
-_COUNTED = re.compile(
-    r"(?<!hole )(?<!box )(?<!target )(?<!goal )(?<!from )(?<!#)\b(?:\d+|two|three|four|five|six|seven|one(?= (?:row|column|cell|tile|square|step)\b))\b"
-    r"(?! (?:[a-z]+ )?(?:holes|boxes|crates|targets|goals)| ?[x×]|-(?:indexed|based|\d)| o'?clock)"
-)
 _WITH_VERB = re.compile(r"\b(?:is|are|am|lies|sits|stands|be)\b")
 _BOUND = re.compile(
     r"\b(?:from|where|if|when|since|as|after|before|relative|compared|because|while|although|with|which|who|that|not|no|once)\b"
@@ -139,7 +135,7 @@ def _read(board: str, text: str) -> Relations:
         at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
         lines, said = spots_of(board, said)
         spots += [(each, span) for each in lines]
-        paces_here = paces_of(board, said)
+        paces_here, uncounted = paces_of(board, said)
         paces += [(each, span) for each in paces_here]
         placed += at
         placed_at += [span] * len(at)
@@ -149,7 +145,7 @@ def _read(board: str, text: str) -> Relations:
         found: list[Relation] = []
         none: list[Absence] = []
         clear = True
-        left = len(_COUNTED.findall(said)) - len(paces_here), -len(beside) - len(at)
+        left = -len(beside) - len(at)
         for part, clause in enumerate(_parts_of(sentence)):
             if beside and part and neighbours_of(board, clause):
                 continue  # "…, to the right is a hole"
@@ -161,12 +157,12 @@ def _read(board: str, text: str) -> Relations:
             past = (after[0] or past[0], after[1] or past[1])
             found += [_numbered(claim, 10 * number + part) for claim in one] if newly else one
             none += absent_here
-            clear, left = clear and known, (left[0], left[1] + more)
+            clear, left = clear and known, left + more
         claims += found
         absences += none
         places += [span] * len(found)
         absent += [span] * len(none)
-        clear = (clear or bool(beside and not found)) and max(left) <= 0
+        clear = (clear or bool(beside and not found)) and max(left, uncounted) <= 0
         if not (found or none or at or beside) or not clear:
             unread.append(span)
         if not clear:

@@ -11,18 +11,7 @@ from typing import NamedTuple
 
 from vagen_rewards.rules.modality import denies, mentions
 from vagen_rewards.rules.poses import UNIT, point_of
-from vagen_rewards.rules.scene_facts import (
-    Beside,
-    Fact,
-    Held,
-    Inside,
-    Lies,
-    OffTargets,
-    On,
-    Open,
-    Outermost,
-    Unstacked,
-)
+from vagen_rewards.rules.scene_facts import Beside, Fact, Held, Inside, Lies, OffTargets, On, Open, Outermost, Unstacked
 
 Spans = Sequence[tuple[str, int, int]]
 

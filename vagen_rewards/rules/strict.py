@@ -10,6 +10,7 @@ Classes that the tables don't explain: `n` is a thing, `k` a colour, `?` what is
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 
 from vagen_rewards.rules import colours
@@ -42,7 +43,9 @@ _CLASSES = {
     "(": "( [",
     ")": ") ]",
 }
-_OF_BOARDS = {"q": "cell tile square", "f": "wall ice safe free empty"}
+_OF_BOARDS = {"q": "cell tile square", "f": "wall ice safe free empty", "?": "under underneath beneath over overhead"}
+"""Who stands on a target has it under oneself, and it isn't below."""
+
 _OWN = {
     "sokoban": _OF_BOARDS,
     "frozen_lake": _OF_BOARDS,
@@ -65,8 +68,8 @@ _OWN = {
         "C": "color colour",
     },
 }
-_SILENT = re.compile(r"(?<!\d)\.|[-_*\"'`{}%]|(?<=\d)\.\d+")
-_PIECE = re.compile(r"#[0-9a-f]{6}|[a-z]+|\d+|\S")
+_MOST = 120  # words of a sentence that is taken for a simple one
+_PIECE = re.compile(r"#[0-9a-f]{6}|[a-z]+|\d+(?:\.\d+)?|[^\s\-_*\"'`{}%.]")
 
 
 def _board() -> str:
@@ -120,12 +123,11 @@ def _class_of(kind: str) -> dict[str, str]:
     """The class of each known word and sign where states of this kind are spoken of."""
     found = {word: name for name, words in _CLASSES.items() for word in words.split()}
     things = {name: each for name, each in nouns(kind).items() if name != "player"}
-    named = " ".join([*(phrase for each in things.values() for phrase in each), *map(_spaced, things)])
-    found |= {word: "n" for word in named.lower().split() if word not in found}
+    names = [*(re.sub("(?<=[a-z])(?=[A-Z])", " ", name) for name in things), *itertools.chain(*things.values())]
+    found |= {word: "n" for word in " ".join(names).lower().split() if word not in found}
     if kind in BOARDS:
         found |= dict.fromkeys(nouns(kind)["player"], "p")
-        sides = {word for each in language("en")["directions"].values() for word in each}
-        found |= dict.fromkeys(sides - _ON_IT, "d")
+        found |= {word: "d" for each in language("en")["directions"].values() for word in each}
     elif kind != "navigation":
         found |= dict.fromkeys(colours.names(), "k")
     found |= {word: name for name, words in _OWN[kind].items() for word in words.split()}
@@ -133,25 +135,13 @@ def _class_of(kind: str) -> dict[str, str]:
     return {f"{word}{end}": several for word, name in found.items() if name == "n" for end in ("s", "es")} | found
 
 
-_ON_IT = {"under", "underneath", "beneath", "over", "overhead"}
-"""Who stands on a target has it under oneself, and it isn't below."""
-
-
-def _spaced(name: str) -> str:
-    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name)
-
-
 def classes_of(kind: str, said: str) -> str:
     """The classes of a lower-case sentence, one letter a word; `?` of what isn't known."""
     known = _class_of(kind)
     return "".join([
-        known.get(piece) or ("#" if piece.isdecimal() else "k" if piece[0] == "#" else "?")
-        for piece in _PIECE.findall(_SILENT.sub(" ", said))
+        known.get(piece) or ("#" if piece[0].isdecimal() else "k" if piece[0] == "#" else "?")
+        for piece in _PIECE.findall(said)
     ])  # fmt: skip
-
-
-_MOST = 120
-"""Words of a sentence that is taken for a simple one."""
 
 
 @functools.lru_cache(maxsize=8192)
