@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from ctypes.util import find_library
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def _leave_be():
 
 
 _leave_be.file = None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tried_once():
+    """Where the trainer has been imported, which not all tests need."""
+    if "vagen_adapters.ppo.trainer" in sys.modules:
+        import tried_once
+
+        tried_once.install()
 
 
 def pytest_collection_modifyitems(config, items):

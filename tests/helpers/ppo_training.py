@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+import tried_once
 from accelerate import PartialState
 from accelerate.utils import DistributedType
 
@@ -76,6 +77,7 @@ def train(model, out, changes):
 
 def train_all(model, all_of_them):
     """One training after another in this process, one of a group's or alone: folders, and what is set otherwise."""
+    tried_once.install()
     if "ACCELERATE_USE_FSDP" in os.environ:
         # accelerate asks for a GPU; torch's FSDP 2 itself runs on a CPU, over gloo
         PartialState._prepare_backend = lambda *_, **__: ("gloo", DistributedType.MULTI_GPU)
