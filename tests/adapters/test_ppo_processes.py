@@ -68,9 +68,8 @@ COUNTED = {
 
 def counted(folder):
     """Jobs that count how often gradients are summed: in one part, in two, and in two that are summed each."""
-    return [
-        (str(folder / name), {"says": True, "rollouts": 1, "counts": True, **each}) for name, each in COUNTED.items()
-    ]
+    one_update = {"says": True, "counts": True, "rollouts": 1, "minibatches": 1, "episodes_per_rollout": 4}
+    return [(str(folder / name), {**one_update, **each}) for name, each in COUNTED.items()]
 
 
 def assert_sums_once(folder):
@@ -125,7 +124,7 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     }
     train(tiny_folder, tmp_path / "one", changes)
     changes |= {"use_cpu": False, "ddp_backend": "gloo", "save_strategy": "steps", "save_steps": 2}
-    resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2")}
+    resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2"), "save_strategy": "no"}
     all_of_them = [(str(tmp_path / "two"), changes), (str(tmp_path / "again"), resumed)]
     all_of_them += [(to, {**different, "use_cpu": False, "ddp_backend": "gloo"}) for to, different in counted(tmp_path)]
     if kind == "fsdp":
@@ -173,7 +172,7 @@ def test_weights_gradients_and_optimiser_are_what_is_allocated(backend, size, si
 
 
 def test_a_killed_run_goes_on_to_the_same_end(tiny_folder, tmp_path):
-    changes = {"rollouts": 4, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
+    changes = {"rollouts": 3, "save_strategy": "steps", "save_steps": 2, "save_total_limit": 2}
     train(tiny_folder, tmp_path / "whole", changes)
 
     folder = tmp_path / "killed"

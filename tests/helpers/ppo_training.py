@@ -68,6 +68,8 @@ def train(model, out, changes):
     trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=Says if says else None)
     with counting(out + f".sums-{os.environ.get('RANK', '0')}") if counts else contextlib.nullcontext():
         trainer.train(resume_from_checkpoint=resume)
+    if counts:
+        return trainer
     trainer.save_model(out + "/end")
     if trainer.accelerator.is_main_process:
         torch.save(trainer.state.log_history, out + "/history")

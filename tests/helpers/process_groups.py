@@ -1,5 +1,6 @@
 """Processes that train together, forked from one that has imported the trainer: an import takes ten seconds of a core."""
 
+import gc
 import multiprocessing
 import os
 import socket
@@ -11,7 +12,8 @@ import vagen_adapters
 
 CONFIGS = Path(vagen_adapters.__file__).parent / "ppo" / "launch"
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["vagen_adapters.ppo.trainer", "torch.distributed.fsdp", "torch.distributed.checkpoint"])
+FORKS.set_forkserver_preload(["vagen_adapters.ppo.trainer", "torch.distributed.fsdp", "torch.distributed.checkpoint",
+                              "transformers.models.qwen3_vl.modeling_qwen3_vl", "vagen_envs.frozen_lake.env"])  # fmt: skip
 
 
 def started(function, *args, **variables):
@@ -26,6 +28,7 @@ def started(function, *args, **variables):
 
 def _run(to, function, args, variables):
     os.environ.update(variables)
+    gc.freeze()  # accelerate collects garbage at each training's end, and would read all that was imported
     try:
         function(*args)
     except BaseException:
