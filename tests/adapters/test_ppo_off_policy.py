@@ -49,7 +49,7 @@ def test_updates_of_a_rollout_end_where_the_policy_is_too_far_off(tiny_folder, t
     assert left_out[0] == 0
     assert left_out[3] == 1
     assert left_out[4] == 0  # the next rollout begins anew
-    free = trained(tiny_folder, tmp_path, target_kl=100.0, minibatches=4, learning_rate=1e-2)
+    free = trained(tiny_folder, tmp_path, target_kl=100.0, minibatches=4, learning_rate=1e-2, rollouts=1)
     assert not any(history(free, "update/left_out"))
 
 
@@ -118,11 +118,16 @@ class Wrong(TransformersSampler):
         return [Reply(each.ids, tuple(logprob + 0.5 for logprob in each.logprobs)) for each in replies]
 
 
+@pytest.fixture(scope="module")
+def plain(tiny_folder, tmp_path_factory):
+    """Trained without a correction, from a sampler that needs none."""
+    return trained(tiny_folder, tmp_path_factory.mktemp("plain"), rollouts=1)
+
+
 @pytest.mark.parametrize("level", ["token", "sequence"])
-def test_what_the_sampler_makes_too_likely_counts_less(level, tiny_folder, tmp_path):
+def test_what_the_sampler_makes_too_likely_counts_less(level, plain, tiny_folder, tmp_path):
     right = trained(tiny_folder, tmp_path, rollouts=1, sampler_correction=level)
     assert history(right, "correction/mean")[0] == pytest.approx(1, abs=1e-4)
-    plain = trained(tiny_folder, tmp_path, rollouts=1)
     assert history(right, "grad_norm")[0] == pytest.approx(history(plain, "grad_norm")[0], rel=1e-3)
     wrong = trained(tiny_folder, tmp_path, rollouts=1, sampler_correction=level, make_sampler=Wrong)
     mean = history(wrong, "correction/mean")[0]

@@ -51,7 +51,7 @@ def episodes_in(log):
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
 def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "vagen_benchmarks.cli", "bench", "-e", PLACE, "-a", "oracle", "-n", "6",
+    command = [sys.executable, "-m", "vagen_benchmarks.cli", "bench", "-e", PLACE, "-a", "oracle", "-n", "4",
                "-o", "observation=text", "--out", str(folder)]  # fmt: skip
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     log = folder / "episodes.jsonl"
@@ -73,7 +73,7 @@ def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     assert bench.returncode == 1, said
     run = RunFolder(folder)
     episodes = sorted(run.all_episodes(), key=lambda episode: episode.seed)
-    assert [episode.seed for episode in episodes] == list(range(6)), said
+    assert [episode.seed for episode in episodes] == list(range(4)), said
     failed = [episode for episode in episodes if episode.failure]
     assert len(failed) == 1
     assert failed[0].failure.kind == "environment"
@@ -84,5 +84,5 @@ def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     assert not any(Path(f"/proc/{pid}").is_dir() for pid in killed)
     again = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert [episode.success for episode in RunFolder(folder).episodes()] == [True] * 6
+    assert [episode.success for episode in RunFolder(folder).episodes()] == [True] * 4
     assert json.loads((folder / "protocol.json").read_text())["tasks"][0]["config"]["workers"] == 1

@@ -43,7 +43,7 @@ def reply(env, *actions):
         {},
         {
             "multiview": True,
-            "resolution": 128,
+            "resolution": 64,
             "down_sample_ratio": 0.5,
             "representation": "structured",
             "observation": "both",
