@@ -124,6 +124,7 @@ class Planner:
         """`turns` of an episode, whose replies are what is sampled of a sequence."""
         self.config, self.turns = config, turns
         self._models = functools.lru_cache(maxsize=None)(self._on_meta)
+        self._weights = functools.lru_cache(maxsize=None)(_weights_of)  # to list a model's takes as long as all else
         self._passes = functools.lru_cache(maxsize=None)(
             lambda **options: passes_of_language_model(self.config, **options)
         )
@@ -142,14 +143,11 @@ class Planner:
         zero, spread = backend.startswith("zero") and world > 1, backend in ("fsdp", "zero3") and world > 1
         # DeepSpeed computes in bfloat16 copies, and its optimiser has float32 shares of them.
         width = 2 if zero and mixed else None
-        trained = [each for each in model.parameters() if each.requires_grad]
+        trained, of_policy, of_critic, of_reference = self._weights(model)
         parts = {
-            "weights": storage_bytes(list(model.policy.parameters()), width),
-            "critic": storage_bytes(
-                [each for part in (model.critic, model.value_head) if part is not None for each in part.parameters()],
-                width,
-            ),
-            "reference": 0 if model.reference is None else storage_bytes(list(model.reference.parameters()), width),
+            "weights": storage_bytes(of_policy, width),
+            "critic": storage_bytes(of_critic, width),
+            "reference": storage_bytes(of_reference, width),
             "optimiser": _optimiser_bytes(args, trained, zero),
             "gradients": storage_bytes(trained, width),
         }
@@ -177,11 +175,11 @@ class Planner:
         elif args.generation == "vllm":
             name = PLAYING[1] if args.vllm_options.get("enable_sleep_mode") else "vllm"
             parts[name] = int(_share_of_vllm(args) * machines.memory)
-            least = 2 * sum(each.numel() for each in model.policy.parameters()) + passes.kv_per_token * args.max_length
+            least = 2 * sum(each.numel() for each in of_policy) + passes.kv_per_token * args.max_length
             if parts[name] < least:
                 parts[name] = NEVER  # it would refuse to start
         if args.max_staleness and args.generation == "transformers":
-            parts["copy that plays"] = storage_bytes(list(model.policy.parameters()))
+            parts["copy that plays"] = storage_bytes(of_policy)
         if not spread:
             parts["sight"] = _sight_bytes(model, self.config, args, world) * (2 if "copy that plays" in parts else 1)
         return Plan(
@@ -230,6 +228,13 @@ class Planner:
             if reference:
                 model.add_reference(torch.bfloat16 if mixed else torch.float32)
         return model
+
+
+def _weights_of(model: ActorCritic) -> tuple[list[nn.Parameter], ...]:
+    """What is trained; the policy's, the critic's and the reference's."""
+    parts = ((model.policy,), (model.critic, model.value_head), (model.reference,))
+    trained = [each for each in model.parameters() if each.requires_grad]
+    return trained, *([each for one in part if one is not None for each in one.parameters()] for part in parts)
 
 
 def _possible(args: MultiTurnPPOConfig, machines: Machines) -> Sequence[str]:
