@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -60,7 +61,7 @@ class Forkable(gym.Env[dict[str, Any], str]):
         """This moment: the episode, its pictures and random numbers, the stream of next seeds.
 
         An environment of the same id and options takes it over with `restore`, in any process. Wrappers
-        aren't part of it. `copy.deepcopy` and pickling rest on it.
+        and the random numbers of spaces aren't part of it; copying and pickling, which rest on it, carry the latter.
 
         Raises:
             SnapshotError: `np_random` was replaced by a generator of another kind than Gymnasium's.
@@ -158,7 +159,9 @@ class Forkable(gym.Env[dict[str, Any], str]):
         return heading(self.id, hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
+        # Copied here: `copy.copy` would share them, and a draw from one copy's space would change the other's.
+        drawn = {name: copy.deepcopy(space) for name in _SPACES if _is_seeded(space := self.__dict__.get(name))}
+        return _made_again, (type(self), *self._made_with, self.spec, self.snapshot(), drawn)
 
     # Gymnasium makes a NumPy generator at each seeded reset, which would take a fifth of the time of a
     # reset here. Levels don't need it: it is made when somebody looks.
@@ -212,9 +215,21 @@ def _check_generator(seed: Any, state: Any) -> None:
         raise ValueError("a generator that isn't NumPy's PCG64")
 
 
-def _made_again(cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes) -> Forkable:
-    """A copy of an environment, as copying and pickling call it."""
+_SPACES = "action_space", "observation_space"
+
+
+def _is_seeded(space: Any) -> bool:
+    """Whether a space, or one that it is made of, has random numbers to go on with. `None` hasn't."""
+    parts = space.values() if isinstance(space, gym.spaces.Dict) else ()
+    return getattr(space, "_np_random", None) is not None or any(map(_is_seeded, parts))
+
+
+def _made_again(
+    cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes, drawn: dict[str, Any]
+) -> Forkable:
+    """A copy of an environment, as copying and pickling call it, with the spaces whose numbers have begun."""
     env = cls(*args, **options)
     env.spec = spec
     env.restore(snapshot)
+    env.__dict__.update(drawn)
     return env
