@@ -39,8 +39,15 @@ class SolvableConfig(EnvConfig):
         return self.max_solution_length
 
     @classmethod
+    def _usual_length(cls, given: Mapping[str, Any]) -> int:  # noqa: ARG003  (a hook)
+        """`max_solution_length` where it isn't given and nothing else bounds it."""
+        usual: int = cls._default("max_solution_length")
+        return usual
+
+    @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        values = {name: cls._default(name) for name in _BUDGET} | {k: v for k, v in given.items() if k in _BUDGET}
+        values = {name: cls._default(name) for name in _BUDGET} | {"max_solution_length": cls._usual_length(given)}
+        values |= {name: value for name, value in given.items() if name in _BUDGET}
         if any(type(value) is not int or value < 1 for value in values.values()):
             return {}  # said by the constructor
         follows = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import types
@@ -158,9 +159,23 @@ class EnvConfig:
         rung = options.get("difficulty")
         if rung is not None and not cls.rungs:
             raise ConfigError(f"difficulty={shown(rung)} is not valid: it must be None, since there is no ladder here")
-        ladder = cls.rungs[rung] if type(rung) is int and rung in RUNGS else {}
+        beside = {**cls.presets[preset], **options}
+        ladder = cls._rung(rung, beside) if type(rung) is int and rung in RUNGS else {}
         given = {**cls.presets[preset], **ladder, **options}
+        for name, needed in cls._needed(given).items():
+            if name in given and name not in options:  # what nobody asked for gives way
+                given[name] = max(given[name], needed)
         return cls(**{**cls._following(given), **given})
+
+    @classmethod
+    def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)
+        """What a rung stands for beside a preset and options, which win. Raises ConfigError where they don't fit."""
+        return cls.rungs[rung]
+
+    @classmethod
+    def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:  # noqa: ARG003  (a hook)
+        """The turns and steps that the longest level takes with the given options."""
+        return {}
 
     @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG003  (a hook)
@@ -170,6 +185,19 @@ class EnvConfig:
     @classmethod
     def _default(cls, name: str) -> Any:
         return next(field.default for field in dataclasses.fields(cls) if field.name == name)
+
+    @classmethod
+    def level_options(cls) -> tuple[str, ...]:
+        """The options that choose a seed's level: `level_fields`, and what the ladder does it with."""
+        turned = set()
+        for rung in cls.rungs:
+            config = cls.create(**rung)
+            for name in rung:
+                with contextlib.suppress(ConfigError):  # an option that the others of the rung need
+                    other = cls.create(**{**rung, name: cls._default(name)})
+                    turned |= {name} if other.level_key() != config.level_key() else set()
+        names = [field.name for field in dataclasses.fields(cls)]
+        return (*cls.level_fields, *sorted(turned - {*cls.level_fields}, key=names.index))
 
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on, as JSON."""
@@ -190,7 +218,7 @@ def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 def _is_a(value: Any, kind: Any) -> bool:
     origin, args = _parts(kind)
     if origin is Literal:
-        return isinstance(value, str | int) and value in args
+        return isinstance(value, str | int) and not isinstance(value, bool) and value in args  # True is equal to 1
     if origin in (Union, types.UnionType):
         return any(_is_a(value, each) for each in args)
     if origin is tuple:

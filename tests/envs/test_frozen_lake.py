@@ -11,7 +11,9 @@ import pytest
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv as TheirLake
 
 import vagen_envs  # noqa: F401
+from vagen_envs.config import RUNGS
 from vagen_envs.errors import ConfigError, LevelError
+from vagen_envs.frozen_lake import levels
 from vagen_envs.frozen_lake.levels import ACTIONS
 from vagen_envs.frozen_lake.state import FrozenLakeState
 
@@ -126,10 +128,44 @@ def test_wrong_maps_are_refused(desc, message):
         gym.make("vagen/FrozenLake-v0", desc=desc)
 
 
-def test_an_impossible_window_is_refused_with_the_mend():
-    env = gym.make("vagen/FrozenLake-v0", size=3, min_solution_length=9, max_solution_length=9)
-    with pytest.raises(LevelError, match="widen the window"):
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"size": 3, "min_solution_length": 9}, "min_solution_length=9 .*at most 6, the longest way on 3x3"),
+        ({"difficulty": 5, "size": 4}, "min_solution_length=24 .*at most 10.*raise size"),
+        ({"corners": True, "size": 8, "max_solution_length": 9}, "max_solution_length=9 .*at least 14"),
+        ({"corners": True, "max_turns": 1}, "max_solution_length=3 .*at least 6.*max_turns"),
+        ({"corners": True, "min_solution_length": 7, "max_solution_length": 7}, "at least 8"),
+    ],
+)
+def test_an_impossible_window_is_refused_with_the_mend(options, says):
+    with pytest.raises(ConfigError, match=says):
+        gym.make("vagen/FrozenLake-v0", **options)
+
+
+def test_a_window_that_few_lakes_fit_is_told_at_the_reset():
+    env = gym.make("vagen/FrozenLake-v0", size=3, split="val")  # of its 5 to 6 moves there are few maps
+    with pytest.raises(LevelError, match=r"in val .*widen the window"):
         env.reset(seed=1)
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_no_way_is_longer_than_what_is_called_the_longest(size):
+    assert not levels._all_ways(size, levels.longest_way(size) + 1)
+    assert levels._all_ways(size, levels.longest_way(size))
+
+
+@pytest.mark.parametrize("options", [{"preset": "released"}, {"corners": True}])
+@pytest.mark.parametrize("more", [{"size": 8}, {"size": 16}, *({"difficulty": rung} for rung in RUNGS)])
+def test_from_corner_to_corner_there_are_lakes_of_every_size_and_rung(options, more):
+    env = gym.make("vagen/FrozenLake-v0", observation="text", **options, **more).unwrapped
+    for seed in range(2):
+        env.reset(seed=seed)
+        assert env._state.player == (0, 0)
+        terminated = truncated = False
+        while not (terminated or truncated):
+            *_, terminated, truncated, _ = env.step(env.oracle_reply())
+        assert terminated
 
 
 def test_states_read_as_in_the_paper():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -14,10 +15,10 @@ from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_benchmarks.perf import peers
-from vagen_envs.errors import LevelError
+from vagen_envs.errors import ConfigError, LevelError
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban import one_box
-from vagen_envs.sokoban.levels import ACTIONS, Solutions, _room, cells, draw_level, rows_of
+from vagen_envs.sokoban.levels import ACTIONS, Solutions, _room, cells, draw_level, inside, longest_solution, rows_of
 from vagen_envs.sokoban.splits import LANE, split_of_board, targets_of
 
 CONFIGURATIONS = [
@@ -146,7 +147,7 @@ def test_boards_are_walled_and_hold_what_they_should(seed):
 
 
 def test_an_impossible_window_is_refused_with_the_mend():
-    env = gym.make("vagen/Sokoban-v0", dim_room=(5, 5), min_solution_length=59, max_solution_length=60)
+    env = gym.make("vagen/Sokoban-v0", dim_room=(5, 8), min_solution_length=59, max_solution_length=60)
     with pytest.raises(LevelError, match="widen the window"):
         env.reset(seed=1)
 
@@ -243,3 +244,35 @@ def test_where_all_rooms_have_much_before_their_goal_a_level_is_drawn_all_the_sa
     monkeypatch.setattr("vagen_envs.sokoban.levels._FEW_STATES", 1)
     env = gym.make("vagen/Sokoban-v0", num_boxes=2, min_solution_length=8, max_solution_length=8)
     assert env.reset(seed=1)[1]["state"].boxes
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"min_solution_length": 60, "max_solution_length": 60}, "min_solution_length=60 .*at most 25.*raise dim_room"),
+        ({"dim_room": (7, 5), "min_solution_length": 26, "max_solution_length": 30}, "at most 25: no room of 7x5"),
+        ({"dim_room": (5, 5), "num_boxes": 4}, "num_boxes=4 .*on 5x5 cells so many can't all begin off target"),
+    ],
+)
+def test_longer_solutions_than_a_room_has_are_refused(options, says):
+    with pytest.raises(ConfigError, match=says):
+        gym.make("vagen/Sokoban-v0", **options)
+
+
+@pytest.mark.parametrize("boxes", [1, 2, 3])
+def test_no_small_room_takes_more_moves_than_was_counted(boxes):
+    """Of all rooms of 5x5 cells, here counted anew."""
+    ground, longest = cells(inside(5, 5)), {False: 0, True: 0}
+    for chosen in itertools.product((0, 1), repeat=len(ground)):
+        floor = sum(taken << cell for taken, cell in zip(chosen, ground, strict=True))
+        room = floor & -floor
+        for _ in ground:
+            room = (room | room << 1 | room >> 1 | room << 5 | room >> 5) & floor
+        for targets in itertools.combinations(cells(floor), boxes) if room == floor else ():
+            solutions = Solutions(5, floor, sum(1 << cell for cell in targets))
+            solutions.extend(60)
+            for depth, layer in enumerate(solutions.layers):
+                for may in longest:
+                    if any(may or not at & solutions.targets for at in layer):
+                        longest[may] = max(longest[may], depth)
+    assert longest == {may: longest_solution(5, 5, boxes, may) for may in longest}

@@ -12,13 +12,24 @@ from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake.levels import ACTIONS, SHARES, Lake, distances, draw_lake, read_lake
+from vagen_envs.frozen_lake.levels import (
+    ACTIONS,
+    SHARES,
+    Lake,
+    distances,
+    draw_lake,
+    longest_way,
+    read_lake,
+    way_between_corners,
+)
 from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 
+_HOLES_OF_CORNERS = 0.2
+"""Gymnasium's chance of a hole. Of maps with 0.65, whose cells are drawn alike, hardly one of 8x8 can be crossed."""
 _MOST_SLIPPERY = 1_000  # the ladder's top rung never needs a second one; narrow budgets do
 
 
@@ -91,7 +102,8 @@ class FrozenLakeConfig(SolvableConfig):
     `corners`, have 0.2."""
     corners: bool = False
     """Start at the upper left and have the goal at the lower right, as Gymnasium's maps and so the released code's
-    do. On 4x4 cells each such way has 6 moves."""
+    do. Such a way has 2 (`size` - 1) moves or an even number more: on 4x4 cells 6. Beside it a chance of holes that
+    isn't given is 0.2, a window that isn't given reaches so far, and a rung sets no holes and no shorter ways."""
     min_solution_length: int = 5
     """Fewest moves of a shortest safe way: table 9's `min_actions_to_succeed`, which the released code never reads.
     The start and the goal are anywhere: from corner to corner of a 4x4 map every way would have 6 moves."""
@@ -112,9 +124,24 @@ class FrozenLakeConfig(SolvableConfig):
         self.require(0.0 <= self.hole_probability < 1.0, "hole_probability", "at least 0 and below 1")
         self.require(self.max_solution_length <= 256, "max_solution_length", "at most 256")
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+        self._require_ways()
         rows = self.size if self.desc is None else len(self.desc)
         self.require(self.desc is None or _is_small(self.desc), "desc", "at most 16 rows of 16 letters")
         self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
+
+    def _require_ways(self) -> None:
+        """Some lake has a way within the window."""
+        if self.desc is not None:
+            return
+        longest, least, cells = longest_way(self.size), self.min_solution_length, f"{self.size}x{self.size} cells"
+        if self.corners:
+            least = way_between_corners(self.size, least)
+            why = f"from corner to corner of {cells} a way has {2 * (self.size - 1)} moves or an even number more"
+            must_be = f"at least {least}: {why}; it follows from max_turns and max_steps where they are given"
+            self.require(self.max_solution_length >= least, "max_solution_length", must_be)
+        self.require(
+            least <= longest, "min_solution_length", f"at most {longest}, the longest way on {cells}; raise size"
+        )
 
     def longest_solution(self) -> int:
         if self.desc is None:
@@ -122,14 +149,35 @@ class FrozenLakeConfig(SolvableConfig):
         return _length(self.desc) if _is_small(self.desc) else 0  # refused right after
 
     @classmethod
+    def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A rung's holes leave hardly a way from corner to corner, and its ways may be too short for one."""
+        ladder = super()._rung(rung, beside)
+        size = beside.get("size", ladder["size"])
+        if beside.get("corners") is not True or not _is_size(size):
+            return ladder
+        kept = {name: value for name, value in ladder.items() if name != "hole_probability"}
+        lengths = ("min_solution_length", "max_solution_length")
+        return kept | {name: max(ladder[name], way_between_corners(size)) for name in lengths}
+
+    @classmethod
+    def _usual_length(cls, given: Mapping[str, Any]) -> int:
+        usual, size = super()._usual_length(given), given.get("size", cls._default("size"))
+        return max(usual, way_between_corners(size)) if given.get("corners") is True and _is_size(size) else usual
+
+    @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         desc = given.get("desc")
         if desc is None:
-            return super()._following(given)
+            holes = {"hole_probability": _HOLES_OF_CORNERS} if given.get("corners") is True else {}
+            return super()._following(given) | holes
         most = given.get("max_actions_per_turn", cls._default("max_actions_per_turn"))
         if not isinstance(desc, list | tuple) or not _is_small(desc) or type(most) is not int or most < 1:
             return {}  # said by the constructor
         return {"max_turns": max(cls._default("max_turns"), -(-_length(desc) // most))}
+
+
+def _is_size(size: Any) -> bool:
+    return type(size) is int and 3 <= size <= 16
 
 
 def _is_small(desc: Sequence[Any]) -> bool:

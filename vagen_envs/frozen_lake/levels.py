@@ -26,6 +26,24 @@ SHARES = 40, 10
 tenth of their maps would be a poor test."""
 
 
+_LONGEST = {3: 6, 4: 10}
+"""Moves of the longest way on a small lake, of `_all_ways`."""
+
+
+def longest_way(size: int) -> int:
+    """No shortest safe way has more moves.
+
+    Of its cells only neighbours on it are side by side. So all other pairs of cells have one that isn't on it, and
+    there are at most four pairs to each of these: 2 m <= (2 size² + 2 size - 4) / 3 for m moves.
+    """
+    return _LONGEST.get(size, (2 * size * size + 2 * size - 4) // 3)
+
+
+def way_between_corners(size: int, shortest: int = 1) -> int:
+    """The fewest moves, at least `shortest`, that a way from corner to corner can have: an even number."""
+    return max(2 * (size - 1), shortest + shortest % 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Lake:
     """A map with its start. Cells are numbered row by row.
@@ -104,11 +122,12 @@ def draw_lake(
     """A lake of `split` whose shortest safe way has between `shortest` and `longest` moves.
 
     With `corners` maps are drawn as Gymnasium draws them until one is of the split and has such a way. Otherwise
-    see `_wind`.
+    see `_wind`; no longer way is sought than `longest_way`.
 
     Raises:
         LevelError: none was found; the message says what to change.
     """
+    longest = longest if corners else max(shortest, min(longest, longest_way(size)))
     length = shortest + stream.below(longest - shortest + 1)
     for _ in range(_MOST_LAKES):
         if corners:
@@ -124,7 +143,7 @@ def draw_lake(
             return lake
     raise LevelError(
         f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of {shortest} to {longest} "
-        f"moves (tried {_MOST_LAKES}); widen the window or change size or hole_probability"
+        f"moves in {split} (tried {_MOST_LAKES}); widen the window or change size or hole_probability"
     )
 
 

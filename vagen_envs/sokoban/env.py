@@ -18,7 +18,7 @@ from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, check_solvable, load_boards
-from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level
+from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import Simulator
 from vagen_envs.sokoban.splits import SHARES
 from vagen_envs.sokoban.state import SokobanState
@@ -115,6 +115,11 @@ class SokobanConfig(SolvableConfig):
             self.min_solution_length >= fewest, "min_solution_length", f"at least {fewest}, a push for each box"
         )
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
+        height, width = self.dim_room
+        longest, room = longest_solution(height, width, self.num_boxes, self.boxes_on_target), f"{height}x{width} cells"
+        self.require(longest > 0, "num_boxes", f"lower: on {room} so many can't all begin off target")
+        must_be = f"at most {longest}: no room of {room} takes more moves; raise dim_room"
+        self.require(self.min_solution_length <= longest, "min_solution_length", must_be)
         if self.boards is not None:
             for name in (*self.level_fields[:-1], "difficulty"):
                 self.require(

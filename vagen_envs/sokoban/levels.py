@@ -29,6 +29,24 @@ _MOST_ROOMS = 10_000  # of 300 seeds of rungs 0 and 5 none needs 30; windows tha
 _TARGETS_A_ROOM = 4  # before another room is drawn: its split may lie with few of its cells
 
 
+_LONGEST = {
+    (5, 5): ((10, 14, 8, 0), (10, 14, 9, 9)),
+    (5, 6): ((18, 22, 29, 20), (18, 22, 29, 20)),
+    (5, 7): ((25, 35), (25, 35)),
+    (6, 6): ((25, 39), (25, 42)),
+}
+"""Of all rooms of a size, whichever way it lies, the most moves of a shortest solution with 1, 2 … boxes: where none
+stands on a target at the start, and where some may."""
+_ANY = 60
+
+
+def longest_solution(height: int, width: int, num_boxes: int, on_target: bool) -> int:
+    """No board has a shortest solution of more moves; `_ANY` where nobody has counted. 0 where there is no board."""
+    small, large = sorted((height, width))
+    counted = _LONGEST.get((small, large), ((), ()))[on_target]
+    return counted[num_boxes - 1] if num_boxes <= len(counted) else _ANY
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """A board with its start. Cells are numbered row by row; sets of cells are integers, a bit a cell.
@@ -221,6 +239,7 @@ def draw_level(
     Raises:
         LevelError: none was found; the message says what to change.
     """
+    longest = max(shortest, min(longest, longest_solution(height, width, num_boxes, on_target)))
     length = shortest + stream.below(longest - shortest + 1)
     # Of rooms of 6x6 where pushes can end on fewer cells, one target in 60 has a start, of others three in five.
     fewest = min(length - 1, height * width // 4)
