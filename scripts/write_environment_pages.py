@@ -182,7 +182,7 @@ def presets(config_class: type[EnvConfig]) -> str:
 
 
 def levels(config_class: type[EnvConfig]) -> str:
-    fields = ", ".join(f"`{name}`" for name in config_class.level_fields)
+    fields = ", ".join(f"`{name}`" for name in config_class.level_options())
     train, val = config_class.shares
     return (
         "\n## Levels and splits\n\nA level is a pure function of the id, the split, the seed and these options: "

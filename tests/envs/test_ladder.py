@@ -8,6 +8,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from gymnasium.envs.registration import load_env_creator
 
 import vagen_envs  # noqa: F401
 from vagen_envs.config import RUNGS
@@ -17,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
 import measure_ladder
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
+ALL = [*GRIDS, "vagen/Navigation-v0", "vagen/PrimitiveSkill-v0", "vagen/SVGReconstruction-v0"]
+PAGES = {ALL[0]: "sokoban", ALL[2]: "navigation", ALL[3]: "primitive_skill", ALL[4]: "svg"}
 GOLDEN = Path(__file__).parent.parent / "golden" / "ladder.json"
 
 
@@ -73,7 +76,43 @@ def test_what_is_given_wins_over_the_rung():
     assert (config.difficulty, config.dim_room, config.num_boxes, config.max_turns) == (2, (7, 7), 1, 9)
 
 
-@pytest.mark.parametrize("wrong", [6, -1, "hard", 2.0])
+def test_what_is_no_task_and_no_size_is_an_error_of_configuration():
+    for env_id, options in ((ALL[3], {"task": ["place"]}), (GRIDS[1], {"size": 10**12, "corners": True})):
+        with pytest.raises(ConfigError, match=next(iter(options))):
+            config_of(env_id, difficulty=4, **options)
+
+
+def config_of(env_id, **options):
+    """The configuration alone, which needs no simulator."""
+    return load_env_creator(gym.spec(env_id).entry_point).config_class.create(**options)
+
+
+@pytest.mark.parametrize("env_id", ALL)
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("actions", [1, 2, 4])
+def test_turns_of_a_rung_follow_from_the_actions_of_one(env_id, rung, actions):
+    usual, config = config_of(env_id, difficulty=rung), config_of(env_id, difficulty=rung, max_actions_per_turn=actions)
+    assert config.max_turns >= usual.max_turns or actions > usual.max_actions_per_turn
+    if actions >= usual.max_actions_per_turn and env_id not in GRIDS:
+        assert config.max_turns == usual.max_turns
+
+
+def test_turns_that_nobody_gave_give_way_and_those_that_are_given_do_not():
+    assert config_of(ALL[2], difficulty=0, max_solution_length=40).max_turns == 8
+    assert config_of(ALL[2], preset="released", max_actions_per_turn=1, max_solution_length=16).max_turns == 16
+    assert config_of(ALL[3], difficulty=2, max_actions_per_turn=1).max_turns == 4
+    with pytest.raises(ConfigError, match=r"max_turns=3 .*at least 4"):
+        config_of(ALL[3], difficulty=2, max_actions_per_turn=1, max_turns=3)
+
+
+@pytest.mark.parametrize(("task", "rung"), [("drawer", 1), ("align", 3), ("place", 4), ("place", 5)])
+def test_a_task_that_a_rung_has_no_room_for_is_told(task, rung):
+    with pytest.raises(ConfigError, match=f"task='{task}' .*beside difficulty={rung}"):
+        config_of(ALL[3], difficulty=rung, task=task)
+    assert config_of(ALL[3], difficulty=rung, task="stack").task == "stack"
+
+
+@pytest.mark.parametrize("wrong", [6, -1, "hard", 2.0, True, "3"])
 def test_a_rung_that_is_not_there_is_refused(wrong):
     with pytest.raises(ConfigError, match="difficulty"):
         gym.make("vagen/Sokoban-v0", difficulty=wrong)
@@ -90,3 +129,21 @@ def test_turns_follow_from_the_level_and_what_the_oracle_cannot_solve_is_refused
     for options in ({"max_turns": 3, "max_solution_length": 10}, {"max_steps": 5, "max_solution_length": 9}):
         with pytest.raises(ConfigError, match="at least"):
             made(**options)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "some"),
+    [
+        (ALL[0], {"dim_room", "boards"}),
+        (ALL[2], {"rooms", "min_solution_length", "facing", "fov"}),
+        (ALL[3], {"task", "cubes", "distractors", "covered", "assets"}),
+        (ALL[4], {"dataset", "max_target_length", "min_shapes", "max_shapes"}),
+    ],
+)
+def test_the_options_that_choose_a_level_are_known(env_id, some):
+    config_class = load_env_creator(gym.spec(env_id).entry_point).config_class
+    options = config_class.level_options()
+    assert some <= set(options)
+    assert not {"max_turns", "max_steps", "positions_in_text", "success_score", "scorer"} & set(options)
+    page = Path(__file__).parent.parent.parent / "docs" / "environments" / f"{PAGES[env_id]}.md"
+    assert f"these options: {', '.join(f'`{name}`' for name in options)}." in page.read_text(encoding="utf-8")

@@ -40,6 +40,14 @@ def pooled():
     return make(workers=2)
 
 
+def test_a_snapshot_passes_between_other_numbers_of_workers():
+    moment = make(workers=1).snapshot()
+    for workers in (0, 2):
+        env = make(workers)
+        env.restore(moment)
+        assert env.snapshot() == moment
+
+
 def finish(env):
     """Let the oracle play on: the states."""
     states, over = [], False

@@ -161,6 +161,16 @@ class NavigationConfig(EnvConfig):
         self.require(self.max_steps >= longest, "max_steps", f"at least {longest}, which a way may take")
 
     @classmethod
+    def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
+        names = ("max_solution_length", "max_actions_per_turn")
+        longest, actions = values = [given.get(name, cls._default(name)) for name in names]
+        if any(type(value) is not int or value < 1 for value in values):
+            return {}  # said by the constructor
+        if "max_solution_length" not in given or given.get("backend", "house") != "house":
+            return {}  # it follows from turns and steps, or a file says it
+        return {"max_turns": math.ceil(longest / actions), "max_steps": longest}
+
+    @classmethod
     def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         names = ("max_solution_length", "max_actions_per_turn", "max_turns", "max_steps")
         longest, actions, turns, steps = values = [given.get(name, cls._default(name)) for name in names]

@@ -12,7 +12,7 @@ from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
 from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
-from vagen_envs.errors import MissingExtraError
+from vagen_envs.errors import ConfigError, MissingExtraError, shown
 from vagen_envs.parsed import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
@@ -31,6 +31,7 @@ class PrimitiveSkillConfig(EnvConfig):
     """Options of `vagen/PrimitiveSkill-v0`; the defaults are VAGEN's tables 13 and 19."""
 
     level_fields: ClassVar[tuple[str, ...]] = ("task",)
+    machine_fields: ClassVar[tuple[str, ...]] = ("workers",)
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
         {"positions_in_text": False, **rung}
         for rung in (
@@ -130,6 +131,10 @@ class PrimitiveSkillConfig(EnvConfig):
         self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
         self.require(not self.assets or self.device == "cpu", "assets", "empty with device='gpu'")
 
+    @classmethod
+    def level_options(cls) -> tuple[str, ...]:
+        return (*super().level_options(), "assets")
+
     def level_key(self) -> dict[str, Any]:
         """The options that levels depend on; the published scene has levels of its own, wherever its files are."""
         key = EnvConfig.level_key(self)
@@ -140,14 +145,32 @@ class PrimitiveSkillConfig(EnvConfig):
         return {**key, "scene": "published"} if self.assets else key
 
     @classmethod
-    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Cubes that a rung has and another task hasn't are no mistake in an option that nobody gave."""
+        ladder = super()._rung(rung, beside)
+        task, own = beside.get("task", ladder["task"]), ladder["task"]
+        lacks = {"place": {"cubes", "covered"}, "stack": set()}.get(str(task), {"cubes", "covered", "distractors"})
+        more = [f"{name}={ladder[name]}" for name in ladder if name in lacks and name not in beside]
+        if task != own and more:
+            raise ConfigError(
+                f"task={shown(task)} is not valid: it must be left out beside difficulty={rung}, which is {own!r} with "
+                f"{', '.join(more)}, or difficulty be left out"
+            )
+        return ladder
+
+    @classmethod
+    def _needed(cls, given: Mapping[str, Any]) -> dict[str, int]:
         task, cubes, covered, actions = (
             given.get(name, cls._default(name)) for name in ("task", "cubes", "covered", "max_actions_per_turn")
         )
         if type(cubes) is not int or type(actions) is not int or actions < 1:
             return {}  # said by the constructor
-        turns = math.ceil(tasks.skills_needed(str(task), cubes, bool(covered)) / actions)
-        return {"max_turns": max(cls._default("max_turns"), turns)}
+        skills = tasks.skills_needed(str(task), cubes, bool(covered))
+        return {"max_turns": math.ceil(skills / actions), "max_steps": skills}
+
+    @classmethod
+    def _following(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: max(cls._default(name), needed) for name, needed in cls._needed(given).items()}
 
     @property
     def workspace(self) -> Workspace:
