@@ -199,6 +199,7 @@ def test_levels_follow_from_the_boards_not_from_where_they_lie(tmp_path):
         ("######\n#@* *#\n######", "solved already"),
         ("#########\n#@$.#$  #\n#########", "where the player can't come"),
         ("; x\n######\n#$   #\n# @  #\n#   .#\n######", r"line 2: the box in row 2, column 2 .* never"),
+        (";\n#######\n#@ .$ #\n#######", "line 2: the board has no solution"),
         ("######\n#@  $#\n#  . #\n######", r"line 1: the box in row 2, column 5 .* never"),
         ("#" * 51, "at most 50 cells in a row, this one has 51"),
     ],

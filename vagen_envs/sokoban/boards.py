@@ -161,7 +161,11 @@ def _level(where: str, rows: list[str], height: int, width: int) -> Level:
             f"{where}: the box in row {row - top + 1}, column {column - left + 1} of the board can never be pushed to "
             "a target, as from a corner; move it"
         )
-    return Level(height, width, floor, targets, boxes, players[0], canonical_board(width, floor, targets))
+    level = Level(height, width, floor, targets, boxes, players[0], canonical_board(width, floor, targets))
+    # With one box it is told in a millisecond, so that no reset has to tell it.
+    if boxes.bit_count() == 1 and _fewest_moves(level) == 0:
+        raise ConfigError(f"{where}: the board has no solution; leave it out")
+    return level
 
 
 def check_solvable(path: str, level: Level, most: int) -> None:
