@@ -31,11 +31,10 @@ _PACE = re.compile(
 )
 _COUNTED = re.compile(rf"\d|\b(?:{'|'.join(_NUMBERS)}|single)\b")
 
-_NUMBER = re.compile(
+_NUMBER = re.compile(  # not of a thing, nor of so many things
     r"(?<!hole )(?<!box )(?<!target )(?<!goal )(?<!from )(?<!#)\b(?:\d+|two|three|four|five|six|seven|one(?= (?:row|column|cell|tile|square|step)\b))\b"
     r"(?! (?:[a-z]+ )?(?:holes|boxes|crates|targets|goals)| ?[x×]|-(?:indexed|based|\d)| o'?clock)"
 )
-"""What isn't the number of a thing, or of so many things."""
 
 
 class Pace(NamedTuple):

@@ -40,9 +40,8 @@ _FRONTED = re.compile(
 _SPLICED = re.compile(
     r", (?=(?:the|my|an?|another) (?:[a-z]+ ){1,2}?(?:is|are|lies|sits|stands|will be)\b(?! (?:of|that|which)\b))"
 )
+# what is said of cells that hold nothing
 _FREE = re.compile(r"\b(?:(?<!in the )(?<!on the )(?<!of )ice(?! holes?)|safe|free|solid|walkable)\b")
-"""What is said of cells that hold nothing."""
-
 _WITH_VERB = re.compile(r"\b(?:is|are|am|lies|sits|stands|be)\b")
 _BOUND = re.compile(
     r"\b(?:from|where|if|when|since|as|after|before|relative|compared|because|while|although|with|which|who|that|not|no|once)\b"
@@ -223,9 +222,10 @@ def _read_sentence(
     _straighten(reader)
     newly = ":" in "".join([subject.label + other.label for subject, other, *_ in reader.claims])
     after = (reader.subjects, reader.objects)
-    named = {token.value[0] for token in reader.words if token.kind == "thing"} - {"player"}
+    things = {token.value[0] for token in reader.words if token.kind == "thing"}
+    named = things - {"player"}
     more = len([token for token in reader.words if is_side(token)]) - reader.used
-    if not named and not _FREE.search(sentence):
+    if things == {"player"} and not _FREE.search(sentence):
         more = 0  # where the player is on the board is no matter
     elif reader.claims or reader.absences:
         claimed = {kind for claim in reader.claims for kind in (claim.subject.kind, claim.other.kind)}

@@ -116,12 +116,15 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
         found = False
         clear = True
         numbers = 0 if "{" in words else len(_NUMBER.findall(words))
-        for named, claims, known in claims_in(plainer(words)):
+        plainly = plainer(words)
+        painted = len([each for each in PAINTED.finditer(plainly) if not _NO_OTHER.search(plainly, 0, each.start())])
+        for named, claims, known in claims_in(plainly):
             topic = named or topic
             said += [(span, topic, claim) for claim in claims]
             found, clear = found or bool(claims), clear and known
             numbers -= sum(2 * (claim.at is not None) + 2 - claim.size.count(None) for claim in claims)
-        clear = clear and numbers <= 0
+            painted -= len([claim for claim in claims if claim.colour])
+        clear = clear and max(numbers, painted) <= 0
         if (found and not clear) or (found and mentions(words, _ALIKE) and _LIKE_TARGET.search(words)):
             unread.add(span)
             matters.append(span)
@@ -129,11 +132,16 @@ def _read(text: str, aim: str) -> tuple[Said, list[Span], tuple[Span, ...], tupl
             undrawn.append(span)
         elif not found:
             unread.add(span)
-            if PAINTED.search(words) or " same" in words or "identical" in words:
+            if (
+                PAINTED.search(words)
+                or mentions(words, (" same", "identical"))
+                or ("target" in words and "drawing" in words)
+            ):
                 matters.append(span)
     return said, undrawn, tuple(sorted(unread)), tuple(matters)
 
 
+_NO_OTHER = re.compile(r"(?:[-/(]|\bnot )$")  # before a colour: of a mixture, in brackets, denied
 _NUMBER = re.compile(r"(?<![#\w.])\d+\b(?!(?:[a-z ]+)s\b)")
 """Places and sizes; "3 circles" is neither."""
 
@@ -182,14 +190,9 @@ def _surely(said: str, colour: str) -> bool:
 BACKGROUND = 80
 """Percent of the picture from which on a plain square or circle isn't called a symbol."""
 
-THIN = 6
-"""Percent of the picture up to which a bar may be called a line."""
-
-MOST_OFF = 20
-"""Percent of the picture by which a size may be off."""
-
-_SLACK = 10
-"""And more by which places and sizes may be off before they are refused."""
+THIN = 6  # percent of the picture up to which a bar may be called a line
+MOST_OFF = 20  # percent by which a size may be off
+_SLACK = 10  # and more by which places and sizes may be off before they are refused
 
 
 def _fits(claim: Drawn | Painted, element: Any, loosely: bool = False) -> bool:

@@ -82,7 +82,7 @@ _POINT = re.compile(
     r"|(\d{1,3})\s*% (?:across|horizontally)(?:,? and|,) (?:about |around )?(\d{1,3})\s*% (?:down|vertically)"
 )
 _SHAPED = re.compile(
-    r"\b(circular|round|rectangular|triangular|oval|elliptical|square)((?:[ ,]+[a-z]+){0,2}?)"
+    r"\b(circular|round|rectangular|triangular|oval|elliptical|square)((?:[ ,]+(?!with\b|and\b|on\b|in\b)[a-z]+){0,2}?)"
     r" (?:shape|figure|form|object|element|patch|piece)(s?)\b"
 )
 _SHAPELY = ("circular", "round", "angular", "oval", "elliptical", "square")
