@@ -93,6 +93,8 @@ def test_recipes_are_compared_level_by_level_and_within_what_all_have_spent():
     assert found["cpu_budget"] == 20.0
     assert (base["within_budget"], other["within_budget"]) == (0.25, 0.5)  # the other's first evaluation, after 15 s
     assert "+0.750 (+0." in proof_report.table(found)
+    late = proof_report.summarise(start, [*runs, result("late", 0, "11110000", [40.0])], "base")
+    assert "nan" not in proof_report.table(late)  # nothing of it was measured within 20 s
 
 
 def test_words_are_compared_level_by_level_too():

@@ -129,7 +129,8 @@ def table(summary: Mapping[str, Any]) -> str:
     for row in summary["rows"]:
         cells = [_said(row.get("gain"))] if baseline else []
         cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
-        cells += [f"{row['cpu_seconds']:.0f}", f"{row['within_budget']:.3f}"] if budget else []
+        within = row["within_budget"] if budget else math.nan  # none where nothing was measured so soon
+        cells += [f"{row['cpu_seconds']:.0f}", "–" if math.isnan(within) else f"{within:.3f}"] if budget else []
         seeds = str(len(row["seeds"]))
         lines.append(_row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, seeds, cells))
     return "\n".join(lines)
