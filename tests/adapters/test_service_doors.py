@@ -56,7 +56,7 @@ def test_health_and_sessions_with_a_key_are_answered_under_attack(command, way):
     try:
         time.sleep(1.5)
         health, turns, opens = [], [], []
-        for _ in range(6):  # over some seconds, and not all the time, which would only take cores from the attack
+        for _ in range(10):  # over some seconds, and not all the time, which would only take cores from the attack
             time.sleep(0.25)
             assert attack.poll() is None
             health.append(asked(command.port))
