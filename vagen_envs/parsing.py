@@ -232,7 +232,7 @@ class Grammar:
                 return None
         problems: list[Problem] = []
         actions = self._read_actions(text, start, end, problems)
-        return _turn(said, None, actions, not any(each.code == "dressed_answer" for each in problems), problems)
+        return _turn(said, None, actions, True, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
@@ -262,7 +262,6 @@ class Grammar:
             problems.append(Problem("withheld", "nothing was executed because the format is broken", *answer))
         else:
             actions = self._read_actions(text, *answer, problems)
-            well_formed = well_formed and not any(each.code == "dressed_answer" for each in problems)
         said.update((name, field_text(text, tags, tag)) for tag, name in self._leaves.items())
         said["answer"] = None if answer is None else text[answer[0] : answer[1]].strip()
         return _turn(said, native, actions, well_formed, problems)
@@ -346,6 +345,7 @@ def _turn(
     problems: Sequence[Problem],
 ) -> ParsedTurn:
     get = said.get
+    well_formed = well_formed and not any(each.code == "dressed_answer" for each in problems)
     return ParsedTurn(
         get("observation"), get("reasoning"), get("prediction"), get("think"), get("answer"), native_thinking,
         actions, well_formed, tuple(problems),

@@ -68,7 +68,6 @@ def check(text: str) -> str:
         if "id" in element.attrib:
             ids.setdefault(element.attrib["id"], element)
     for element, _ in _walk(root):
-        _check_sheet(element)
         _check_element(element, ids)
     _check_size(root)
     cost = _Costs(ids).of(root, 0)[0]
@@ -104,15 +103,6 @@ def _walk(root: Element) -> Iterator[tuple[Element, int]]:
         todo += [(child, depth + 1) for child in element if isinstance(child.tag, str)]
 
 
-def _check_sheet(element: Element) -> None:
-    """A sheet without its comments and @ rules: what is left is what the renderer will read."""
-    if local_name(element) == "style":
-        sheet = "".join(element.itertext())
-        if "\\" in sheet or "@import" in sheet.lower():
-            raise Refused("style sheets must not contain backslashes or an @import that isn't a rule of its own")
-        _check_urls("style", sheet)
-
-
 def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
     name = local_name(element)
     if name not in _ALLOWED:
@@ -127,11 +117,18 @@ def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
         if attribute not in _NOT_NUMBERS and not attribute.startswith(("data-", "aria-")):
             _check_numbers(attribute, value)
     if name == "style":
-        sheet = "".join(element.itertext())
-        _check_numbers("style", sheet)
-        for target in _references(sheet):
-            if target in ids and local_name(ids[target]) not in _GRADIENTS:
-                raise Refused(f"the style sheet uses url(#{_shown(target)}): only gradients may be used there")
+        _check_sheet("".join(element.itertext()), ids)
+
+
+def _check_sheet(sheet: str, ids: Mapping[str, Element]) -> None:
+    """A sheet without its comments and @ rules: what is left is what the renderer will read."""
+    if "\\" in sheet or "@import" in sheet.lower():
+        raise Refused("style sheets must not contain backslashes or an @import that isn't a rule of its own")
+    _check_urls("style", sheet)
+    _check_numbers("style", sheet)
+    for target in _references(sheet):
+        if target in ids and local_name(ids[target]) not in _GRADIENTS:
+            raise Refused(f"the style sheet uses url(#{_shown(target)}): only gradients may be used there")
 
 
 def _check_urls(attribute: str, value: str) -> None:

@@ -72,6 +72,11 @@ _MOST = 120  # words of a sentence that is taken for a simple one
 _PIECE = re.compile(r"#[0-9a-f]{6}|[a-z]+|\d+(?:\.\d+)?|[^\s\-_*\"'`{}%.]")
 
 
+def _listed(clause: str) -> str:
+    """One or several of these, joined by a comma or "and"."""
+    return rf"(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+
+
 def _board() -> str:
     name, one = r"t*#?[npb]#?", r"(?:t*#?[np]#?|Bb)"
     side = r"a*o?t?(?:sx|d+x?)"
@@ -81,7 +86,7 @@ def _board() -> str:
         rf"B?{name}(?:&{name})?v+N?a*{where}|(?:hv+|pv*N?h)Z?{name}{where}|(?:{where}|{side})c?(?:hv+|v+h?){name}(?:&{name})?"
         rf"|{name}:{where}|{name}&{name}v+a*ot?sx|t*q(?:{where}|{side})v+t*[nf]+|hv+Z[nb]"
     )
-    return rf"(?:ivFi)?(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+    return f"(?:ivFi)?{_listed(clause)}"
 
 
 def _navigation() -> str:
@@ -91,7 +96,7 @@ def _navigation() -> str:
         rf"{name}v+N?{far}c?{where}(?:c?[&|]?{where})*{far}|(?:hv+|pv*N?h)Z?{name}{where}{far}"
         rf"|{where}c?(?:hv+|v+h?|pv*h){name}{far}|{name}:{where}"
     )
-    return rf"(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+    return _listed(clause)
 
 
 def _primitive_skill() -> str:
@@ -100,7 +105,7 @@ def _primitive_skill() -> str:
         rf"{name}(?:v+a*o?|:o?|o)?{point}|{name}(?:&{name})?v+N?a*(?:o?t?d+x?|o)o?{name}"
         rf"|{name}v+N?(?:#u)?a*e|{name}v*g{name}"
     )
-    return rf"(?:{clause})(?:(?:c&?|&)(?:{clause}))*a*"
+    return _listed(clause)
 
 
 def _svg() -> str:
