@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from vagen_envs.seeding import HashStream
 from vagen_rewards.candidates import Found, Where, statements
 from vagen_rewards.rules import read
 from vagen_rewards.scores import PARTS, Part
-from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
-from vagen_rewards.worth.shares import Held, Known, Shares
-from vagen_rewards.worth.told import held_before
-from vagen_rewards.worth.weighing import Worth, on_scale, unique
+from vagen_rewards.worth.fields import Field
+from vagen_rewards.worth.reference import STAGES, Reference
+from vagen_rewards.worth.weighing import Worth, unique
 
 
 @dataclass(frozen=True)
@@ -99,92 +94,13 @@ def audit(
     return Audit(best, seemed, oracle, telling, len(tried))
 
 
-def _found(text: str, claims: dict[Part, tuple[Any, ...]], fields: Sequence[_Field]) -> Found:
+def _found(text: str, claims: dict[Part, tuple[Any, ...]], fields: Sequence[Field]) -> Found:
     return Found(text, {each.where: each.mean(claims[each.part]) for each in fields}, len(claims["grounding"]))
 
 
-def _fields(worth: Worth, states: Reference) -> list[_Field]:
+def _fields(worth: Worth, states: Reference) -> list[Field]:
     stages = [(stage, getattr(states, stage)) for stage in STAGES]
-    return [_Field(worth, stage, part, turns) for stage, turns in stages if turns for part in PARTS]
-
-
-class _Column(NamedTuple):
-    """A claim in a field.
-
-    Attributes:
-        truths: whether it held before, and whether it holds now, each pair that occurs, with the turns as bits.
-        held: of each group, for `Shares.bet`.
-    """
-
-    truths: dict[tuple[bool | None, bool | None], int]
-    held: list[Held]
-
-
-class _Field:
-    """A stage and a part: what a constant statement earns there on average."""
-
-    def __init__(self, worth: Worth, stage: Stage, part: Part, transitions: Sequence[Transition]) -> None:
-        self.where = (stage, part)
-        self.part = part
-        told: dict[tuple[int, Known], tuple[Shares, Known, list[Transition]]] = {}
-        for each in transitions:
-            shares = worth.shares(stage, each.before)
-            known = shares.known(part, each)
-            told.setdefault((id(shares), known), (shares, known, []))[2].append(each)
-        self.groups = [shares for shares, _, _ in told.values()]
-        self.known = [known for _, known, _ in told.values()]
-        self.turns = [each for _, _, here in told.values() for each in here]
-        sizes = [len(here) for _, _, here in told.values()]
-        self.members = [((1 << size) - 1) << sum(sizes[:i]) for i, size in enumerate(sizes)]
-        self.full = [worth.full(part, stage, each) for each in self.turns]
-        own = [worth.truth(part, stage, each) for each in transitions]
-        telling = [each for each in own if each.whole > 0]
-        self.oracle = math.fsum(each.value for each in telling) / max(1, len(telling))
-        self.telling = len(telling) / max(1, len(own))
-        self._columns: dict[Any, _Column] = {}
-
-    def mean(self, claims: Sequence[Any]) -> float:
-        """The mean value of these claims over all states."""
-        columns = [self._columns.get(claim) or self._column(claim) for claim in claims]
-        nets = np.zeros(len(self.turns))
-        for number in range(len(self.groups)):
-            for turns, net in self._weighed(columns, number):
-                nets[_numbers(turns, len(nets))] = net
-        return math.fsum(map(on_scale, nets.tolist(), self.full)) / len(self.full)
-
-    def _weighed(self, columns: Sequence[_Column], number: int) -> Iterator[tuple[int, float]]:
-        """The nats of the turns of a group. Those in which the claims so far were equally true go together."""
-        shares, known = self.groups[number], self.known[number]
-        going: list[tuple[int, int, float, tuple[int, ...]]] = [(0, self.members[number], 0.0, known.given)]
-        while going:
-            depth, turns, net, settled = going.pop()
-            if depth == len(columns):
-                yield turns, net
-                continue
-            truths, where_held = columns[depth]
-            for (held, holds), where in truths.items():
-                if some := turns & where:
-                    brings, left = shares.bet(where_held[number], held, holds, settled, known.blind)
-                    going.append((depth + 1, some, net + brings, (*settled, left)))
-
-    def _column(self, claim: Any) -> _Column:
-        truths: dict[tuple[bool | None, bool | None], int] = {}
-        for i, (before, after, _) in enumerate(self.turns):
-            if self.part == "grounding":
-                truth: tuple[bool | None, bool | None] = (None, claim.holds(before))
-            else:
-                holds = claim.holds(after)
-                truth = (held_before(claim, before, holds), holds)
-            truths[truth] = truths.get(truth, 0) | (1 << i)
-        column = _Column(truths, [shares.held(claim, after=self.part != "grounding") for shares in self.groups])
-        self._columns[claim] = column
-        return column
-
-
-def _numbers(bits: int, count: int) -> NDArray[np.bool_]:
-    """Which of so many bits are set."""
-    data = np.frombuffer(bits.to_bytes(count // 8 + 1, "little"), np.uint8)
-    return np.unpackbits(data, count=count, bitorder="little").view(np.bool_)
+    return [Field(worth, stage, part, turns) for stage, turns in stages if turns for part in PARTS]
 
 
 def _claims(kind: str, text: str, part: Part) -> tuple[Any, ...]:

@@ -422,7 +422,7 @@ class _Done(NamedTuple):
 def test_where_nothing_can_be_played_nothing_is_known(monkeypatch):
     from vagen_rewards.worth import reference
 
-    monkeypatch.setattr(reference, "_episode", lambda env, seed, always=(): iter(()))
+    monkeypatch.setattr(reference, "episode", lambda env, seed, always=(): iter(()))
     with pytest.raises(JudgeConfigError, match="no episode of vagen/FrozenLake-v0 could be played"):
         draw("vagen/FrozenLake-v0", {}, 1)
 

@@ -23,7 +23,8 @@ from vagen_envs.core import State, Turn
 from vagen_envs.errors import VagenError
 from vagen_envs.seeding import HashStream
 from vagen_rewards.scores import PARTS, Part, Statement
-from vagen_rewards.worth.reference import Transition, reference_of
+from vagen_rewards.worth.playing import Transition
+from vagen_rewards.worth.reference import reference_of
 
 CATEGORIES = (
     "true", "equivalent", "negated", "off_by_one", "stale", "catch_all", "empty", "other_language", "appendix_e",

@@ -8,7 +8,6 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.core import State
@@ -17,16 +16,15 @@ from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.navigation_clauses import (
     ANY_TARGET,
     EVERYWHERE,
-    KNOWN,
     NAME,
     NOWHERE,
     Candidates,
     candidates_of,
     clauses_of,
     directions_of,
-    learn,
     turns_of,
 )
+from vagen_rewards.rules.navigation_facts import Seen, Sought, kinds_of, named_by
 from vagen_rewards.rules.readings import Claim, Reading, read
 from vagen_rewards.scores import Part, Span
 
@@ -53,43 +51,6 @@ _LISTED = re.compile(
     r"|back)(?: of me| me)?(?:[- ]hand)?(?: side)?) ?(?::| -) ?(?P<what>[^:]+)"
 )
 """In "ahead: a cup and a plate" what is listed is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What may be meant by these words is in one of these directions from the agent, or isn't.
-
-    Attributes:
-        kinds: AI2-THOR's types that the words may mean, each with whether only by its last word; `*` is the target.
-        ways: of `ahead`, `left`, `right`, `back`.
-    """
-
-    kinds: tuple[tuple[str, bool], ...]
-    ways: frozenset[str]
-    negated: bool = False
-
-    def holds(self, state: Any) -> bool | None:
-        """Whether it is so; `None` where it is neither the target nor in view."""
-        name = _named(self.kinds, _kinds_of(state))
-        if not name:
-            return None
-        if len(self.ways) > 2:
-            return False
-        where = {direction for each, direction, _ in state.visible_objects if each == name}
-        if name == state.target_type:
-            where = {state.target_direction}
-        return bool(self.ways & where) != self.negated
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """The target is of this type."""
-
-    kind: str
-
-    def holds(self, state: Any) -> bool:
-        """Whether it is."""
-        return bool(state.target_type.lower() == self.kind)
 
 
 def claims_of(text: str, part: Part) -> Reading:
@@ -157,7 +118,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
     """
     truth: Any = state
     marks = Marks(wanted=1, essential=False)
-    kinds = _kinds_of(truth)
+    kinds = kinds_of(truth)
     said: list[frozenset[str]] = []
     denied: list[frozenset[str]] = []
     reading = read("navigation", text, part)
@@ -168,7 +129,7 @@ def compare(state: State, text: str, part: Part) -> Marks:
                 marks.fault(f"the target is no {fact.kind}")
             continue
         assert isinstance(fact, Seen)  # noqa: S101 - there are no other facts of this kind
-        name = _named(fact.kinds, kinds)
+        name = named_by(fact.kinds, kinds)
         if name == truth.target_type:
             (denied if fact.negated else said).append(fact.ways)
         elif name and not fact.negated:
@@ -197,7 +158,7 @@ def _far_off(truth: Any, text: str, reading: Reading, kinds: tuple[str, ...]) ->
     named: dict[Span, set[str]] = {}
     for span, fact in reading.claims:
         if isinstance(fact, Seen) and not fact.negated:
-            named.setdefault(span, set()).add(_named(fact.kinds, kinds))
+            named.setdefault(span, set()).add(named_by(fact.kinds, kinds))
     found = set()
     for span, names in named.items():
         metres = _METRES.findall(text, *span) if names == {truth.target_type} else []
@@ -210,16 +171,6 @@ def _far_off(truth: Any, text: str, reading: Reading, kinds: tuple[str, ...]) ->
 
 _NEAR = 0.3
 """Metres that a guess may be off beside its factor of two."""
-
-
-def _kinds_of(truth: Any) -> tuple[str, ...]:
-    """The target's type and those in view, learned if they are new."""
-    target = truth.target_type
-    kinds = (target, *sorted({kind for kind, _, _ in truth.visible_objects if kind != target}))
-    for kind in kinds:
-        if kind not in KNOWN:
-            learn(kind)
-    return kinds
 
 
 def _read(
@@ -256,24 +207,6 @@ def _read(
                 yes, waiting = waiting, NOWHERE
             if yes or no:
                 yield span, spoken, [EVERYWHERE if hedged else yes] if yes else [], [no] if no else []
-
-
-def _named(candidates: tuple[tuple[str, bool], ...], kinds: tuple[str, ...]) -> str:
-    """The type that is meant, the target first; empty if none. "The lamp" is the target where there is but one."""
-    target, named = kinds[0], ""
-    for kind, loosely in candidates:
-        if kind == ANY_TARGET:
-            return target
-        if kind == target and (not loosely or _has_own_last_word(kinds)):
-            return target
-        if not loosely and kind in kinds and (not named or kind < named):
-            named = kind
-    return named
-
-
-def _has_own_last_word(kinds: tuple[str, ...]) -> bool:
-    last = [NAME.findall(kind)[-1:] for kind in kinds]
-    return last.count(last[0]) == 1
 
 
 def _judge(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vagen_rewards.rules.truths import States, Truths
 
 Point = tuple[float, ...]
 """Two or three coordinates in millimetres."""
@@ -32,6 +37,32 @@ class At:
     def holds(self, state: Any) -> bool:
         """Whether it is there, within the tolerance."""
         return not self.hedged and self.name in state.positions and near(self.point, state.positions[self.name])
+
+    def truths(self, states: States) -> Truths:
+        """`holds` of each of many states."""
+        found = np.zeros(len(states), np.int8)
+        numbers, places = states.table(_places).get(self.name, _NOWHERE)
+        if not self.hedged and len(numbers):
+            apart = np.abs(np.array(self.point) - places[:, : len(self.point)])
+            found[numbers] = (apart <= TOLERANCE).all(axis=1)
+        return found
+
+
+_Places = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Numbers of states, and where a thing is in them."""
+
+_NOWHERE: _Places = (np.zeros(0, np.int64), np.zeros((0, 3)))
+
+
+def _places(states: States) -> dict[str, _Places]:
+    found: dict[str, list[tuple[int, Sequence[float]]]] = {}
+    for number, state in enumerate(states):
+        for name, place in cast(Any, state).positions.items():
+            found.setdefault(name, []).append((number, place))
+    return {
+        name: (np.array([number for number, _ in each]), np.array([place for _, place in each], np.float64))
+        for name, each in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

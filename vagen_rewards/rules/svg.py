@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from vagen_envs.core import State
@@ -16,39 +15,9 @@ from vagen_rewards.rules.marks import Marks
 from vagen_rewards.rules.matching import matched
 from vagen_rewards.rules.modality import mentions
 from vagen_rewards.rules.readings import Claim, Reading
-from vagen_rewards.rules.svg_elements import DRAWN, MAX_CLAIMS, PAINTED, ROUND, Drawn, claims_in, plainer
+from vagen_rewards.rules.svg_elements import DRAWN, MAX_CLAIMS, PAINTED, Drawn, claims_in, plainer
+from vagen_rewards.rules.svg_facts import NoDrawing, Painted, fitting
 from vagen_rewards.scores import Part, Span
-
-TOLERANCE = 15
-"""Percent of the picture by which a middle may be off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Painted:
-    """The target, or the drawing, has such an element."""
-
-    where: str
-    shape: str
-    colour: str
-    at: tuple[int, int] | None
-    third: tuple[int | None, int | None]
-    size: tuple[int | None, int | None] = (None, None)
-    hedged: bool = False
-
-    def holds(self, state: Any) -> bool:
-        """Whether some element fits."""
-        elements = (state.target if self.where == "target" else state.drawing) or ()
-        return not self.hedged and any(_fits(self, each) for each in elements)
-
-
-@dataclass(frozen=True, slots=True)
-class NoDrawing:
-    """Nothing is drawn yet."""
-
-    def holds(self, state: Any) -> bool:
-        """Whether nothing is."""
-        return not state.drawing
-
 
 _UNDRAWN = re.compile(
     r"\b(?:no drawing|drawing does not exist|nothing (?:is |has been )?drawn"
@@ -161,7 +130,7 @@ def _match(claims: tuple[Drawn, ...], elements: Any) -> tuple[int, int, tuple[st
     Returns:
         How many have one of their own, how many are right, the others in words, and whether of a colour one may differ.
     """
-    fits = [[] if claim.hedged else [i for i, each in enumerate(elements) if _fits(claim, each)] for claim in claims]
+    fits = [[] if claim.hedged else [i for i, each in enumerate(elements) if fitting(claim, each)] for claim in claims]
     exact = [number for number, claim in enumerate(claims) if claim.shape in DRAWN or not fits[number]]
     loose = [number for number in range(len(claims)) if number not in set(exact)]
     owner = matched([(number, fits[number]) for number in (*exact, *loose)])
@@ -169,7 +138,7 @@ def _match(claims: tuple[Drawn, ...], elements: Any) -> tuple[int, int, tuple[st
     shared = {claims[number][:5] for number in loose if number not in given}
     missed = [claims[number] for number in exact if number not in given]
     wrong = [
-        claim for claim in missed if claim.hedged or not any(_fits(claim, each, loosely=True) for each in elements)
+        claim for claim in missed if claim.hedged or not any(fitting(claim, each, loosely=True) for each in elements)
     ]
     doubted = len(wrong) < len(missed) or any(
         claim.colour and number in given and not _surely(claim.colour, elements[owner_of[number]].colour)
@@ -185,62 +154,3 @@ def _surely(said: str, colour: str) -> bool:
     own = colour_name(colour)
     names = said.rpartition(" ")[2].split("/")
     return said in (own, own.split()[-1]) or any(colours.surely_called(colour, name) for name in names)
-
-
-BACKGROUND = 80
-"""Percent of the picture from which on a plain square or circle isn't called a symbol."""
-
-THIN = 6  # percent of the picture up to which a bar may be called a line
-MOST_OFF = 20  # percent by which a size may be off
-_SLACK = 10  # and more by which places and sizes may be off before they are refused
-
-
-def _fits(claim: Drawn | Painted, element: Any, loosely: bool = False) -> bool:
-    at = claim.at
-    slack = _SLACK if loosely else 0
-    if at is not None and max(abs(at[0] - element.x), abs(at[1] - element.y)) > TOLERANCE + slack:
-        return False
-    shape, said, (across, down), (width, height) = claim.shape, claim.colour, claim.third, claim.size
-    if shape == "symbol":
-        if element.shape in DRAWN and min(element.width, element.height) >= BACKGROUND:
-            return False
-        shape = "shape"
-    thin = {shape, element.shape} == {"line", "rectangle"} and min(element.width, element.height) <= THIN
-    if shape == "circle" and element.shape == "shape" and abs(element.width - element.height) > MOST_OFF:
-        return False
-    alike = thin or "shape" in (shape, element.shape) or shape == element.shape or {shape, element.shape} <= set(ROUND)
-    if not alike:
-        return False
-    if width is not None and abs(width - element.width) > MOST_OFF + slack:
-        return False
-    if height is not None and abs(height - element.height) > MOST_OFF + slack:
-        return False
-    if across is not None and not _is_at(across, element.x, element.width, slack):
-        return False
-    if down is not None and not _is_at(down, element.y, element.height, slack):
-        return False
-    if loosely and said:
-        return any(colours.could_be_called(element.colour, name) for name in said.rpartition(" ")[2].split("/"))
-    return not said or _called(said, element.colour)
-
-
-def _is_at(side: int, middle: int, extent: int, slack: int) -> bool:
-    """Whether it is at the left, in the middle or at the right; what is large may reach to the side it is nearer to."""
-    if side == 0:
-        return 30 - slack <= middle <= 70 + slack
-    start, end = middle - extent / 2, middle + extent / 2
-    if side > 0:
-        middle, start = 100 - middle, 100 - end
-    return middle < 40 + slack or (middle < 48 + slack and start < 15)
-
-
-@functools.lru_cache(maxsize=65536)
-def _called(said: str, colour: str) -> bool:
-    """Whether a colour may be called so, by its neighbours' names or by the environment's own."""
-    tone, _, name = said.rpartition(" ")
-    if any(colours.may_be_called(colour, each, tone) for each in name.split("/")):
-        return True
-    from vagen_envs.svg.state import colour_name
-
-    own = colour_name(colour)
-    return said in (own, own.split()[-1])

@@ -13,23 +13,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import gzip
-import itertools
 import json
 import os
 import tempfile
 import zlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import gymnasium as gym
 
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import State, VagenEnv
-from vagen_envs.errors import LevelError
-from vagen_envs.seeding import HashStream, content_hash
+from vagen_envs.seeding import content_hash
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.worth.told import done_by, done_in, knows_done, told_of
+from vagen_rewards.worth.playing import BLIND, Transition, blind_turns, episode
+from vagen_rewards.worth.told import knows_done, told_of
 
 Stage = Literal["reset", "play"]
 STAGES: tuple[Stage, ...] = ("reset", "play")
@@ -40,15 +39,6 @@ SIZE = 512
 
 VERSION = 2
 """Of the way that references are drawn."""
-
-BLIND = 2
-"""Turns of play that doesn't look, for each of a stage's."""
-
-BLIND_EPISODES = 8
-"""Episodes in which they are found, for each of a stage's turns."""
-
-_REPLIES = 4
-"""Replies of which one is played."""
 
 SHIPPED = Path(__file__).parent / "references"
 """Files that come with the package."""
@@ -65,16 +55,11 @@ SHIPPED_IDS = (
 _NEUTRAL = {"observation": "text", "strategy": "no_think"}
 """No picture is drawn, and nothing is said."""
 
+_SAID = {"positions_in_text": True}
+"""Options on which only what is said depends, and the value under which states are kept."""
+
 _COUNTS = ("max_actions_per_turn", "max_turns", "max_steps")
 """Of the options that all environments share, those on which states depend."""
-
-
-class Transition(NamedTuple):
-    """The state before a turn's actions and after them, and what was done, as `done_in` says it."""
-
-    before: State
-    after: State
-    done: Hashable = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +163,9 @@ def configuration_of(env: gym.Env[Any, Any]) -> tuple[str, str]:
 
 
 def name_of(env_id: str, options: str) -> str:
-    """The name of a reference's file: a hash of the configuration."""
+    """The name of a reference's file: a hash of the options on which states depend."""
+    every = json.loads(options)
+    options = json.dumps({name: _SAID.get(name, value) for name, value in every.items()}, sort_keys=True)
     return f"{content_hash(json.dumps([VERSION, env_id, options]).encode())}.json.gz"
 
 
@@ -195,7 +182,7 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
             if data["size"] >= size:
-                known = _first(Reference.from_json(data), size)
+                known = _first(Reference.from_json({**data, "options": json.loads(options)}), size)
                 if "blind" in data or not knows_done(known.reset[0].before.kind):
                     return known
         except (OSError, ValueError, KeyError, EOFError, zlib.error):
@@ -252,78 +239,31 @@ def draw(
     Raises:
         JudgeConfigError: no episode could be played.
     """
-    made = gym.make(env_id, **options)
+    made = gym.make(env_id, **_without_a_model(options))
     env = cast(VagenEnv, made.unwrapped)
     found: dict[Stage, list[Transition]] = {"reset": [], "play": []}
     try:
         for seed in range(first_seed, first_seed + 4 * size):
             if len(found["reset"]) >= size and (len(found["play"]) >= size or env.config.max_turns == 1):
                 break
-            for number, transition in enumerate(_episode(env, seed, always)):
+            for number, transition in enumerate(episode(env, seed, always)):
                 found[STAGES[min(number, 1)]].append(transition)
         if not found["reset"]:
             raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
         kind = found["reset"][0].before.kind
         wanted = blind and not always and knows_done(kind)
-        unlooking = _blind(env, kind, size, first_seed) if wanted else ()
+        unlooking = blind_turns(env, kind, size, first_seed) if wanted else ()
     finally:
         made.close()
     return Reference(env_id, options, tuple(found["reset"][:size]), tuple(found["play"][:size]), unlooking)
 
 
-def _blind(env: VagenEnv, kind: str, size: int, first_seed: int) -> tuple[Transition, ...]:
-    """Later turns of play in which an episode has one reply in all of its turns: half of them one action only.
+def _without_a_model(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """SVG with the scorer that needs no weights: the same turns, wherever they are drawn, in a fortieth of the time.
 
-    Of some replies the one is taken of which least is known, by what is done (`register_done`), and of each as many
-    turns are kept: drawn as they come, a hundred of "Left" stood beside ten of "Right, Down", which tell a share badly.
-    They are drawn from all turns, as such an agent meets them. Its turns are alike where it has come to rest, so that
-    ten of one episode would be one case.
+    An episode ends where two pictures are the same, which every scorer says of the same ones. Where it ends at a score
+    of yours, the scorer stays.
     """
-    found: dict[Hashable, list[Transition]] = {}
-    episodes = BLIND_EPISODES * size
-    for seed in range(first_seed, first_seed + episodes):
-        stream = HashStream("blind", seed)
-        replies = [_reply(env, stream) for _ in range(_REPLIES)]
-        reply = min(replies, key=lambda each: len(found.get(done_by(kind, each), ())))
-        for each in list(_episode(env, seed, env.config.separator.join(reply)))[1:]:
-            found.setdefault(each.done, []).append(each)
-    return tuple(_evenly(found, BLIND * size))
-
-
-def _reply(env: VagenEnv, stream: HashStream) -> list[str]:
-    count = 1 + stream.below(env.config.max_actions_per_turn)
-    alike = stream.below(2) == 0
-    return list(env.random_actions(stream, 1)) * count if alike else list(env.random_actions(stream, count))
-
-
-def _evenly(found: Mapping[Hashable, Sequence[Transition]], count: int) -> list[Transition]:
-    """As many of each, until there are `count` or none is left, in turn."""
-    every = [
-        HashStream("blind", "turns", repr(done)).sample(turns, len(turns))
-        for done, turns in sorted(found.items(), key=lambda each: repr(each[0]))
-    ]
-    rounds = itertools.zip_longest(*every)
-    return [each for row in rounds for each in row if each is not None][:count]
-
-
-def _episode(env: VagenEnv, seed: int, always: str = "") -> Iterator[Transition]:
-    stream = HashStream("reference", seed)
-    env.reset(seed=seed, options={"split": "train"})
-    over = False
-    while not over:
-        oracle = seed % 3 == 0 or (seed % 3 == 1 and stream.below(2) == 0)
-        actions = always.split(env.config.separator) if always else _actions(env, stream, by_oracle=oracle)
-        *_, terminated, truncated, info = env.step(env.grammar.render(actions))
-        turn = info["turn"]
-        yield Transition(turn.before, turn.after, done_in(turn))
-        over = terminated or truncated
-
-
-def _actions(env: VagenEnv, stream: HashStream, by_oracle: bool) -> Sequence[str]:
-    most = env.config.max_actions_per_turn
-    if by_oracle:
-        try:
-            return list(env.plan())[:most]
-        except LevelError:  # random play has made the level unsolvable
-            pass
-    return env.random_actions(stream, 1 + stream.below(most))
+    if "scorer" not in options or options.get("success_score") is not None:
+        return options
+    return {**options, "scorer": "classical", "scorer_weights": "", "scorer_address": ""}

@@ -7,8 +7,11 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from vagen_rewards.rules.truths import TRUE, States, truths_of
 from vagen_rewards.scores import Part
-from vagen_rewards.worth.reference import Transition
+from vagen_rewards.worth.playing import Transition
 from vagen_rewards.worth.told import stood_in
 
 FEWEST = 8
@@ -61,13 +64,15 @@ class Shares:
         guess: Callable[[Any], float] | None = None,
     ) -> None:
         self.transitions = transitions
+        self.counts = len(transitions), len(blind)
         self.means: dict[Part, float] = {}
         self._guess = guess
-        self._every = (*blind, *transitions)
+        every = (*blind, *transitions)
+        self._sides = (States(each.before for each in every), States(each.after for each in every))
         self._all = (1 << len(transitions)) - 1
         self._done: dict[Hashable, int] = {}
         self._stood: dict[Hashable, int] = {}
-        for number, each in enumerate(reversed(self._every)):
+        for number, each in enumerate(reversed(every)):
             self._done[each.done] = self._done.get(each.done, 0) | 1 << number
             stood = stood_in(each.before)
             self._stood[stood] = self._stood.get(stood, 0) | 1 << number
@@ -76,8 +81,8 @@ class Shares:
         self._after = functools.lru_cache(maxsize=16384)(functools.partial(self._bits, 1))
 
     def _bits(self, side: int, claim: Any) -> int:
-        text = "".join(["1" if claim.holds(each[side]) is True else "0" for each in self._every])
-        return int(text or "0", 2)
+        held = truths_of(claim, self._sides[side]) == TRUE
+        return int.from_bytes(np.packbits(held[::-1], bitorder="little").tobytes(), "little")
 
     def known(self, part: Part, here: Transition) -> Known:
         """What is known of a turn without looking."""

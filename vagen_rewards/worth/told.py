@@ -139,8 +139,13 @@ def stood_in(state: Any) -> Hashable:
 
 def held_before(claim: Any, before: Any, holds: bool | None) -> bool:
     """Whether a claim that holds, or doesn't, now did so before, or is about what one has made oneself and holds."""
-    made = _of(getattr(before, "kind", "")).made if holds else None
-    return claim.holds(before) is True or (made is not None and made(claim))
+    return claim.holds(before) is True or bool(holds and is_made(claim, before))
+
+
+def is_made(claim: Any, state: Any) -> bool:
+    """Whether a claim is about what one has made oneself."""
+    made = _of(getattr(state, "kind", "")).made
+    return made is not None and made(claim)
 
 
 # -- boards ----------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_rewards.rules import read
 from vagen_rewards.scores import Part
-from vagen_rewards.worth.reference import STAGES, Reference, Stage, Transition
+from vagen_rewards.worth.playing import Transition
+from vagen_rewards.worth.reference import STAGES, Reference, Stage
 from vagen_rewards.worth.shares import Bets, Shares
 from vagen_rewards.worth.told import held_before, told_of
 
