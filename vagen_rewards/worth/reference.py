@@ -248,6 +248,8 @@ def draw(
                 break
             for number, transition in enumerate(episode(env, seed, always)):
                 found[STAGES[min(number, 1)]].append(transition)
+                if len(found["play"]) >= size:
+                    break  # of later turns there are enough: most of a simulator's time went into more of them
         if not found["reset"]:
             raise JudgeConfigError(f"no episode of {env_id} could be played, so nothing is known of its states")
         kind = found["reset"][0].before.kind
