@@ -83,7 +83,7 @@ def test_the_tower_learns_places_and_nothing_else_is_touched(tiny_folder):
     losses = []
     pictures = seen(codec, 200)
     reader = teach_sight(
-        model, pictures, 150, batch_size=32, learning_rate=3e-3, report=lambda _, loss: losses.append(loss)
+        model, pictures, 100, batch_size=32, learning_rate=3e-3, report=lambda _, loss: losses.append(loss)
     )
     assert np.mean(losses[:10]) > 0.8  # 1 is to know nothing
     assert np.mean(losses[-10:]) < 0.2

@@ -57,7 +57,7 @@ def test_health_and_sessions_with_a_key_are_answered_under_attack(command, way):
         time.sleep(1.5)
         health, turns, opens = [], [], []
         for _ in range(10):  # over some seconds, and not all the time, which would only take cores from the attack
-            time.sleep(0.25)
+            time.sleep(0.1)
             assert attack.poll() is None
             health.append(asked(command.port))
             began = time.monotonic()

@@ -33,7 +33,7 @@ COSTLY = "costly:test/Costly-v0"
 def served():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
-        pool = local_pool(1, limits=Limits(cpu=0.5, memory=512 << 20), timeout=5)
+        pool = local_pool(1, limits=Limits(cpu=0.5, memory=512 << 20), timeout=4)
         with Served(pool, env_ids=[COSTLY, "vagen/FrozenLake-v0", "vagen/Sokoban-v0"]) as one:
             yield one
             assert pool.replaced == 0  # no bound took the worker down
@@ -64,10 +64,10 @@ def test_a_session_that_costs_too_much_ends_alone(served, seed, why):
 def test_many_costly_calls_are_no_silent_worker(served):
     """Together they take longer than the time after which a silent worker is replaced."""
     service = Service(served.url)
-    hogs = [RemoteEnv(service, COSTLY) for _ in range(15)]
+    hogs = [RemoteEnv(service, COSTLY) for _ in range(10)]
     items = [each.reset_item(SPINS, None) for each in hogs]
     said = [reply.data["error"]["code"] for reply in service.ask("reset", items)]
-    assert said == ["too_costly"] * 15
+    assert said == ["too_costly"] * 10
     assert served.pool.replaced == 0
     service.close()
 

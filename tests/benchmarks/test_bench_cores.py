@@ -77,12 +77,12 @@ def played(folder):
 def alone(tmp_path_factory):
     """The run of one process."""
     folder = tmp_path_factory.mktemp("alone") / "run"
-    assert vagen("bench", *SCRIPTED, "-n", 100, "--out", folder).returncode == 0
+    assert vagen("bench", *SCRIPTED, "-n", 60, "--out", folder).returncode == 0
     return folder
 
 
 def test_three_processes_make_the_same_run_byte_for_byte(alone, tmp_path):
-    made = vagen("bench", *SCRIPTED, "-n", 100, "--workers", 3, "--out", tmp_path / "run")
+    made = vagen("bench", *SCRIPTED, "-n", 60, "--workers", 3, "--out", tmp_path / "run")
     assert made.returncode == 0, made.stderr
     assert content(tmp_path / "run") == content(alone)
     assert verify(RunFolder(tmp_path / "run")).ok
@@ -92,16 +92,16 @@ def test_three_processes_make_the_same_run_byte_for_byte(alone, tmp_path):
 def test_a_run_that_was_ended_goes_on_and_is_the_same(alone, tmp_path, number):
     for attempt in range(5):  # who looks at a run too late, on a busy machine, finds it whole
         folder = tmp_path / f"run {attempt}"
-        process = begun(folder, *SCRIPTED, "-n", 100, "--workers", 2)
+        process = begun(folder, *SCRIPTED, "-n", 60, "--workers", 2)
         players = players_of(process)
         # A terminal's Ctrl-C reaches all of them.
         (os.killpg if number is signal.SIGINT else os.kill)(process.pid, number)
         process.communicate()
         assert process.returncode == (130 if number is signal.SIGINT else -number)
         gone(players)
-        if len(runs.episodes(folder)) < 400:
+        if len(runs.episodes(folder)) < 240:
             break
-    assert 0 < len(runs.episodes(folder)) < 400
+    assert 0 < len(runs.episodes(folder)) < 240
     resumed = vagen("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     assert played(folder) == played(alone)
@@ -110,7 +110,7 @@ def test_a_run_that_was_ended_goes_on_and_is_the_same(alone, tmp_path, number):
 
 def test_a_process_that_is_killed_costs_its_share_until_the_run_is_resumed(alone, tmp_path):
     folder = tmp_path / "run"
-    process = begun(folder, *SCRIPTED, "-n", 100, "--workers", 2)
+    process = begun(folder, *SCRIPTED, "-n", 60, "--workers", 2)
     os.kill(players_of(process)[0], signal.SIGKILL)
     _, said = process.communicate()
     assert process.returncode == 3

@@ -149,7 +149,7 @@ def test_forked_processes_simulate_too():
 
 
 def test_conforms():
-    check(PLACE, seeds=(0, 1), observation="text", workers=2)
+    check(PLACE, seeds=(0,), observation="text", workers=2)  # six seeds of each id: test_primitive_env, slow
 
 
 def test_pictures_come_through():
