@@ -21,6 +21,7 @@ from vagen_benchmarks.clients.board import Board
 from vagen_benchmarks.clients.spending import Bill, Purse
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import Stopped
+from vagen_benchmarks.loops import loop_factory
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.playing import Job, Played, Seat, is_quick, play
 from vagen_benchmarks.runs.protocol import Skipped
@@ -210,11 +211,14 @@ async def _play_agents(folder: RunWriter, agents: Sequence[Agent], table: _Table
 
 async def _play_all(agent: Agent, jobs: list[Job], progress: _Progress, table: _Table) -> None:
     waiting = iter(jobs)
-    # Seats begin together but a list of tasks is played in order, so most keep their environment.
+    # A list of tasks is played in order, so most seats keep their environment.
     count = min(table.policy.concurrency if agent.calls_a_model else 1, len(jobs))
-    seats = [asyncio.create_task(_sit(agent, waiting, progress, table)) for _ in range(count)]
+    seats: list[asyncio.Task[None]] = []
     stop = asyncio.create_task(progress.stop.wait())
     try:
+        for _ in range(count):
+            seats.append(asyncio.create_task(_sit(agent, waiting, progress, table)))
+            await asyncio.sleep(0)  # each asks before the next makes its environment, which for 512 takes 0.3 s
         left: set[asyncio.Task[Any]] = set(seats)
         while left:
             done, left = await asyncio.wait({*left, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -278,7 +282,7 @@ class _Loop:
                 await self._work
 
         try:
-            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
                 runner.run(main())
         except BaseException as error:
             self._error = error
@@ -308,15 +312,6 @@ def _rare_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where it is installed."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def sum_unstored(journal: Sequence[dict[str, Any]]) -> tuple[float, int]:
