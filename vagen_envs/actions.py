@@ -67,6 +67,12 @@ class Names:
         self.names = names
         self._canonical = {name.lower(): name for name in names}
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.names == self.names
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         name = self._canonical.get(piece.lower())
         if name is None:

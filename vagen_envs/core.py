@@ -28,9 +28,9 @@ from vagen_envs.errors import (
     shown,
 )
 from vagen_envs.forking import Forkable
-from vagen_envs.parsing import Grammar, ParsedTurn, Problem
+from vagen_envs.parsing import ParsedTurn, Problem, grammar_of
 from vagen_envs.pictures import Picture
-from vagen_envs.prompting import PromptPack, Prompts
+from vagen_envs.prompting import prompts_of
 from vagen_envs.rendering import Window
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
@@ -98,7 +98,7 @@ class VagenEnv(Forkable):
             raise ConfigError(f"{self.id}: {error}") from None
         config = self.config
         self.render_mode = render_mode
-        self.grammar = Grammar(
+        self.grammar = grammar_of(
             self._actions(),
             strategy=config.strategy,
             separator=config.separator,
@@ -109,8 +109,8 @@ class VagenEnv(Forkable):
             parsing=config.parsing,
             native_thinking=config.native_thinking,
         )
-        self.prompts = Prompts(
-            PromptPack(config.prompt_pack),
+        self.prompts = prompts_of(
+            config.prompt_pack,
             self.prompt_folder,
             self.grammar,
             config.representation,

@@ -6,10 +6,11 @@ checks the format, so that these cannot disagree. Formats: VAGEN (paper), sectio
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from vagen_envs.actions import Action, ActionGrammar, Refused
 from vagen_envs.dressed import undressed
@@ -99,10 +100,10 @@ class Grammar:
     reasoning: Reasoning = "optional"
     parsing: Parsing = "lenient"
     native_thinking: NativeThinking = "reject"
-    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False)
-    _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False)
-    _leaves: dict[str, str] = field(init=False, repr=False)
-    _released: Released | None = field(init=False, repr=False)
+    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False, compare=False)
+    _leaves: dict[str, str] = field(init=False, repr=False, compare=False)
+    _released: Released | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -335,6 +336,14 @@ class Grammar:
             if piece:
                 yield piece, left, right
             left = right + len(self.separator)
+
+
+_same = functools.lru_cache(64)(Grammar)
+
+
+def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
+    """The `Grammar` of these arguments: one for the hundreds of environments of a run that are configured alike."""
+    return _same(actions, **how) if isinstance(actions, Hashable) else Grammar(actions, **how)
 
 
 def _turn(

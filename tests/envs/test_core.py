@@ -410,3 +410,20 @@ def test_the_last_observation_asks_for_nothing(env_id):
     assert all(request in text for text in texts[:-1])
     assert request not in texts[-1]
     assert texts[-1].endswith("The episode is over.")
+
+
+def test_environments_alike_share_what_they_are_told():
+    one, other = (gym.make("vagen/Sokoban-v0").unwrapped for _ in range(2))
+    assert one.grammar is other.grammar
+    assert one.grammar is not gym.make("vagen/Sokoban-v0", separator=";").unwrapped.grammar
+    before = other.prompts.pack.sha256()
+    one.prompts.pack.text("frozen_lake/system.txt")
+    assert one.prompts.pack.sha256() != before == other.prompts.pack.sha256()
+    assert gym.make("vagen/Sokoban-v0").unwrapped.prompts.pack.sha256() == before
+
+
+def test_a_pack_of_ones_own_is_read_for_each_environment(tmp_path):
+    (tmp_path / "sokoban").mkdir()
+    for words in ("one", "two"):
+        (tmp_path / "sokoban" / "system.txt").write_text(words)
+        assert gym.make("vagen/Sokoban-v0", prompt_pack=str(tmp_path)).unwrapped.system_prompt == words

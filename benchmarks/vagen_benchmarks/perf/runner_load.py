@@ -1,45 +1,91 @@
 """What a turn costs the runner, and how near it comes to the ideal: `python -m vagen_benchmarks.perf.runner_load`.
 
-Beside a bare asyncio client that sends the same bytes and reads the answers. Processor time is of this process, the
-client, the environment, the pictures and the run folder included; the endpoint is a process of its own.
+Prints a table against an endpoint that answers at once and one that takes 0.2 s, with so many requests in flight, played
+by one process and by two, each run beside a bare asyncio client that sends as much and reads the answers. Processor
+time is of all processes that play or store, environment, pictures, client and run folder included; the endpoint is a
+process of its own, on the same cores, whose time is told beside it.
+
+The whole run is from nothing to its folder: processes, environments and connections are begun in it, and in the end
+seats are empty. Under way it is between the episodes of which each seat has played three and all but three.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.clients.registry import Registry
+from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.loops import loop_factory
 from vagen_benchmarks.perf.endpoint import endpoint
-from vagen_benchmarks.perf.runner_cores import spent
+from vagen_benchmarks.perf.processes import children, processor_seconds
+from vagen_benchmarks.runs.cores import run_job
+from vagen_benchmarks.runs.episode import Episode
+from vagen_benchmarks.runs.jobs import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunWriter
-from vagen_benchmarks.runs.runner import Policy, run
+from vagen_benchmarks.runs.runner import Policy
 
 DELAY = 0.2
-SEATED = 6
-"""Episodes of each place in flight at least, so that the run is more than its beginning."""
+SEATED = 18
+"""Episodes of each place in flight, so that the run is more than its beginning."""
+LEFT_OUT = 3
+"""Of these at its beginning and at its end."""
+
+
+class Load(NamedTuple):
+    """What a run took: turns, seconds, and a second's turns and the seconds of processor time a turn under way."""
+
+    turns: int
+    wall: float
+    rate: float
+    cost: float
+
+
+class _Stopwatch:
+    """Hears of each episode that is stored."""
+
+    def __init__(self, marks: tuple[int, int], others: set[int]) -> None:
+        self.turns = self.episodes = 0
+        self._marks, self._others = marks, others
+        self.read: list[tuple[int, float, float]] = []
+
+    def told(self, episode: Episode) -> None:
+        self.turns += len(episode.turns)
+        self.episodes += 1
+        if self.episodes in self._marks:
+            players = [pid for pid in children(os.getpid()) if pid not in self._others]
+            spent = time.process_time() + (processor_seconds(*players) if players else 0.0)
+            self.read.append((self.turns, time.perf_counter(), spent))
+
+
+def load(url: str, episodes: int, concurrency: int, workers: int = 1) -> Load:
+    """A run, from nothing to its folder."""
+    each = episodes // concurrency
+    left_out = min(LEFT_OUT, (each - 1) // 2) * concurrency
+    watch = _Stopwatch((max(1, left_out), episodes - left_out), set(children(os.getpid())))
+    began = time.perf_counter()
+    agents = make_agents(["openai:m"], Asked(base_url=url), None, [])
+    tasks, _ = make_tasks(["sokoban"], episodes=episodes)
+    protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in agents))
+    with tempfile.TemporaryDirectory() as folder, RunWriter(Path(folder) / "run", protocol) as writer:
+        job = Job(writer.path, protocol, agents, None, [], Policy(concurrency), {"base_url": url})
+        outcome = run_job(writer, job, workers, watch.told)
+    wall = time.perf_counter() - began
+    assert (outcome.played, outcome.failed) == (episodes, 0)
+    (few, then, before), (many, now, after) = watch.read
+    return Load(watch.turns, wall, (many - few) / (now - then), (after - before) / (many - few))
 
 
 def play(url: str, episodes: int, concurrency: int) -> int:
-    """A run, from nothing to its folder. Returns its turns."""
-    agent = ChatAgent(Registry().find("openai:m", url), base_url=url)
-    tasks, _ = make_tasks(["sokoban"], episodes=episodes)
-    turns: list[int] = []
-    with tempfile.TemporaryDirectory() as folder, RunWriter(
-        Path(folder) / "run", Protocol(tuple(tasks), (agent.describe(),))
-    ) as writer:  # fmt: skip
-        outcome = run(
-            writer, [agent], policy=Policy(concurrency), told=lambda episode: turns.append(len(episode.turns))
-        )
-    assert (outcome.played, outcome.failed) == (episodes, 0)
-    return sum(turns)
+    """A run by one process. Returns its turns."""
+    return load(url, episodes, concurrency).turns
 
 
 class _Connection(asyncio.Protocol):
@@ -71,42 +117,48 @@ async def ask(url: str, requests: int, concurrency: int) -> None:
     await asyncio.gather(*(work() for _ in range(concurrency)))
 
 
-def main(episodes: int) -> None:
-    """Measure and print. The runner's wall time includes its start and its folder's end."""
-    with endpoint(0.0) as url:
-        play(url, 32, 8)
-        for flight in (16, 64, 512, 16, 64, 512):
-            wall, spent = time.perf_counter(), time.process_time()
-            turns = play(url, max(episodes, SEATED * flight), flight)
-            wall, spent = time.perf_counter() - wall, time.process_time() - spent
-            _print(
-                f"at once, {flight} in flight: {spent / turns * 1e3:.2f} ms of CPU a turn, {turns / wall:.0f} a second"
-            )
-    with endpoint(DELAY) as url:
-        for flight in (64, 256, 512):
-            began = time.perf_counter()
-            turns = play(url, 12 * flight, flight)
-            ours = time.perf_counter() - began
-            began = time.perf_counter()
-            asyncio.run(ask(url, turns, flight))
-            bare = time.perf_counter() - began
-            ideal = turns * DELAY / flight
-            _print(f"{DELAY} s, {flight} in flight: {ideal / ours:.0%} of the ideal, a bare client {ideal / bare:.0%}")
-        for flight in (64, 256, 512):
-            for workers in (1, 2):
-                _print(f"under way, {flight} in flight, {workers} process(es): {under_way(url, flight, workers):.0%}")
+def bare(url: str, requests: int, concurrency: int) -> tuple[float, float]:
+    """Requests a second by a bare client, and its seconds of processor time for each."""
+    wall, spent = time.perf_counter(), time.process_time()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(ask(url, requests, concurrency))
+    return requests / (time.perf_counter() - wall), (time.process_time() - spent) / requests
 
 
-def under_way(url: str, flight: int, workers: int) -> float:
-    """Share of the ideal of a run under way: without its beginning and its end, when not all seats are taken."""
-    few, many = (spent(url, each * flight, workers, flight) for each in (6, 18))
-    return (many.turns - few.turns) * DELAY / flight / (many.wall - few.wall)
+def main(rounds: int) -> None:
+    """Measure and print, as many times."""
+    for delay, flights in ((0.0, (16, 512)), (DELAY, (64, 256, 512))):
+        with endpoint(delay) as url:
+            load(url, 96, 8)  # what is imported and remembered isn't a turn's
+            for _ in range(rounds):
+                for flight in flights:
+                    _compare(url, delay, flight)
 
 
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+def _compare(url: str, delay: float, flight: int) -> None:
+    """A bare client, one process and two, one after the other."""
+    episodes = flight * max(SEATED, 1500 // flight)
+    rate, cost = bare(url, 18 * max(flight, 256), flight)
+    _print(delay, flight, "a bare client", f"{_of(delay, flight, rate)}, {1e3 * cost:.2f} ms of CPU a request")
+    for workers in (1, 2):
+        ours = children(os.getpid())
+        served = processor_seconds(*ours)
+        run = load(url, episodes, flight, workers)
+        served = processor_seconds(*ours) - served
+        whole = _of(delay, flight, run.turns / run.wall)
+        said = f"{1e3 * run.cost:.2f} ms of CPU a turn, and {1e3 * served / run.turns:.2f} of the endpoint"
+        _print(delay, flight, f"{workers} process(es)", f"whole {whole}, under way {_of(delay, flight, run.rate)}, {said}")
+
+
+def _of(delay: float, flight: int, rate: float) -> str:
+    """Turns a second, and what share of the ideal they are."""
+    return f"{rate:.0f}/s, {rate * delay / flight:.1%} of the ideal" if delay else f"{rate:.0f}/s"
+
+
+def _print(delay: float, flight: int, who: str, said: str) -> None:
+    sys.stdout.write(f"{delay} s, {flight} in flight, {who}: {said}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1500)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1)
