@@ -1,9 +1,9 @@
 """What a turn costs the runner, and how near it comes to the ideal: `python -m vagen_benchmarks.perf.runner_load`.
 
-Prints a table against an endpoint that answers at once and one that takes 0.2 s, with so many requests in flight, played
-by one process and by two, each run beside a bare asyncio client that sends as much and reads the answers. Processor
-time is of all processes that play or store, environment, pictures, client and run folder included; the endpoint is a
-process of its own, on the same cores, whose time is told beside it.
+Prints a table against an endpoint that answers at once and one that takes 0.2 s, with so many requests in flight: of a
+bare asyncio client that sends as much and reads the answers, then of runs by one process and by two. Processor time is
+of all processes that play or store, environment, pictures, client and run folder included. The endpoint is a process of
+its own on the same cores, whose time is told beside it.
 
 The whole run is from nothing to its folder: processes, environments and connections are begun in it, and in the end
 seats are empty. Under way it is between the episodes of which each seat has played three and all but three.
@@ -147,7 +147,8 @@ def _compare(url: str, delay: float, flight: int) -> None:
         served = processor_seconds(*ours) - served
         whole = _of(delay, flight, run.turns / run.wall)
         said = f"{1e3 * run.cost:.2f} ms of CPU a turn, and {1e3 * served / run.turns:.2f} of the endpoint"
-        _print(delay, flight, f"{workers} process(es)", f"whole {whole}, under way {_of(delay, flight, run.rate)}, {said}")
+        under_way = _of(delay, flight, run.rate)
+        _print(delay, flight, f"{workers} process(es)", f"whole {whole}, under way {under_way}, {said}")
 
 
 def _of(delay: float, flight: int, rate: float) -> str:
