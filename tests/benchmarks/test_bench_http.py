@@ -53,7 +53,7 @@ def ask(*answers: bytes, requests: int = 1, headers: dict[str, str] | None = Non
         port = server.sockets[0].getsockname()[1]
         exchange = Exchange(f"http://{user}127.0.0.1:{port}{path}", headers or {}, timeout, 10.0)
         try:
-            return [await exchange.post(b"{}") for _ in range(requests)]
+            return [await exchange.post(lambda: b"{}") for _ in range(requests)]
         finally:
             exchange.close()
             server.close()
@@ -141,7 +141,7 @@ def test_a_trickle_is_cut_off_in_time():
         server = await asyncio.start_server(trickle, "127.0.0.1", 0)
         exchange = Exchange(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", {}, 0.5, 10.0)
         with pytest.raises(TimeoutError):
-            await exchange.post(b"{}")
+            await exchange.post(lambda: b"{}")
         exchange.close()
         server.close()
 
@@ -195,11 +195,11 @@ def test_requests_in_flight_end_at_their_own_time():
             await asyncio.sleep(after)
             began = asyncio.get_running_loop().time()
             with pytest.raises(TimeoutError):
-                await exchange.post(b"{}")
+                await exchange.post(lambda: b"{}")
             return asyncio.get_running_loop().time() - began
 
         waited = asyncio.gather(late(0.0), late(0.1), late(0.2), late(0.3), late(1.2))
-        answered = await exchange.post(b'{"answer me": 1}')
+        answered = await exchange.post(lambda: b'{"answer me": 1}')
         took = await waited
         exchange.close()
         server.close()
@@ -239,7 +239,7 @@ def asked_of(server: Server, requests: int) -> list[Response]:
         made = await asyncio.start_server(server.serve, "127.0.0.1", 0)
         exchange = Exchange(f"http://127.0.0.1:{made.sockets[0].getsockname()[1]}/v1", {}, 20.0, 10.0)
         try:
-            return [await exchange.post(b"{}") for _ in range(requests)]
+            return [await exchange.post(lambda: b"{}") for _ in range(requests)]
         finally:
             exchange.close()
             made.close()

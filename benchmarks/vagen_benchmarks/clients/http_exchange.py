@@ -14,7 +14,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -101,8 +101,10 @@ class Exchange:
         self._clock: asyncio.TimerHandle | None = None
         self._rings_at = 0.0
 
-    async def post(self, body: bytes) -> Response:
-        """The answer to a body.
+    async def post(self, write: Callable[[], bytes]) -> Response:
+        """The answer to a body, which is written when it is sent and not kept.
+
+        Kept until their answers came, bodies were 8 MB at 512 in flight: a turn took 6 % longer for want of cache.
 
         Raises:
             TimeoutError: it didn't come in time.
@@ -114,14 +116,14 @@ class Exchange:
         connection = self._kept()
         if connection is not None:
             with contextlib.suppress(_DeadError):
-                return await self._post_on(connection, body, deadline)
+                return await self._post_on(connection, write, deadline)
         async with asyncio.timeout(deadline - time.monotonic()):
             connection = await self._connected()
-        return await self._post_on(connection, body, deadline)
+        return await self._post_on(connection, write, deadline)
 
-    async def _post_on(self, connection: _Connection, body: bytes, deadline: float) -> Response:
+    async def _post_on(self, connection: _Connection, write: Callable[[], bytes], deadline: float) -> Response:
         try:
-            answer = connection.ask(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
+            answer = connection.ask(self._request(write()))
             self._due[connection] = deadline
             self._look_at(deadline)
             return await answer
@@ -132,6 +134,9 @@ class Exchange:
                 self._idle.append(connection)
             else:
                 connection.end()
+
+    def _request(self, body: bytes) -> bytes:
+        return b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
 
     def _look_at(self, deadline: float) -> None:
         """Set the clock: one for all requests, since one for each, set and stopped, is a tenth of a request's time."""

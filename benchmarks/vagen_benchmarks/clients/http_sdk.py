@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import functools
 import html
 import json
 import re
@@ -64,9 +65,9 @@ class HttpSdkClient(Client):
         return self._exchange[1]
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        content = written(self._body(messages, sampling))
+        write = functools.partial(written, self._body(messages, sampling))
         try:
-            response = await self._http().post(content)
+            response = await self._http().post(write)
         except TimeoutError as error:
             raise EndpointError("timeout", "no whole answer in time") from error
         except TooLargeError as error:

@@ -108,8 +108,13 @@ def _written(usage: Any) -> int | None:
 
 def _thought(message: Mapping[str, Any]) -> str:
     """The hidden reasoning that a message shows, in the first of the fields that have any."""
-    names = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thinking_blocks", "reasoning_details")
-    return next((said for name in names if (said := _told(message.get(name)))), "")
+    for name in _SHOWN:
+        if name in message and (said := _told(message[name])):
+            return said
+    return ""
+
+
+_SHOWN = ("reasoning_content", "reasoning", "thinking", "reasoning_text", "thinking_blocks", "reasoning_details")
 
 
 def _told(value: Any) -> str:

@@ -171,6 +171,10 @@ class Purse:
             EndpointError: it would go over a cap even with nothing else in flight.
         """
         dollars, tokens = self.worst(agent, prompt, completion)
+        if self.max_dollars is None and self.max_tokens is None:
+            self._held_dollars += dollars
+            self._held_tokens += tokens
+            return dollars, tokens
         while True:
             with self._others() as others:
                 spent_dollars, spent_tokens = self.dollars + others.dollars, self.tokens + int(others.tokens)
