@@ -23,18 +23,19 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
 from vagen_adapters.ppo.published import config_of  # noqa: E402
 
+NO_DEEPSPEED = "DeepSpeed isn't installed; `pip install deepspeed` in an environment of its own"
 
-def launched(kind, model, all_of_them):
-    """Run with accelerate's launcher and the configuration file of `kind`, in two processes."""
+
+def launched(kind, script, *words):
+    """Run a helper with accelerate's launcher and the configuration file of `kind`, in two processes."""
     words = ["-m", "accelerate.commands.launch", "--config_file", CONFIGS / f"8-{kind}.yaml", "--num_processes", 2,
-             "--main_process_port", free_port(), "--mixed_precision", "no", ppo_training.__file__, model]  # fmt: skip
+             "--main_process_port", free_port(), "--mixed_precision", "no", script.__file__, *words]  # fmt: skip
     packages = [Path(vagen_envs.__file__).parent.parent, Path(vagen_adapters.__file__).parent.parent]
     paths = os.pathsep.join([*map(str, packages), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": paths, "ACCELERATE_TORCH_DEVICE": "cpu", "DS_ACCELERATOR": "cpu"}
     done = subprocess.run(
-        [sys.executable, *map(str, words), json.dumps(all_of_them)], env=variables, check=False, capture_output=True,
-        text=True,
-    )  # fmt: skip
+        [sys.executable, *map(str, words)], env=variables, check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -112,9 +113,7 @@ def test_two_processes_train_as_one_does(recipe, of_two, tiny_folder, tmp_path):
 def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, tiny_folder, tmp_path):
     """With the launch file's own settings, but on a CPU. Gradients aren't clipped, for DeepSpeed clips all together."""
     if kind != "fsdp":
-        pytest.importorskip(
-            "deepspeed", reason="DeepSpeed isn't installed; `pip install deepspeed` in an environment of its own"
-        )
+        pytest.importorskip("deepspeed", reason=NO_DEEPSPEED)
     changes = {
         "says": True,
         "max_grad_norm": 1e9,
@@ -130,7 +129,7 @@ def test_weights_spread_over_two_processes_train_as_whole_ones_and_resume(kind, 
     if kind == "fsdp":
         together(train_all, tiny_folder, all_of_them, **launcher_variables(kind))
     else:
-        launched(kind, tiny_folder, all_of_them)
+        launched(kind, ppo_training, tiny_folder, json.dumps(all_of_them))
     kinds = {"fsdp": "FSDP"}
     assert (tmp_path / "two" / "processes").read_text() == f"2 DistributedType.{kinds.get(kind, 'DEEPSPEED')}"
     for name in ("rollout/return", "loss", "policy/loss", "critic/loss", "advantage/std", "policy/kl_to_reference"):
@@ -149,6 +148,9 @@ def measured(backend, folder, out):
     """What a process allocated: this one alone, or each of two on a CPU, from the launch file of a back-end."""
     if backend == "alone":
         memory_held.measure(folder, str(out), memory_held.RUN)
+    elif backend.startswith("zero"):
+        changes = memory_held.RUN | {"use_cpu": False, "ddp_backend": "gloo"}
+        launched(backend, memory_held, folder, out, json.dumps(changes))
     else:
         changes = memory_held.RUN | ({} if backend == "ddp" else {"use_cpu": False, "ddp_backend": "gloo"})
         variables = {} if backend == "ddp" else launcher_variables(backend)
@@ -159,10 +161,13 @@ def measured(backend, folder, out):
 @pytest.mark.parametrize(
     ("backend", "size"),
     [("alone", "1M"), ("fsdp", "1M"), *(pytest.param(*each, marks=pytest.mark.slow)
-     for each in (("ddp", "1M"), ("ddp", "60M"), ("fsdp", "60M")))],
+     for each in (("ddp", "1M"), ("ddp", "60M"), ("fsdp", "60M"), ("zero2", "1M"), ("zero2", "60M"), ("zero3", "1M"),
+                  ("zero3", "60M")))],
 )  # fmt: skip
 def test_weights_gradients_and_optimiser_are_what_is_allocated(backend, size, sized, tmp_path):
     """What isn't spread is as large in two processes as in one alone, which needs no other to start."""
+    if backend.startswith("zero"):
+        pytest.importorskip("deepspeed", reason=NO_DEEPSPEED)
     found = measured(backend, sized(size), tmp_path)
     plan = Planner(config_of(sized(size))).make(MultiTurnPPOConfig(str(tmp_path), **memory_held.RUN), Machines(1, 2, GIB),
                                                    "ddp" if backend == "alone" else backend)  # fmt: skip
