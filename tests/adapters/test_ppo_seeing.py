@@ -1,5 +1,7 @@
 """Frozen towers look at each picture once, and what is learned stays the same."""
 
+import copy
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -9,6 +11,7 @@ import numpy as np  # noqa: E402
 
 from vagen_adapters.ppo import family_checks, seeing, tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
+from vagen_adapters.ppo.anatomy import multiply_patches  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
@@ -175,3 +178,37 @@ def test_a_model_that_takes_what_was_said_for_something_else_is_found_out(tiny_f
     monkeypatch.setattr(seeing, "_joined", lambda parts: joined(parts[::-1]))
     assert family_checks.sight_for(model, codec, PLENTY) is None
     assert model.sight is None
+
+
+def test_patches_are_multiplied_as_they_would_be_convolved():
+    torch.manual_seed(0)
+    plain = torch.nn.Conv3d(3, 8, kernel_size=(2, 4, 4), stride=(2, 4, 4))
+    padded = torch.nn.Conv3d(3, 8, kernel_size=2, padding=1)
+    model = torch.nn.ModuleList([plain, padded])
+    patches, picture = torch.randn(6, 3, 2, 4, 4), torch.randn(2, 3, 4, 8, 8)
+    weights = {name: each.clone() for name, each in model.state_dict().items()}
+
+    def found():
+        model.zero_grad()
+        outputs = plain(patches), plain(picture)
+        sum(each.square().sum() for each in outputs).backward()
+        return [*outputs, plain.weight.grad.clone(), plain.bias.grad.clone()]
+
+    convolved = found()
+    multiply_patches(model)
+    assert type(plain) is not type(padded) is torch.nn.Conv3d  # that one looks beyond a patch
+    for ours, theirs in zip(found(), convolved, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    assert weights.keys() == model.state_dict().keys()
+    copied = copy.deepcopy(plain)
+    with torch.no_grad():
+        copied.weight.zero_()
+    assert plain(patches).abs().sum() > copied(patches).abs().sum()
+
+
+def test_a_trained_models_patches_are_multiplied(tiny_folder):
+    model = ActorCritic.from_pretrained(tiny_folder)
+    model.add_reference()
+    embedders = [each for each in model.modules() if isinstance(each, torch.nn.Conv3d)]
+    assert len(embedders) == 3  # policy, critic and reference
+    assert not any(type(each) is torch.nn.Conv3d for each in embedders)

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
+from vagen_adapters.ppo.anatomy import decoder_of, logits_of, multiply_patches, sight_of, states_of, without_head
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
 from vagen_adapters.ppo.scoring import (
@@ -60,6 +60,7 @@ class ActorCritic(nn.Module):
         self.sight: FrozenSight | None = None
         self.packs = False
         self.masks = True
+        multiply_patches(self)
 
     @classmethod
     def from_pretrained(

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import torch
 
+from vagen_adapters.ppo.anatomy import multiply_patches
 from vagen_adapters.ppo.codec import Codec
 from vagen_envs import VagenError
 
@@ -115,6 +116,7 @@ def load(folder: str | Path) -> tuple[Any, Codec]:
     from transformers import AutoModelForImageTextToText
 
     model: Any = AutoModelForImageTextToText.from_pretrained(folder)
+    multiply_patches(model)
     return model.eval(), Codec.from_pretrained(str(folder))
 
 
