@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import gymnasium as gym
@@ -9,9 +10,12 @@ import pytest
 import runs
 
 from vagen_benchmarks.agents import Agent, Reply
+from vagen_benchmarks.agents.base import AsyncAgent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import make_tasks
+from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.runner import Policy, run
 from vagen_envs.errors import LevelError, MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 
@@ -167,3 +171,29 @@ def test_bench_imports_no_sdk_for_agents_without_a_model():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+class Counting(AsyncAgent):
+    """Asks nobody, and says how many environments there were when its requests would have been sent."""
+
+    name = "counting"
+
+    def __init__(self):
+        self.made = []
+
+    async def areply(self, game):
+        await asyncio.sleep(0)  # which a connection takes at least
+        self.made.append(BreakingSokoban.made)
+        await asyncio.sleep(0.01)
+        return Reply(game.env.grammar.render(["Up"]))
+
+
+def test_a_seat_asks_before_the_next_makes_its_environment(tmp_path, breaking):
+    """512 environments take a third of a second, in which nobody was asked."""
+    agent = Counting()
+    protocol = runs.protocol([agent], [BROKEN], episodes=8)
+    breaking.made = 0
+    with RunWriter(tmp_path / "run", protocol) as folder:
+        run(folder, [agent], policy=Policy(8))
+    assert agent.made[0] <= 2
+    assert breaking.made == 8
