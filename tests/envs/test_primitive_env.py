@@ -45,8 +45,8 @@ def play(env, seed, *replies):
 
 @pytest.fixture(scope="module")
 def seeing():
-    """Environments with pictures, one a task, simulated in this process."""
-    envs = {task: gym.make(IDS[task], workers=0).unwrapped for task in TASKS}
+    """Environments with pictures, one a task, whose pictures come through a worker."""
+    envs = {task: gym.make(IDS[task], workers=1).unwrapped for task in TASKS}
     yield envs
     for env in envs.values():
         env.close()
@@ -181,10 +181,12 @@ def test_pictures_are_the_golden_ones_and_no_other_scene_passes(seeing, farthest
 
 def test_a_turn_takes_one_picture_and_text_takes_none(seeing, blind, monkeypatch):
     from vagen_envs.primitive_skill.simulator import Simulator
+    from vagen_envs.primitive_skill.workers import PooledSession
 
     taken = []
-    pictures = Simulator.pictures
-    monkeypatch.setattr(Simulator, "pictures", lambda self: taken.append(self) or pictures(self))
+    for kind, name in ((PooledSession, "picture"), (Simulator, "pictures")):
+        take = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda self, take=take: taken.append(self) or take(self))
     play(seeing["place"], 1)
     assert len(taken) == 3  # the first observation and two turns
     play(blind["place"], 1)
