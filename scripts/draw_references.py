@@ -3,7 +3,7 @@
     python scripts/draw_references.py            # those that are missing, and away with those of old configurations
     python scripts/draw_references.py --all      # all of them anew, as after a change of an environment's levels
 
-PrimitiveSkill's four take about eight minutes each on one core, Navigation two, all others half a minute.
+PrimitiveSkill's four take about two minutes each on one core, Navigation two, all others half a minute.
 """
 
 from __future__ import annotations
