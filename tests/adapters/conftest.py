@@ -19,7 +19,7 @@ def tiny_folder(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("tiny")
     texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack=tiny.PROMPTS, **SHORT)
-    tiny.save_tiny(folder, texts, vocabulary=320, layers=2)
+    tiny.save_tiny(folder, texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
     return str(folder)
 
 

@@ -156,12 +156,12 @@ def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
         before = float(imitation_loss(model, codec, played[:8]))
     told = []
     imitate(
-        model, codec, itertools.cycle(played), 30, batch_size=4, learning_rate=3e-3,
+        model, codec, itertools.cycle(played), 40, batch_size=4, learning_rate=4e-3,
         report=lambda *each: told.append(each),
     )  # fmt: skip
     with torch.no_grad():
         after = float(imitation_loss(model, codec, played[:8]))
-    assert [number for number, _ in told] == list(range(30))
+    assert [number for number, _ in told] == list(range(40))
     assert after < before / 5
     rollout = Rollout([env], codec, TransformersSampler(model, codec), Sampling(temperature=0.0, max_tokens=12))
     (episode,) = rollout.play([Level(0, "val")], 0)

