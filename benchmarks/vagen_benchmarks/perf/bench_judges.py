@@ -72,7 +72,10 @@ def oracle_turns(env_id: str) -> list[Turn]:
 @pytest.mark.parametrize("known", [True, False], ids=["converged", "new"])
 @pytest.mark.parametrize("env_id", ENVS)
 def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
-    """A turn's two statements; `new` forgets everything that was said before each round of 300 turns."""
+    """A turn's two statements; `new` forgets everything that was said before each round of 300 turns.
+
+    What a policy says again and again is read once. Descriptions of a whole lake or drawing take longest to read anew.
+    """
     try:
         turns = oracle_turns(env_id)
     except vagen_envs.errors.VagenError as error:
@@ -85,7 +88,7 @@ def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
                 cache.cache_clear()
 
     benchmark.group = f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
-    benchmark.extra_info["at_most_us"] = len(turns) / 20_000 * 1e6
+    benchmark.extra_info["at_most_us"] = len(turns) / (20_000 if known else 2_000) * 1e6
     benchmark.pedantic(lambda: [score_turn(turn, judge) for turn in turns], setup=forget, rounds=15, warmup_rounds=1)
 
 
