@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import runs
 from typer.testing import CliRunner
 
+from vagen_benchmarks.agents.base import Call, Reply
 from vagen_benchmarks.agents.lineup import Asked, make_agents
 from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.cli import app
@@ -16,6 +26,8 @@ from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.notebook import bench
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.sharing.verify import verify
+from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 MEMORY = Path(__file__).parents[2] / "examples" / "agent_with_memory.py"
 AGENT = """
@@ -155,3 +167,96 @@ def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
     assert episode.turns[0]["parsed"]["well_formed"]
     with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
         agent.check("vagen/Sokoban-v0", {})
+
+
+def test_each_episode_is_stored_when_it_is_over_though_its_agent_never_waits(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\nclass Slow:\n    calls_a_model = False\n"
+                                      "    def reply(self, game):\n        time.sleep(0.05)\n"
+                                      "        return '<think>so</think><answer>Up</answer>'\n")  # fmt: skip
+    folder = tmp_path / "run"
+    words = ["-e", "frozenlake", "-a", f"{tmp_path / 'slow.py'}:Slow", "-n", "400", "-o", "strategy=free_think",
+             "-o", "max_turns=1", "--out", str(folder)]  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "vagen_benchmarks.cli", "bench", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:  # fmt: skip
+        until = time.monotonic() + 60
+        while (
+            not (folder / "episodes.jsonl").is_file() or len((folder / "episodes.jsonl").read_text().splitlines()) < 5
+        ):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    assert 5 <= len(runs.episodes(folder)) < 400
+
+
+@pytest.mark.parametrize("models", [True, False])
+@pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError])
+def test_what_a_loop_takes_for_its_own_is_the_agents_fault(error, models, tmp_path):
+    class Ends:
+        calls_a_model = models
+
+        def reply(self, game):
+            if game.seed == 1:
+                raise error("no more")
+            return "<think>so</think><answer>Up</answer>"
+
+    played = bench(Ends(), "frozenlake", options=FREE, episodes=3, out=tmp_path / "run")
+    assert (played.outcome.played, played.outcome.failed, played.outcome.left) == (2, 1, 0)
+    (failed,) = [each for each in RunFolder(tmp_path / "run").all_episodes() if each.failure]
+    assert failed.failure.kind == "agent"
+    assert error.__name__ in failed.failure.message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dollars": Decimal("0.01")}, {"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
+     {"seconds": None}, {"prompt_tokens": 10**400}, {"prompt_tokens": np.int64(3)}, {"prompt_tokens": True},
+     {"reasoning": b"x"}, {"estimated": 1}],
+    ids=str,
+)  # fmt: skip
+def test_a_call_that_could_not_be_stored_is_the_agents_fault(changes, tmp_path):
+    def costs(game):
+        call = Call(**{"ending": "stop", "seconds": np.float64(0.5), "attempts": 1, **(changes if game.seed else {})})
+        return Reply("<think>so</think><answer>Up</answer>", call)
+
+    played = bench(costs, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run")
+    assert (played.outcome.played, played.outcome.failed) == (1, 1)
+    (failed,) = [each for each in RunFolder(tmp_path / "run").all_episodes() if each.failure]
+    assert next(iter(changes)) in failed.failure.message
+    assert verify(RunFolder(tmp_path / "run")).ok
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["<think>" + (MAX_TEXT_LENGTH + 16) * "x" + "</think><answer>Up</answer>",
+     "<think>\ud83d\ude00 \udc00</think><answer>Up</answer>", "outside <think>x</think>"],
+    ids=["long", "surrogates", "problems"],
+)  # fmt: skip
+def test_whatever_is_said_the_run_is_what_it_claims_to_be(reply, tmp_path):
+    bench(lambda game: reply, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run").report()
+    verdict = verify(RunFolder(tmp_path / "run"))
+    assert verdict.ok, verdict.wrong
+
+
+def test_tables_dont_depend_on_the_order_of_sets(tmp_path):
+    bench(lambda game: "outside <think>x</think>", "frozenlake", options=FREE, episodes=2, out=tmp_path / "run")
+    asked = ("import sys, json, pathlib\nfrom vagen_benchmarks.runs.run_folder import RunFolder\n"
+             "from vagen_benchmarks.results.summary import summarise\n"
+             "print(summarise(RunFolder(pathlib.Path(sys.argv[1]))).rows())\n")  # fmt: skip
+    said = {
+        subprocess.run([sys.executable, "-c", asked, tmp_path / "run"], env={**os.environ, "PYTHONHASHSEED": seed},
+                       check=True, capture_output=True, text=True).stdout
+        for seed in "15"
+    }  # fmt: skip
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [(["--bound", "nan"], "nothing is above it"), (["--always", "Sideways"], "Sideways"),
+                       (["--always", ","], "not valid")]
+)  # fmt: skip
+def test_an_audit_that_could_not_fail_is_refused(words, why):
+    shown = vagen("judge", "audit", "frozenlake", "--tries", 5, *words)
+    assert shown.exit_code == 2
+    assert why in shown.output

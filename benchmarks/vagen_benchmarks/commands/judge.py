@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import gymnasium as gym
 import typer
 from rich.table import Table
 
@@ -139,6 +141,16 @@ def _figures(counts: Counts) -> list[str]:
     return [str(counts.scored + counts.unscored), *said, str(counts.unscored)]
 
 
+def _check_always(env_id: str, options: dict[str, Any], always: str) -> None:
+    with contextlib.closing(gym.make(env_id, **options)) as env:
+        grammar = env.unwrapped.grammar  # type: ignore[attr-defined]
+        actions = always.split(grammar.separator)
+        read = grammar.parse(grammar.render(actions, observation="a", reasoning="b", prediction="c"))
+    if read.problems or not read.actions:
+        why = read.problems[0].message if read.problems else "it has no action"
+        raise typer.BadParameter(f"--always {always!r} is not valid: {why}")
+
+
 @app.command("audit")
 def audit_command(
     env: Annotated[
@@ -159,6 +171,10 @@ def audit_command(
 ) -> None:
     """Search for words that earn without looking: the same statement in every turn, paid as `ReasoningReward` does."""
     env_id, options = resolve_id(env), parse_options(option or [])
+    if math.isnan(bound):
+        raise typer.BadParameter("bound=nan is not valid: nothing is above it")
+    if always:
+        _check_always(env_id, options, always)
     with out.status(f"playing {env_id}, to know what its states are like; kept for the next time"):
         reference = reference_of(env_id, options, size)
         searched, again = [

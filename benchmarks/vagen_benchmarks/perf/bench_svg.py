@@ -97,7 +97,7 @@ def drawn() -> Any:
 
 @pytest.mark.benchmark(group=RESTORE)
 def test_restore_ours(benchmark: Any, drawn: Any) -> None:
-    benchmark.extra_info["at_least"] = 50
+    benchmark.extra_info["at_least"] = 25
     benchmark.pedantic(drawn.restore, (drawn.snapshot(),), rounds=300, warmup_rounds=10)
 
 

@@ -171,7 +171,7 @@ class Cell:
             "unscored": self.unscored,
             "failed": failed,
             "failures": dict(self.failures),
-            "problems": dict(self.problems.most_common()),
+            "problems": dict(sorted(self.problems.items(), key=lambda each: (-each[1], each[0]))),
             "endings": dict(self.endings),
             "errors": {
                 name: None

@@ -36,7 +36,8 @@ class Encoder:
         """An episode whose error texts, its own and a judge's, hold no key. Its turns may be changed."""
         data["ended"] = {**data["ended"], "message": self.clean(data["ended"]["message"])}
         for turn in data["turns"] if self._secrets else ():
-            told = {name: self.clean(text) for name, text in turn["metrics"].items() if name.endswith("_reason")}
+            reasons = {name: text for name, text in turn["metrics"].items() if name.endswith("_reason")}
+            told = {name: self.clean(text) for name, text in reasons.items() if isinstance(text, str)}
             turn["metrics"] = {**turn["metrics"], **told}
         return data
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +23,18 @@ from vagen_envs.errors import SimulatorError
 from vagen_envs.registration import declared
 
 log = logging.getLogger(__name__)
+
+_KINDS: dict[str, Any] = {
+    "ending": str,
+    "reasoning": str,
+    "seconds": (int, float),
+    "dollars": (int, float),
+    "estimated": bool,
+}
+"""Of what a call has that isn't a whole number."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+MOST = 1e15
+"""Tokens, seconds or dollars of one reply."""
 
 Job = tuple[str, Task, int, int]
 """Key, task, seed and repeat."""
@@ -154,13 +167,45 @@ async def _reply(seat: Seat, game: Game) -> Reply:
     try:
         if isinstance(agent, AsyncAgent):
             return await agent.areply(game)
-        reply = await seat.call(agent.reply, game)
+        reply = await seat.call(_asked, agent, game)
     except (EndpointError, Stopped, SimulatorError):
         raise
     except Exception as error:
         raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
     if isinstance(reply, str):
-        return Reply(reply)
+        return Reply(_paired(reply))
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise _AgentBrokeError(f"reply() gave a {type(reply).__name__}; it must give a Reply or a string")
-    return reply
+    if reply.call is not None:
+        _check_call(reply.call)
+    return Reply(_paired(reply.text), reply.call)
+
+
+def _paired(text: str) -> str:
+    """With each pair of surrogates as its one character, as JSON would read them back."""
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _asked(agent: Agent, game: Game) -> Reply | str:
+    try:
+        return agent.reply(game)
+    except (StopIteration, asyncio.CancelledError) as error:  # futures and tasks take these for their own
+        raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error
+
+
+def _check_call(call: object) -> None:
+    """What an agent says that a reply cost is stored, added up and shown: it must be numbers, and of JSON."""
+    if not isinstance(call, Call):
+        raise _AgentBrokeError(f"reply() gave a Reply whose call is a {type(call).__name__}; it must be a Call or None")
+    for name, value in call.to_json().items():
+        wanted = _KINDS.get(name, int)
+        good = isinstance(value, wanted) and not (isinstance(value, bool) and wanted is not bool)
+        if value is None and name not in ("ending", "seconds", "attempts", "estimated"):
+            continue
+        if not good or (not isinstance(value, str) and not 0 <= value <= MOST):
+            raise _AgentBrokeError(
+                f"reply() gave a Call with {name}={value!r:.60}; it must be "
+                + ("true or false" if wanted is bool else "text" if wanted is str else f"a number from 0 to {MOST:.0e}")
+            )

@@ -40,6 +40,7 @@ class Writer:
         self._folder, self._told = folder, told
         self._gathered: list[_Waiting] = []
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._stored = 0.0
         self._count = 0
         self._room: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -62,7 +63,10 @@ class Writer:
         """Give an episode over. Waits while too many aren't stored yet."""
         if quick:
             self._gathered.append((name, played))
-            if len(self._gathered) == 1:
+            if time.monotonic() - self._stored >= GATHERING:
+                self._store_gathered()
+                await asyncio.sleep(0)  # an agent that never waits leaves the loop no other moment
+            elif len(self._gathered) == 1:
                 asyncio.get_running_loop().call_later(GATHERING, self._store_gathered)
             return
         while self._count >= MOST_WAITING:
@@ -111,6 +115,7 @@ class Writer:
     def _store_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
         self._store(gathered)
+        self._stored = time.monotonic()
 
     def _store(self, batch: Sequence[_Waiting]) -> None:
         with self._storing:

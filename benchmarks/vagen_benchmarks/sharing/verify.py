@@ -33,6 +33,7 @@ from vagen_benchmarks.sharing.files import (
 )
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.permission import permitted
+from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_rewards.scores import PARTS
 
 EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
@@ -41,6 +42,8 @@ LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"}
 """What a model's profile may set of an environment: how replies are written, and nothing of the task."""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
+MOST_SAID = 1 << 28
+"""Characters of the longest reply that is taken to have been said."""
 CLOSE = 1e-5
 """The relative difference up to which another machine's simulator may have computed a number."""
 
@@ -224,7 +227,7 @@ def _replay(
     for i, stored in enumerate(episode.turns):
         if over:
             return [f"turn {i + 1} comes after the episode's end"], []
-        _, _, terminated, truncated, info = env.step(stored["reply"])
+        _, _, terminated, truncated, info = env.step(_as_said(stored))
         over = terminated or truncated
         mine = plain(info["turn"].to_json())
         differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
@@ -235,6 +238,15 @@ def _replay(
     if any(exact or not _is_close(*each) for each in found):
         return lines, []
     return _ending_findings(episode, over), lines
+
+
+def _as_said(stored: Mapping[str, Any]) -> str:
+    """A stored reply, as long as it was: of a longer one than is read an episode has the part that was."""
+    reply: str = stored["reply"]
+    lengths = [each["end"] for each in stored["parsed"]["problems"] if each["code"] == "too_long"]
+    if lengths and len(reply) == MAX_TEXT_LENGTH and isinstance(lengths[0], int) and lengths[0] <= MOST_SAID:
+        return reply.ljust(lengths[0], "x")
+    return reply
 
 
 def _ending_findings(episode: Episode, over: bool) -> list[str]:
