@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
+import importlib
 import json
+import linecache
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -477,3 +481,35 @@ def _shipped(env_id):
     """Found by its id: no simulator is started."""
     every = [json.loads(gzip.decompress(path.read_bytes())) for path in SHIPPED.glob("*.json.gz")]
     return Reference.from_json(next(each for each in every if each["env_id"] == env_id))
+
+
+def test_a_reference_of_ones_own_environment_is_drawn_anew_when_its_code_changed(tmp_path, monkeypatch):
+    from vagen_rewards.worth.reference import name_of
+
+    file = tmp_path / "my_lake.py"
+    text = "import gymnasium as gym\nfrom vagen_envs.frozen_lake.env import FrozenLakeEnv\nclass MyEnv(FrozenLakeEnv):\n    id = 'my/Lake-v0'\ngym.register('my/Lake-v0', 'my_lake:MyEnv')\n"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = []
+    for comment in ("", "# harder\n"):
+        file.write_text(text + comment)
+        sys.modules.pop("my_lake", None)
+        gym.registry.pop("my/Lake-v0", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        importlib.import_module("my_lake")
+        names.append(name_of("my/Lake-v0", "{}"))
+    assert names[0] != names[1]
+    gym.registry.pop("my/Lake-v0", None)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "null", '{"size": "8"}', '{"size": 99999, "env_id": "vagen/Sokoban-v0", "states": []}']
+)
+def test_a_kept_reference_that_is_something_else_is_drawn_anew(content, tmp_path, monkeypatch):
+    from vagen_rewards.worth.reference import name_of, reference_for
+
+    monkeypatch.setenv("VAGEN_CACHE", str(tmp_path))
+    with contextlib.closing(gym.make("vagen/FrozenLake-v0", size=5)) as env:
+        configuration = configuration_of(env)
+    (tmp_path / name_of(*configuration)).write_bytes(gzip.compress(content.encode()))
+    assert len(reference_for(configuration, 8 + len(content)).reset) == 8 + len(content)

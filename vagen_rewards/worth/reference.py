@@ -10,11 +10,14 @@ them). Any other is played at its first use, which takes seconds on boards and m
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import gzip
+import inspect
 import json
 import os
+import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Hashable, Mapping
@@ -25,6 +28,7 @@ import gymnasium as gym
 
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import State, VagenEnv
+from vagen_envs.registration import declared
 from vagen_envs.seeding import content_hash
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.worth.playing import BLIND, Transition, blind_turns, episode
@@ -166,7 +170,24 @@ def name_of(env_id: str, options: str) -> str:
     """The name of a reference's file: a hash of the options on which states depend."""
     every = json.loads(options)
     options = json.dumps({name: _SAID.get(name, value) for name, value in every.items()}, sort_keys=True)
-    return f"{content_hash(json.dumps([VERSION, env_id, options]).encode())}.json.gz"
+    code = _code_of(env_id)
+    return f"{content_hash(json.dumps([VERSION, env_id, options, *([code] if code else [])]).encode())}.json.gz"
+
+
+def _code_of(env_id: str) -> str:
+    """A hash of the modules that an environment of one's own comes from: when they change, so may its states."""
+    made: Any = None
+    with contextlib.suppress(gym.error.Error, ImportError):
+        made = declared(env_id)[1]
+    modules = {each.__module__ for each in getattr(made, "__mro__", (made,)) if made is not None}
+    texts = []
+    for name in sorted(each for each in modules if each.partition(".")[0] not in _NOT_ITS_OWN):
+        with contextlib.suppress(OSError, TypeError):  # typed into a console
+            texts.append(inspect.getsource(sys.modules[name]))
+    return content_hash("".join(texts).encode()) if texts else ""
+
+
+_NOT_ITS_OWN = {"vagen_envs", "gymnasium", "abc", "typing", "builtins"}
 
 
 def reference_for(configuration: tuple[str, str], size: int = SIZE) -> Reference:
@@ -181,12 +202,12 @@ def _reference(env_id: str, options: str, size: int) -> Reference:
     for path in (SHIPPED / file, kept):
         try:
             data = json.loads(gzip.decompress(path.read_bytes()))
-            if data["size"] >= size:
+            if data["size"] >= size and data["env_id"] == env_id:
                 known = _first(Reference.from_json({**data, "options": json.loads(options)}), size)
                 if "blind" in data or not knows_done(known.reset[0].before.kind):
                     return known
-        except (OSError, ValueError, KeyError, EOFError, zlib.error):
-            pass  # not there, or cut short: drawn anew, as is one from before there was blind play
+        except (OSError, ValueError, KeyError, EOFError, zlib.error, TypeError, AttributeError, IndexError):
+            pass  # not there, cut short or something else: drawn anew, as is one from before there was blind play
     reference = draw(env_id, json.loads(options), size)
     write(reference, kept, size)
     return reference

@@ -21,7 +21,7 @@ from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_benchmarks.runs.protocol import make_task, resolve_id
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.scoring import Scoring, judge_by_name, make_scoring
 from vagen_envs.core import Turn
@@ -171,6 +171,7 @@ def audit_command(
 ) -> None:
     """Search for words that earn without looking: the same statement in every turn, paid as `ReasoningReward` does."""
     env_id, options = resolve_id(env), parse_options(option or [])
+    make_task(env_id, options, "train", 0, 1)  # what isn't one of ours, or lacks something, is said in a sentence
     if math.isnan(bound):
         raise typer.BadParameter("bound=nan is not valid: nothing is above it")
     if always:

@@ -168,7 +168,9 @@ def make_task(
         raise ProtocolError("split is no option of an environment here; it is the run's: --split")
     try:
         env = gym.make(env_id, disable_env_checker=True, split=split, **options)
-    except gym.error.Error as error:
+    except (gym.error.Error, ModuleNotFoundError) as error:
+        if isinstance(error, ModuleNotFoundError) and ":" not in env_id:
+            raise  # an extra that isn't installed
         raise ProtocolError(f"{env_id} can't be made: {error}") from error
     except TypeError as error:
         raise ProtocolError(f"{env_id} isn't an environment of this contract ({error!s:.200})") from error
