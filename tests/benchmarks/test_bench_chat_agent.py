@@ -526,3 +526,14 @@ def test_a_thought_longer_than_an_action_holds_costs_no_answer(tmp_path, endpoin
     profile = Registry().profile("untagged")
     _, (episode,) = play(tmp_path, endpoint.url, episodes=1, profile=profile)
     assert all(turn["executed"] for turn in episode.turns)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ALL_PROXY", "socks5://127.0.0.1:1"), ("SSL_CERT_FILE", "/nonexistent/certificates.pem")]
+)
+def test_a_librarys_own_connections_are_none_of_ours(variable, value, monkeypatch):
+    """It makes them beside ours and sends nothing by them; what proxies of the environment lack is no matter."""
+    monkeypatch.setenv(variable, value)
+    (agent,) = make_agents(["openai:m"], Asked(base_url="http://127.0.0.1:9/v1"), None, [])
+    assert agent.name == "openai:m"
+    agent.stop()

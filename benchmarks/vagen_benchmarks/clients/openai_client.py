@@ -45,7 +45,9 @@ class OpenAIClient(HttpSdkClient):
         headers: Mapping[str, str] | None = None,
         token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
-        made = openai.OpenAI(api_key=key or "none", base_url=base_url)
+        # It sends nothing itself, and would end for want of what proxies and certificates of the environment need.
+        unsent = openai.DefaultHttpxClient(trust_env=False)
+        made = openai.OpenAI(api_key=key or "none", base_url=base_url, http_client=unsent)
         super().__init__(made, base_url, "/chat/completions", timeout, headers)
         self.model, self._token_field = model, token_field
 
