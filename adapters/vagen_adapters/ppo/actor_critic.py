@@ -13,11 +13,14 @@ from torch import Tensor, nn
 
 from vagen_adapters.ppo.anatomy import decoder_of, logits_of, multiply_patches, sight_of, states_of, without_head
 from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.narrowing import narrowed
 from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
 from vagen_adapters.ppo.scoring import (
+    PIECES,
     Distribution,
     SampledTokens,
     as_autocast_rounds,
+    pieces_for,
     score,
 )
 from vagen_adapters.ppo.seeing import FrozenSight
@@ -44,6 +47,8 @@ class ActorCritic(nn.Module):
         sight: what the frozen towers of these models have said, where pictures are given by number.
         packs: whether a batch goes through these models as one row without padding; see `unpadding`.
         masks: whether rows that are padded on the right have a mask that says so.
+        narrows: whether last layers are computed only where they are read; see `narrowing`.
+        spread: whether weights are spread over processes, which must call each part equally often then.
     """
 
     def __init__(self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False) -> None:
@@ -60,6 +65,8 @@ class ActorCritic(nn.Module):
         self.sight: FrozenSight | None = None
         self.packs = False
         self.masks = True
+        self.narrows = False
+        self.spread = False
         multiply_patches(self)
 
     @classmethod
@@ -143,7 +150,8 @@ class ActorCritic(nn.Module):
                 `reference_logprobs`, (B, L); `kl`, (B, L), KL[π‖π_ref] over the whole vocabulary at each token.
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
-            mask: (B, L) bool, the tokens whose scores are wanted, all by default; values come for all.
+            mask: (B, L) bool, the tokens whose scores are wanted, all by default. Values come before and after these,
+                and after the last of each sequence; what stands elsewhere is no value if `narrows`.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
         """
         of_tokens = [name for name in want if name != "values"]
@@ -152,24 +160,27 @@ class ActorCritic(nn.Module):
         hidden = given = None
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
+        read = self._read_at(inputs["attention_mask"], mask, "values" in want)
         if of_policy or (self.critic is None and "values" in want):
             with torch.set_grad_enabled(torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)):
-                hidden, given = self._hidden_and_given(self.policy, inputs)
+                hidden, given = self._hidden_and_given(self.policy, inputs, read)
         if of_tokens:
             tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
             other = None
             if {"reference_logprobs", "kl"} & set(want):
                 with torch.no_grad():
-                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs)))
+                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs, read)))
+            ids = tokens.ids(inputs["input_ids"])
             scores = score(
-                of_tokens, Distribution(temperature, forbidden_ids), tokens.ids(inputs["input_ids"]),
+                of_tokens, Distribution(temperature, forbidden_ids), ids,
                 lambda each: logits_of(self.policy, each),
                 tokens.before(hidden) if of_policy and hidden is not None else None,
                 lambda each: self._of_reference(lambda model: logits_of(model, each)), other,
+                pieces=PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size),
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            found["values"] = self._values(inputs, hidden, given, detach_backbone)
+            found["values"] = self._values(inputs, hidden, given, detach_backbone, read)
         return found
 
     def readers(self, want: Collection[str]) -> list[Any]:
@@ -182,14 +193,27 @@ class ActorCritic(nn.Module):
             found.append(self.policy if self.reference is None else self.reference)
         return found
 
-    def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
-        """(B, L, H) The last states of one of these models."""
+    def hidden(self, model: Any, inputs: Mapping[str, Any], wanted: Tensor | None = None) -> Tensor:
+        """(B, L, H) The last states of one of these models; where `wanted`, (B, L), says so, if it isn't None."""
         if self.sight is not None:
             inputs = self.sight.given(model, inputs)
         lay_out = in_one_row if self.packs else unmasked
         read = lay_out(model, inputs) if self.packs or not self.masks else inputs
-        hidden = states_of(model, as_taken_by(model, read))
+        if self.packs and wanted is not None:
+            wanted = wanted[inputs["attention_mask"].bool()][None]
+        with narrowed(model, wanted):
+            hidden = states_of(model, as_taken_by(model, read))
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
+
+    def _read_at(self, tokens: Tensor, mask: Tensor | None, for_values: bool) -> Tensor | None:
+        """(B, L) bool. After which tokens a state is read, of those that there are and those whose scores are wanted."""
+        if mask is None or not self.narrows:
+            return None
+        wanted = nn.functional.pad(mask[:, 1:], (0, 1))
+        if for_values:
+            last = tokens.bool() & ~nn.functional.pad(tokens[:, 1:], (0, 1)).bool()
+            wanted = wanted | mask | last
+        return wanted
 
     def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
         if self.reference is not None:
@@ -197,20 +221,23 @@ class ActorCritic(nn.Module):
         with self.policy.disable_adapter():
             return compute(self.policy)
 
-    def _hidden_and_given(self, model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+    def _hidden_and_given(
+        self, model: Any, inputs: dict[str, Tensor], wanted: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """The last states, and what the language model was given, if the critic reads that."""
         if self.reading_head is None:
-            return self.hidden(model, inputs), None
+            return self.hidden(model, inputs, wanted), None
         with Watched(decoder_of(model)) as watched:
-            hidden = self.hidden(model, inputs)
+            hidden = self.hidden(model, inputs, wanted)
         given = watched.given
         return hidden, in_rows(given, inputs["attention_mask"]) if self.packs and given is not None else given
 
     def _values(
-        self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool
-    ) -> Tensor:
+        self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool,
+        wanted: Tensor | None,
+    ) -> Tensor:  # fmt: skip
         if self.critic is not None:
-            hidden, given = self._hidden_and_given(self.critic, inputs)
+            hidden, given = self._hidden_and_given(self.critic, inputs, wanted)
         assert hidden is not None  # noqa: S101 - for the type checker
         if detach_backbone and self.critic is None:
             hidden, given = hidden.detach(), given if given is None else given.detach()

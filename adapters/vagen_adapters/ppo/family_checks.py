@@ -152,6 +152,32 @@ def can_go_unmasked(model: ActorCritic, codec: Codec) -> bool:
         model.train(was_training)
 
 
+@torch.no_grad()
+def can_narrow(model: ActorCritic, codec: Codec) -> bool:
+    """Whether a model says the same of some tokens when its last layer is computed for those alone."""
+    was_training, narrows = model.training, model.narrows
+    model.eval()
+    try:
+        prompts = _prompts(codec)
+        inputs = model_inputs(prompts, codec, model.policy.device)
+        mask = (torch.arange(inputs["input_ids"].shape[1]) % 3 == 1).to(model.policy.device) & inputs[
+            "attention_mask"
+        ].bool()
+        want = ["logprobs"] if model.value_head is None else ["logprobs", "values"]
+        found = []
+        for model.narrows in (False, True):
+            scores = model(inputs, want, temperature=1.0, forbidden_ids=codec.forbidden_ids, mask=mask)
+            values = scores["values"][:, :-1][mask] if "values" in scores else mask.new_zeros(1, dtype=torch.float32)
+            found.append((scores["logprobs"][mask & (inputs["input_ids"] != codec.image_token_id)], values))
+        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, prompts[0]))
+        return all(float((one - other).abs().max()) <= allowed for one, other in zip(*found, strict=True))
+    except Exception:  # a model raises whatever it likes; its last layer is computed for all tokens then
+        return False
+    finally:
+        model.narrows = narrows
+        model.train(was_training)
+
+
 def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> bool:
     """Twice: what a tower has just said, and what was kept of it, in another order."""
     sight, device = model.sight, model.policy.device
@@ -168,10 +194,10 @@ def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> b
     return True
 
 
-def sampler_of(policy: Any, codec: Codec, batch_size: int = 64) -> TransformersSampler:
+def sampler_of(policy: Any, codec: Codec) -> TransformersSampler:
     """One that keeps conversations where the model can. Raises TrainingConfigError as `check_model`."""
     keeps = check_model(ActorCritic(policy, None, values=False), codec, turn_by_turn=True)
-    return (KeepingSampler if keeps else TransformersSampler)(policy, codec, batch_size)
+    return (KeepingSampler if keeps else TransformersSampler)(policy, codec)
 
 
 def _check_sight(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:

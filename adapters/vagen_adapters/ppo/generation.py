@@ -16,6 +16,10 @@ from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.seeing import FrozenSight
 
 
+ROOM = 64 * 4096
+"""Tokens whose keys and values the policy itself holds at a time when it samples."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prompt:
     """What the model reads before a reply: all tokens, and the observations whose pictures are among them."""
@@ -132,15 +136,19 @@ def model_inputs(
 
 
 class TransformersSampler:
-    """Sampling with `model.generate`, left-padded, `batch_size` prompts at a time.
+    """Sampling with `model.generate`, left-padded.
 
-    Where `sight` is given, the model's tower is frozen and looks at a picture once.
+    Args:
+        model: the policy.
+        codec: its.
+        room: tokens that are held at a time, those of padding and of replies to come among them; a prompt at least.
+        sight: where this is given, the model's tower is frozen and looks at a picture once.
     """
 
-    def __init__(self, model: Any, codec: Codec, batch_size: int = 64, sight: FrozenSight | None = None) -> None:
+    def __init__(self, model: Any, codec: Codec, room: int = ROOM, sight: FrozenSight | None = None) -> None:
         self.model = model
         self.codec = codec
-        self.batch_size = batch_size
+        self.room = room
         self.sight = sight
         self.reads = Reads()
 
@@ -158,9 +166,16 @@ class TransformersSampler:
         was_training = self.model.training
         self.model.eval()
         replies: list[Reply] = []
-        for start in range(0, len(prompts), self.batch_size):
-            stop = start + self.batch_size
+        start = 0
+        while start < len(prompts):
+            longest, stop = 0, start
+            while stop < len(prompts):
+                longest = max(longest, len(prompts[stop].ids) + sampling.max_tokens)
+                if stop > start and longest * (stop + 1 - start) > self.room:
+                    break
+                stop += 1
             replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
+            start = stop
         if self.sight:
             self.reads.pictures += self.sight.looks_since()
         self.model.train(was_training)

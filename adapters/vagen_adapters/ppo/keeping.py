@@ -13,7 +13,7 @@ from torch import Tensor
 from vagen_adapters.ppo.anatomy import backbone_of
 from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.generation import Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
+from vagen_adapters.ppo.generation import ROOM, Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +51,8 @@ class KeepingSampler(TransformersSampler):
     `can_keep`; that such a model says the same either way is found out by `family_checks`.
     """
 
-    def __init__(self, model: Any, codec: Any, batch_size: int = 64, sight: Any = None) -> None:
-        super().__init__(model, codec, batch_size, sight)
+    def __init__(self, model: Any, codec: Any, room: int = ROOM, sight: Any = None) -> None:
+        super().__init__(model, codec, room, sight)
         self._kept: dict[int, _Kept] = {}
         self._next: dict[int, _Kept] = {}
 

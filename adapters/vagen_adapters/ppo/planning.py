@@ -25,6 +25,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic, critic_class
 from vagen_adapters.ppo.anatomy import sight_of, without_head
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.generation import ROOM
 from vagen_adapters.ppo.keeping import can_keep
 from vagen_adapters.ppo.tensor_bytes import passes_of_language_model, storage_bytes
 
@@ -39,7 +40,6 @@ PLAYING = ("kv_cache", "vllm (sleeps)")
 """Parts of a plan that an update doesn't need."""
 NEVER = 1 << 60
 """Bytes of what can't start with the share of the GPU that it has."""
-_KV_BATCH = 64  # prompts that `TransformersSampler` takes at a time; `KeepingSampler` keeps the others' meanwhile
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,8 @@ class Planner:
         if args.generation == "transformers":
             per_token = passes.kv_per_token * (1 if mixed or args.lora else 2)
             kept = args.num_envs if can_keep(model.policy.config) else 0
-            parts["kv_cache"] = per_token * args.max_length * (min(_KV_BATCH, args.num_envs) + kept)
+            at_a_time = max(args.max_length, min(ROOM, args.max_length * args.num_envs))
+            parts["kv_cache"] = per_token * (at_a_time + args.max_length * kept)
         elif args.generation == "vllm":
             name = PLAYING[1] if args.vllm_options.get("enable_sleep_mode") else "vllm"
             parts[name] = int(_share_of_vllm(args) * machines.memory)

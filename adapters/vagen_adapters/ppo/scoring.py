@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 PIECES = 16
-"""Into how many pieces sampled positions are cut. 6.6 copies of a piece's logits live at once (measured), so this keeps
-an update's peak below half a copy of all. Always as many, empty ones too: where weights are spread over processes, each
-call of the head gathers them, and all processes must call it equally often."""
+"""Into how many pieces sampled positions are cut at most. 6.6 copies of a piece's logits live at once (measured), so
+this keeps an update's peak below half a copy of all."""
+SMALL = 1 << 16
+"""Logits that needn't be cut in pieces: a quarter of a MiB."""
 
 _NEVER = -1e9  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
 
@@ -37,6 +38,11 @@ class Distribution:
         """(N, V) → (N, V) float32."""
         logits = logits.float() / self.temperature
         return logits.index_fill(1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
+
+
+def pieces_for(tokens: int, vocabulary: int) -> int:
+    """Into how many pieces so many positions are cut, no more than memory asks for: each costs some forty operations."""
+    return min(PIECES, max(1, -(-tokens * vocabulary // SMALL)))
 
 
 class SampledTokens:
@@ -71,6 +77,8 @@ def score(
     hidden: Tensor | None,
     reference: Callable[[Tensor], Tensor] | None = None,
     reference_hidden: Tensor | None = None,
+    *,
+    pieces: int = PIECES,
 ) -> dict[str, Tensor]:
     """Scores of N sampled tokens.
 
@@ -82,6 +90,8 @@ def score(
         hidden: (N, H) before each token, if the policy is asked for.
         reference: the reference's head.
         reference_hidden: (N, H), if the reference is asked for.
+        pieces: into which they are cut, empty ones too; a single one's logits aren't computed again. Where weights are
+            spread over processes each call of the head gathers them, and all processes must call it equally often.
 
     Returns:
         What is wanted, each (N,).
@@ -106,11 +116,11 @@ def score(
                 found["kl"] = _exact_kl(logits, others)
         return tuple(found[name] for name in want)
 
-    pieces = zip(*(_pieces(each) for each in (ids, hidden, reference_hidden)), strict=True)
-    if torch.is_grad_enabled() and hidden is not None:
-        scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in pieces]
+    cut = zip(*(_pieces(each, pieces) for each in (ids, hidden, reference_hidden)), strict=True)
+    if torch.is_grad_enabled() and hidden is not None and pieces > 1:
+        scored = [checkpoint(of_piece, *piece, use_reentrant=False) for piece in cut]
     else:
-        scored = [of_piece(*piece) for piece in pieces]
+        scored = [of_piece(*piece) for piece in cut]
     return {name: torch.cat(entries) for name, entries in zip(want, zip(*scored, strict=True), strict=True)}
 
 
@@ -125,8 +135,8 @@ def score_tokens(
     return tokens.back(found["logprobs"]), tokens.back(found["entropies"])
 
 
-def _pieces(entries: Tensor | None) -> list[Any]:
-    return [None] * PIECES if entries is None else list(entries.tensor_split(PIECES))
+def _pieces(entries: Tensor | None, pieces: int) -> list[Any]:
+    return [None] * pieces if entries is None else list(entries.tensor_split(pieces))
 
 
 def _exact_kl(logits: Tensor, reference: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from vagen_adapters.ppo.episodes import (
     TokenSequence,
     training_sequences,
 )
-from vagen_adapters.ppo.family_checks import can_go_unmasked, check_model, check_packing, sight_for
+from vagen_adapters.ppo.family_checks import can_go_unmasked, can_narrow, check_model, check_packing, sight_for
 from vagen_adapters.ppo.forks import StateNumbers, held_to_forks, values_at
 from vagen_adapters.ppo.generation import Sampler, model_inputs
 from vagen_adapters.ppo.kl_control import AdaptiveKL
@@ -158,11 +158,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         )
         self._check_processes(make_sampler)
         keeps = False
-        if self.spreads not in ("fsdp", "zero3"):  # there no process has weights that it could try
+        actor_critic.spread = self.spreads in ("fsdp", "zero3")
+        if not actor_critic.spread:  # there no process has weights that it could try
             keeps = check_model(actor_critic, self.codec, turn_by_turn=args.window is not None)
             actor_critic.masks = not can_go_unmasked(actor_critic, self.codec)
             if args.packing:
                 check_packing(actor_critic, self.codec)
+            actor_critic.narrows = can_narrow(actor_critic, self.codec)
             actor_critic.sight = sight_for(actor_critic, self.codec, int(args.sight_memory * 2**30))
         actor_critic.packs = args.packing
         make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None

@@ -47,7 +47,7 @@ def measure(
     from vagen_benchmarks.meter import Meter
 
     own, codec = tiny.load(folder)
-    sampler = sampler_of(model if model is not None else own, codec, batch_size=128)
+    sampler = sampler_of(model if model is not None else own, codec)
     levels = [Level(seed, split) for seed in range(episodes)]
     found = {}
     ways = [("sampled", 1.0), ("greedy", 0.0)]
