@@ -206,7 +206,7 @@ class ActorCritic(nn.Module):
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
     def _read_at(self, tokens: Tensor, mask: Tensor | None, for_values: bool) -> Tensor | None:
-        """(B, L) bool. After which tokens a state is read, of those that there are and those whose scores are wanted."""
+        """(B, L) bool. The tokens whose states are read, from the mask of tokens and that of wanted scores."""
         if mask is None or not self.narrows:
             return None
         wanted = nn.functional.pad(mask[:, 1:], (0, 1))

@@ -15,7 +15,6 @@ from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.seeing import FrozenSight
 
-
 ROOM = 64 * 4096
 """Tokens whose keys and values the policy itself holds at a time when it samples."""
 

@@ -41,7 +41,7 @@ class Distribution:
 
 
 def pieces_for(tokens: int, vocabulary: int) -> int:
-    """Into how many pieces so many positions are cut, no more than memory asks for: each costs some forty operations."""
+    """Into how many pieces positions are cut: no more than memory asks for, since each costs forty operations."""
     return min(PIECES, max(1, -(-tokens * vocabulary // SMALL)))
 
 
