@@ -10,7 +10,7 @@ from tensor_memory import peak_bytes  # noqa: E402
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
 from vagen_adapters.ppo.anatomy import sight_of  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.scoring import Distribution, SampledTokens, score, score_tokens  # noqa: E402
+from vagen_adapters.ppo.scoring import SMALL, Distribution, SampledTokens, score, score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
 WANT = ("logprobs", "entropies", "reference_logprobs", "kl")
@@ -91,20 +91,37 @@ def test_the_peak_is_below_one_float32_copy_of_the_sampled_logits():
 
 
 def test_an_update_makes_no_tensor_of_all_logits(tiny_folder):
-    model, (inputs, mask) = moved(tiny_folder), batch(8, 256)
-    mask = mask & (torch.arange(256) > 240)
+    model, (inputs, mask) = moved(tiny_folder), batch(9, 1024)
+    vocabulary = model.config.text_config.vocab_size
+    assert int(mask.sum()) * vocabulary > 16 * SMALL  # enough for all pieces
     largest = []
 
     class Watch(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             found = function(*args, **(kwargs or {}))
-            if isinstance(found, torch.Tensor) and found.shape[-1:] == (model.policy.config.text_config.vocab_size,):
+            if isinstance(found, torch.Tensor) and found.shape[-1:] == (vocabulary,):
                 largest.append(found.numel() // found.shape[-1])
             return found
 
     with Watch():
         model(inputs, ("logprobs",), temperature=1.0, mask=mask)
     assert 0 < max(largest) <= -(-int(mask.sum()) // 16)
+
+
+def test_few_logits_are_one_piece_and_spread_weights_are_gathered_equally_often(tiny_folder):
+    model, (inputs, mask) = moved(tiny_folder), batch()
+    model(inputs, ("logprobs",), temperature=1.0)  # the first time its head is tried, too
+    calls = []
+    model.policy.lm_head.register_forward_hook(lambda *_: calls.append(1))
+    found = []
+    for model.spread, expected in ((False, 1), (True, 16)):
+        calls.clear()
+        found.append(model(inputs, ("logprobs", "entropies"), temperature=1.0, mask=mask))
+        assert len(calls) == expected
+    torch.testing.assert_close(*found)
+    calls.clear()
+    model(inputs, ("logprobs",), temperature=1.0, mask=mask & False)
+    assert len(calls) == 16  # with no token at all, too
 
 
 def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):

@@ -14,7 +14,7 @@ import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, PlayedTurn, keep_by_variance, lay_out, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.generation import ROOM, Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
@@ -132,17 +132,17 @@ def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperat
     model, codec = loaded
     sampling = dataclasses.replace(SAMPLING, temperature=temperature)
     plays = [
-        Rollout(environments(lanes), codec, TransformersSampler(model, codec, batch), sampling).play(LEVELS, 0)
-        for lanes, batch in ((1, 1), (3, 2))
+        Rollout(environments(lanes), codec, TransformersSampler(model, codec, room), sampling).play(LEVELS, 0)
+        for lanes, room in ((1, 1), (3, 400))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
 
 
 @pytest.mark.parametrize("window", [None, 0, 1])
-@pytest.mark.parametrize(("lanes", "batch"), [(1, 1), (2, 64), (3, 2)])
-def test_kept_conversations_are_played_as_those_read_from_the_beginning(window, lanes, batch, loaded):
+@pytest.mark.parametrize(("lanes", "room"), [(1, 1), (2, ROOM), (3, 400)])
+def test_kept_conversations_are_played_as_those_read_from_the_beginning(window, lanes, room, loaded):
     model, codec = loaded
-    plain, keeping = TransformersSampler(model, codec), KeepingSampler(model, codec, batch)
+    plain, keeping = TransformersSampler(model, codec), KeepingSampler(model, codec, room)
     plays = [
         Rollout(environments(lanes, max_turns=4), codec, sampler, SAMPLING, window=window).play(LEVELS, 0)
         for sampler in (plain, keeping)
@@ -187,7 +187,7 @@ def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
     model, codec = loaded
     prompt = Prompt(tuple(codec.tokenizer("Up")["input_ids"]), ())
     sampling = Sampling(temperature=0.2, top_p=0.5, max_tokens=1)
-    replies = TransformersSampler(model, codec, 1000).sample([prompt] * 2000, sampling, range(2000))
+    replies = TransformersSampler(model, codec).sample([prompt] * 2000, sampling, range(2000))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([prompt.ids])).logits[0, -1] / 0.2
     logits[list(codec.forbidden_ids)] = -torch.inf
