@@ -11,6 +11,7 @@ from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.anatomy import decoder_of  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
+from vagen_adapters.ppo.quick_layers import ROWS  # noqa: E402
 
 WANT = ["logprobs", "entropies", "reference_logprobs", "values"]
 
@@ -68,7 +69,7 @@ def test_the_last_layer_is_given_what_is_read_and_the_others_all(tiny_folder):
     model.narrows = True
     model(inputs, ["logprobs"], temperature=1.0, mask=mask)
     *others, last = seen.values()
-    assert last == [int(mask.sum())]
+    assert int(mask.sum()) <= last[0] < min(int(mask.sum()) + ROWS, mask.numel())
     assert all(each == [mask.numel()] for each in others)
     model(inputs, ["logprobs"], temperature=1.0)  # of all tokens
     assert seen[len(others)][1:] == [mask.numel()]

@@ -12,6 +12,7 @@ from memory_held import RUN, held  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.ppo import quick_layers  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
 from vagen_adapters.ppo.published import PUBLISHED, config_of  # noqa: E402
@@ -20,8 +21,10 @@ from vagen_adapters.ppo.tensor_bytes import LiveBytes  # noqa: E402
 
 
 @pytest.mark.parametrize(("recomputed", "packed"), [(False, False), (True, False), (False, True)])
-def test_an_updates_peak_is_what_it_allocates(recomputed, packed, sized, tmp_path):
+def test_an_updates_peak_is_what_it_allocates(recomputed, packed, sized, tmp_path, monkeypatch):
     """On one process, frozen eyes, an update in two parts: gradients, activations and logits together."""
+    # As on a GPU, of which the plan speaks: layers are their families'.
+    monkeypatch.setattr(quick_layers, "are_plain", lambda *_: False)
     from vagen_adapters.ppo.actor_critic import ActorCritic
 
     length, rows = 256, 2

@@ -14,7 +14,7 @@ import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, PlayedTurn, keep_by_variance, lay_out, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import ROOM, Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
+from vagen_adapters.ppo.generation import ROOM, Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
@@ -160,6 +160,38 @@ def test_kept_conversations_are_played_as_those_read_from_the_beginning(window, 
     else:  # a window that moves leaves nothing to go on with
         assert (reads == plain.finish()) is (window == 0)
     assert keeping.reads == Reads()
+
+
+def test_rows_whose_replies_are_over_are_no_longer_computed(loaded, monkeypatch):
+    """Of replies from 1 to `max_tokens` tokens long the same come out, and of 32 rows few are left at the end."""
+    model, codec = loaded
+    draw = Draw.next
+
+    def ends_often(self, scores):
+        return draw(self, scores.index_add(1, torch.tensor([codec.end_id]), torch.full((len(scores), 1), 9.0)))
+
+    monkeypatch.setattr(Draw, "next", ends_often)
+    env = environments(1)[0]
+    shown = [codec.show(env.unwrapped.system_prompt, env.reset(seed=seed)[0]) for seed in range(32)]
+    prompts = [lay_out((), (), each).prompt for each in shown]
+    sampling = Sampling(temperature=2.0, top_p=1.0, max_tokens=40)
+    rows = []
+    embeddings = model.get_input_embeddings()
+    hook = embeddings.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+    sampler = KeepingSampler(model, codec)
+    replies = sampler.sample(prompts, sampling, range(32))
+    hook.remove()
+    assert rows[0] == 32
+    assert rows[-1] < 16
+    assert rows == sorted(rows, reverse=True)
+    said = [PlayedTurn(each, reply, None, ()) for each, reply in zip(shown, replies, strict=True)]
+    later = [lay_out([turn], (), each).prompt for turn, each in zip(said, [*shown[1:], shown[0]], strict=True)]
+    for known, number in ((prompts, 0), (later, 1)):
+        kept = replies if not number else sampler.sample(later, sampling, range(32))
+        plain = TransformersSampler(model, codec).sample(known, sampling, range(32))
+        assert [each.ids for each in kept] == [each.ids for each in plain]
+        for one, other in zip(kept, plain, strict=True):
+            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
 
 
 def test_a_conversation_goes_on_only_with_what_was_said_and_the_weights_that_read_it(loaded):

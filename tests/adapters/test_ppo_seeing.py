@@ -11,13 +11,13 @@ import numpy as np  # noqa: E402
 
 from vagen_adapters.ppo import family_checks, seeing, tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.anatomy import multiply_patches  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
 from vagen_adapters.ppo.planning import GIB, Machines, Planner  # noqa: E402
 from vagen_adapters.ppo.published import config_of  # noqa: E402
+from vagen_adapters.ppo.quick_layers import quicken  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
@@ -195,7 +195,7 @@ def test_patches_are_multiplied_as_they_would_be_convolved():
         return [*outputs, plain.weight.grad.clone(), plain.bias.grad.clone()]
 
     convolved = found()
-    multiply_patches(model)
+    quicken(model)
     assert type(plain) is not type(padded) is torch.nn.Conv3d  # that one looks beyond a patch
     for ours, theirs in zip(found(), convolved, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)

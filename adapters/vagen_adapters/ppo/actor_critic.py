@@ -11,9 +11,10 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from vagen_adapters.ppo.anatomy import decoder_of, logits_of, multiply_patches, sight_of, states_of, without_head
+from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.narrowing import narrowed
+from vagen_adapters.ppo.quick_layers import quicken
 from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -67,7 +68,7 @@ class ActorCritic(nn.Module):
         self.masks = True
         self.narrows = False
         self.spread = False
-        multiply_patches(self)
+        quicken(self)
 
     @classmethod
     def from_pretrained(

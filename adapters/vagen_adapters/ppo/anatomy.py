@@ -56,26 +56,6 @@ def sight_of(model: Any) -> list[nn.Parameter]:
     return [each for each in model.parameters() if id(each) not in spoken]
 
 
-class _PatchProduct(nn.Conv3d):
-    """A convolution that is given pictures cut into patches of its kernel's size: of each it makes one product."""
-
-    def _conv_forward(self, patches: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        if patches.shape[2:] != self.kernel_size:
-            return super()._conv_forward(patches, weight, bias)
-        return nn.functional.linear(patches.flatten(1), weight.flatten(1), bias)[..., None, None, None]
-
-
-def multiply_patches(model: nn.Module) -> None:
-    """Have a model embed patches by matrix products, where its convolutions do so; weights and names stay.
-
-    For 1,024 of Qwen3-VL's patches torch's convolution takes 5 times as long on a CPU, and 8 times with its gradient
-    (torch 2.13).
-    """
-    for each in model.modules():
-        if type(each) is nn.Conv3d and each.padding == (0, 0, 0) and each.dilation == (1, 1, 1) and each.groups == 1:
-            each.__class__ = _PatchProduct
-
-
 def states_of(model: Any, inputs: Mapping[str, Any]) -> Tensor:
     """(B, L, H) What a model's language head is given, or would be if it had one."""
     backbone = backbone_of(model)

@@ -17,7 +17,7 @@ from vagen_adapters.ppo.episodes import Episode, training_sequences
 from vagen_adapters.ppo.family_checks import sight_for
 from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.forks import values_at
-from vagen_adapters.ppo.generation import model_inputs
+from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 
@@ -138,7 +138,8 @@ def _with_targets(
     head = model.value_head
     assert head is not None  # noqa: S101 - for the type checker
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
-    inputs = model_inputs([each.prompt for each in sequences], codec, head.weight.device, sight=model.sight)
+    prompts = [each.prompt for each in sequences]
+    inputs = model_inputs(prompts, codec, head.weight.device, multiple=TILE, sight=model.sight)
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)
     worth = torch.zeros(rows, max(len(episode.turns) for episode in batch))

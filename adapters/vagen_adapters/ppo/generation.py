@@ -17,6 +17,9 @@ from vagen_adapters.ppo.seeing import FrozenSight
 
 ROOM = 64 * 4096
 """Tokens whose keys and values the policy itself holds at a time when it samples."""
+TILE = 8
+"""What batches that are learned from are as wide as a multiple of: matrix units work in tiles, and a library that plans
+products for each shape anew (oneDNN) meets few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +103,9 @@ class Resting(Protocol):
         """Give memory up until the next `Sampler.sync` or `Sampler.sample`."""
 
 
-def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> Tensor:
-    """(rows, longest) int64 with `value` where a row has ended, or not begun."""
-    width = max(map(len, rows))
+def pad(rows: Sequence[Sequence[Any]], value: float, *, left: bool = False, multiple: int = 1) -> Tensor:
+    """(rows, longest) with `value` where a row has ended, or not begun; as wide as the next multiple."""
+    width = -(-max(map(len, rows)) // multiple) * multiple
     gaps = [[value] * (width - len(row)) for row in rows]
     return torch.tensor([[*gap, *row] if left else [*row, *gap] for row, gap in zip(rows, gaps, strict=True)])
 
@@ -113,21 +116,22 @@ def model_inputs(
     device: torch.device | str,
     *,
     left: bool = False,
+    multiple: int = 1,
     sight: FrozenSight | None = None,
 ) -> dict[str, Tensor]:
     """The tensors of a forward pass over `prompts`: tokens, mask, token types and picture features.
 
-    With `sight` the pictures are given by number.
+    They are as wide as the next `multiple`. With `sight` the pictures are given by number.
 
     Raises:
         TrainingDataError: image tokens and picture features don't match, which would fail deep in the model.
     """
     for number, prompt in enumerate(prompts):
         codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
-    ids = pad([prompt.ids for prompt in prompts], codec.pad_id, left=left)
+    ids = pad([prompt.ids for prompt in prompts], codec.pad_id, left=left, multiple=multiple)
     inputs = {
         "input_ids": ids,
-        "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left),
+        "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left, multiple=multiple),
         **codec.token_types(ids),
     }
     inputs |= (sight.inputs if sight else codec.features_of)([shown for prompt in prompts for shown in prompt.shown])
@@ -196,15 +200,14 @@ class TransformersSampler:
         output = self.model.generate(
             **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
         )
-        replies = self._replies(output[:, inputs["input_ids"].shape[1] :], draw)
+        replies = self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
         self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
         if not self.sight:
             self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
         return replies
 
-    def _replies(self, sampled: Tensor, draw: Draw) -> list[Reply]:
-        """(B, T) tokens, of which those after the first end token don't count."""
-        logprobs = torch.stack(draw.logprobs, dim=1)
+    def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[Reply]:
+        """(B, T), (B, T) Tokens and their log-probabilities, of which those after the first end token don't count."""
         ended = (sampled == self.codec.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
@@ -220,6 +223,7 @@ class Draw:
     those beside it.
 
     Attributes:
+        uniforms: (B, T) in [0, 1), one for each token that a row may come to.
         logprobs: (B,) of each step's tokens.
     """
 

@@ -19,7 +19,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.fitting import Report, fit
-from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
@@ -149,7 +149,7 @@ def imitate(
 def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
-    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device)
+    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
         said = torch.tensor(sequence.turn_ids, device=labels.device) != NOT_SAMPLED

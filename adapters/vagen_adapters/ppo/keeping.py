@@ -82,31 +82,46 @@ class KeepingSampler(TransformersSampler):
                        mask.shape[1] + sampling.max_tokens)  # fmt: skip
         following = (positions[..., -1].reshape(-1, len(prompts))[0] + 1).tolist()
         known.clear()  # what was kept of a row lives in the cache now
-        draw = Draw(sampling, seeds, self.codec.forbidden_ids)
+        draw, longest = Draw(sampling, seeds, self.codec.forbidden_ids), sampling.max_tokens
+        rows = torch.arange(len(prompts), device=mask.device)  # that are still computed
+        sampled = torch.full((len(prompts), longest), end, device=mask.device)
+        logprobs = torch.zeros(sampled.shape, device=mask.device)
         is_over = torch.zeros(len(prompts), dtype=torch.bool, device=mask.device)
-        drawn: list[Tensor] = []
-        while True:
+        read_of: list[Sequence[tuple[Tensor, Tensor]]] = [()] * len(prompts)
+
+        def keep(places: Sequence[int]) -> None:
+            for place in places:
+                read_of[int(rows[place])] = _of_row(cache, place, mask[place].bool())
+
+        for step in range(longest):
             output = self.model(
                 **as_taken_by(self.model, read), attention_mask=mask, position_ids=positions, past_key_values=cache,
                 use_cache=True, logits_to_keep=1,
             )  # fmt: skip
             tokens = draw.next(output.logits[:, -1])
-            drawn.append(tokens)
+            sampled[rows, step] = torch.where(is_over, end, tokens.squeeze(1))
+            logprobs[rows, step] = draw.logprobs[-1]
             is_over |= tokens.squeeze(1) == end
-            if is_over.all() or len(drawn) == sampling.max_tokens:
+            left = (~is_over).nonzero().squeeze(1)
+            if not len(left) or step == longest - 1:
                 break
+            positions = positions[..., -1:] + 1
+            if 2 * len(left) <= len(rows):  # most replies are short, and every row costs as much as the longest one
+                keep(is_over.nonzero().squeeze(1).tolist())
+                tokens, positions, mask, rows = tokens[left], positions[..., left, :], mask[left], rows[left]
+                draw.uniforms, is_over = draw.uniforms[left.cpu()], is_over[left]
+                for layer in cache.layers:
+                    layer.keep_rows(left)
             # Nothing looks at what is read past a reply's end.
             mask = torch.cat([mask, (~is_over[:, None]).long()], 1)
-            positions = positions[..., -1:] + 1
             read = {"input_ids": tokens, **self.codec.token_types(tokens)}
-            self.reads.tokens += int((~is_over).sum())
-        replies = self._replies(torch.cat(drawn, 1), draw)
-        for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
+            self.reads.tokens += len(left)
+        keep(range(len(rows)))
+        replies = self._replies(sampled, logprobs)
+        for prompt, reply, layers, place in zip(prompts, replies, read_of, following, strict=True):
             if prompt.shown:
                 ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
-                self._next[id(prompt.shown[0])] = _Kept(
-                    ids, prompt.shown, _of_row(cache, row, mask[row].bool()), following[row] + len(reply.ids) - 1
-                )
+                self._next[id(prompt.shown[0])] = _Kept(ids, prompt.shown, layers, place + len(reply.ids) - 1)
         return replies
 
     def _known(self, prompt: Prompt) -> _Kept:

@@ -40,6 +40,10 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]
         self._hold(self._buffers, end)
         return self.keys, self.values
 
+    def keep_rows(self, rows: Tensor) -> None:
+        """Go on with these rows alone."""
+        self._hold([each[rows] for each in self._buffers], self.get_seq_length())
+
     def _hold(self, buffers: Sequence[Tensor], read: int) -> None:
         self._buffers = buffers
         self.keys, self.values = (each[:, :, :read] for each in buffers)

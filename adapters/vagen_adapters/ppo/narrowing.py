@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from vagen_adapters.ppo.anatomy import decoder_of
+from vagen_adapters.ppo.quick_layers import ROWS
 
 
 @contextlib.contextmanager
@@ -25,7 +26,7 @@ def narrowed(model: Any, wanted: Tensor | None) -> Iterator[None]:
     """
     parts = [] if wanted is None else _parts(model)
     if wanted is not None and parts:
-        places = wanted.nonzero(as_tuple=True)
+        places = _whole_rows(wanted).nonzero(as_tuple=True)
         for part in parts:
             part.forward = _at(places, part.forward)  # type: ignore[method-assign]
     try:
@@ -33,6 +34,12 @@ def narrowed(model: Any, wanted: Tensor | None) -> Iterator[None]:
     finally:
         for part in parts:
             del part.forward
+
+
+def _whole_rows(wanted: Tensor) -> Tensor:
+    """The same and a few places more, where there are some: products of as many rows are planned once."""
+    more = (~wanted).flatten().nonzero()[: -int(wanted.sum()) % ROWS]
+    return wanted.flatten().index_fill(0, more.squeeze(1), True).view_as(wanted)
 
 
 def _parts(model: Any) -> list[nn.Module]:

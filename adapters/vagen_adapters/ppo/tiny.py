@@ -12,8 +12,8 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from vagen_adapters.ppo.anatomy import multiply_patches
 from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.quick_layers import quicken
 from vagen_envs import VagenError
 
 TAGS = tuple(
@@ -116,7 +116,7 @@ def load(folder: str | Path) -> tuple[Any, Codec]:
     from transformers import AutoModelForImageTextToText
 
     model: Any = AutoModelForImageTextToText.from_pretrained(folder)
-    multiply_patches(model)
+    quicken(model)
     return model.eval(), Codec.from_pretrained(str(folder))
 
 

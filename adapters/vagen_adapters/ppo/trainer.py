@@ -37,7 +37,7 @@ from vagen_adapters.ppo.episodes import (
 )
 from vagen_adapters.ppo.family_checks import can_go_unmasked, can_narrow, check_model, check_packing, sight_for
 from vagen_adapters.ppo.forks import StateNumbers, held_to_forks, values_at
-from vagen_adapters.ppo.generation import Sampler, model_inputs
+from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs, pad
 from vagen_adapters.ppo.kl_control import AdaptiveKL
 from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
@@ -263,10 +263,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args, device = self.args, self.args.device
         sequences, owners = self._laid_out(episodes, with_end=args.bootstrap_truncated)
         episode_ids = torch.tensor(owners, device=device)
-        turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(device)
+        turn_ids = pad([each.turn_ids for each in sequences], NOT_SAMPLED, multiple=TILE).to(device)
         said = trained_tokens(turn_ids, with_observations=not self._masks_observations)
         scores = self._scores(model, sequences, said, self._scored_of_rollouts)
-        sampled = _padded([each.logprobs for each in sequences], 0.0).to(device)
+        sampled = pad([each.logprobs for each in sequences], 0.0, multiple=TILE).to(device)
         logprobs, reference = scores.get("logprobs", sampled), scores.get("reference_logprobs")
         broken = ~logprobs.isfinite().all(1)
         if broken.any():
@@ -565,7 +565,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _inputs(self, sequences: Sequence[TokenSequence], rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences[row].prompt for row in rows.tolist()]
         shown = sum(bool(each.features) for prompt in prompts for each in prompt.shown)
-        inputs = model_inputs(prompts, self.codec, self.args.device, sight=self.model.sight)
+        inputs = model_inputs(prompts, self.codec, self.args.device, multiple=TILE, sight=self.model.sight)
         tokens = sum(len(prompt.ids) for prompt in prompts)
         places = tokens if self.model.packs else inputs["input_ids"].numel()
         self._read.update(pictures=shown * len(self.model.readers(want)), tokens=tokens, places=places)
@@ -670,7 +670,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """How much of what could be known of the returns from turns on the critic knows; see `held_to_forks`."""
         returns = self.player.play_on_from(episodes, self.args.eval_forks)
         sequences, owners = self._laid_out(episodes, with_end=False)
-        turn_ids = _padded([each.turn_ids for each in sequences], NOT_SAMPLED).to(self.args.device)
+        turn_ids = pad([each.turn_ids for each in sequences], NOT_SAMPLED, multiple=TILE).to(self.args.device)
         values = self._scores(self.model_wrapped, sequences, turn_ids != NOT_SAMPLED, ["values"])["values"].tolist()
         known: list[float] = []
         drawn: list[list[float]] = []
@@ -774,11 +774,6 @@ def _whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
     unset_hf_deepspeed_config()
     yield
     set_hf_deepspeed_config(plugin.dschf)
-
-
-def _padded(rows: Sequence[Sequence[Any]], value: float) -> Tensor:
-    """(rows, longest), padded on the right."""
-    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
 
 
 def _shortest_first(sequences: Sequence[TokenSequence], rows: Tensor) -> Tensor:

@@ -1,0 +1,177 @@
+"""Layers of models on a CPU, computed in the quickest way that torch has: the same sums, in another order.
+
+Nothing changes on a GPU, nor in another type than float32: there layers are what their families made of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+ROWS = 32
+"""oneDNN is given multiples of so many rows: for each number it makes a plan, which takes half a millisecond."""
+SAME = 1e-5
+"""How far float32 may be off when it is computed in another order."""
+
+
+def quicken(model: nn.Module) -> None:
+    """Have a model embed patches by matrix products, take norms' gradients in one go, and use oneDNN where it pays.
+
+    Weights and their names stay. Measured with torch 2.13: for 1,024 of Qwen3-VL's patches its convolution takes 5
+    times as long as a product, and 8 times with its gradient; an RMSNorm with its gradient 3 times as long as here.
+    """
+    for each in model.modules():
+        if type(each) is nn.Conv3d and each.padding == (0, 0, 0) and each.dilation == (1, 1, 1) and each.groups == 1:
+            each.__class__ = _PatchProduct
+        elif type(each) is nn.Linear and onednn_pays():
+            each.__class__ = _Product
+        elif type(each).__name__.endswith("RMSNorm") and _is_rms(each):
+            each.__class__ = _quick_norm(type(each))
+
+
+@functools.cache
+def onednn_pays() -> bool:
+    """On AMD's CPUs with AVX-512: the MKL that torch is built with (2024.2) uses half of their vectors.
+
+    A product of 1,400 by 128 and 128 by 384 ran at 250 Gflop/s for 113 on a core of the fifth EPYC. On Intel's the two
+    are alike, and there oneDNN would round to bfloat16 where it is allowed to: that it doesn't is tried.
+    """
+    if torch.backends.cpu.get_cpu_capability() != "AVX512" or not torch.backends.mkl.is_available():
+        return False
+    with contextlib.suppress(OSError, AttributeError, RuntimeError):  # no such file; a release that can't be told
+        if "AuthenticAMD" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace"):
+            one, other = (torch.linspace(-1, 1, 4 * 64 * 64).reshape(4, 64, 64).roll(turn, 2) for turn in (0, 7))
+            with onednn():
+                found = one @ other
+            return torch.allclose(found.double(), one.double() @ other.double(), rtol=0, atol=SAME)
+    return False
+
+
+@contextlib.contextmanager
+def onednn() -> Iterator[None]:
+    """Products are oneDNN's while this lasts: torch gives it those that it may round, and here it doesn't."""
+    products = torch.backends.mkldnn.matmul
+    before = products.fp32_precision
+    products.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        products.fp32_precision = before
+
+
+def are_plain(*tensors: Tensor) -> bool:
+    """Whether all are whole float32 tensors of a CPU, and nothing is to be computed in another type."""
+    return not torch.is_autocast_enabled("cpu") and all(
+        type(each) in (Tensor, nn.Parameter) and each.dtype == torch.float32 and each.device.type == "cpu"
+        for each in tensors
+    )
+
+
+class _PatchProduct(nn.Conv3d):
+    """A convolution that is given pictures cut into patches of its kernel's size: of each it makes one product."""
+
+    def _conv_forward(self, patches: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        if patches.shape[2:] != self.kernel_size:
+            return super()._conv_forward(patches, weight, bias)
+        return _linear(patches.flatten(1), weight.flatten(1), bias)[..., None, None, None]
+
+
+class _Product(nn.Linear):
+    """A linear layer by oneDNN."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        return _linear(states, self.weight, self.bias)
+
+
+def _linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = states.numel() // max(1, states.shape[-1])
+    if rows < ROWS or rows % ROWS or not are_plain(states, weight) or not onednn_pays():
+        return nn.functional.linear(states, weight, bias)
+    found: Tensor = _Linear.apply(states, weight, bias)
+    return found
+
+
+class _Linear(torch.autograd.Function):
+    """A linear layer whose gradients are oneDNN's products, too."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(states, weight)
+        ctx.has_bias = bias is not None
+        with onednn():
+            return nn.functional.linear(states, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        states, weight = ctx.saved_tensors
+        of_states = of_weight = of_bias = None
+        rows = gradient.reshape(-1, gradient.shape[-1])
+        with onednn():
+            if ctx.needs_input_grad[0]:
+                of_states = gradient @ weight
+            if ctx.needs_input_grad[1]:
+                of_weight = rows.t() @ states.reshape(-1, states.shape[-1])
+        if ctx.has_bias and ctx.needs_input_grad[2]:
+            of_bias = rows.sum(0)
+        return of_states, of_weight, of_bias
+
+
+class _Norm:
+    """What a family's RMSNorm is on a CPU, before its own class."""
+
+    def forward(self: Any, states: Tensor) -> Tensor:
+        if not are_plain(states, self.weight):
+            return super().forward(states)  # type: ignore[misc, no-any-return]
+        if torch.is_grad_enabled() and states.requires_grad:
+            found: Tensor = _RMS.apply(states, self.weight, _epsilon_of(self))
+            return found
+        return nn.functional.rms_norm(states, self.weight.shape, self.weight, _epsilon_of(self))
+
+
+class _RMS(torch.autograd.Function):
+    """Root mean square normalisation (Zhang and Sennrich 2019), with its gradient in seven operations."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
+        length = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
+        scale = (length * length).div_(states.shape[-1]).add_(epsilon).rsqrt_()
+        normal = states * scale
+        ctx.save_for_backward(normal, scale, weight)
+        return normal * weight
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        normal, scale, weight = ctx.saved_tensors
+        product = gradient * normal
+        along = torch.matmul(product, weight[:, None]).div_(normal.shape[-1])
+        return (gradient * weight).addcmul_(normal, along, value=-1).mul_(scale), product.flatten(0, -2).sum(0), None
+
+
+@functools.cache
+def _quick_norm(own: Any) -> type[nn.Module]:
+    return type(own.__name__, (_Norm, own), {"__module__": own.__module__})
+
+
+@torch.no_grad()
+def _is_rms(norm: Any) -> bool:
+    """Whether a norm is what its name says: some add 1 to their weights, or scale in another way."""
+    weight, epsilon = getattr(norm, "weight", None), _epsilon_of(norm)
+    if epsilon is None or weight is None or weight.dim() != 1 or not are_plain(weight) or isinstance(norm, _Norm):
+        return False
+    sample = torch.linspace(-1, 2, 3 * len(weight)).reshape(3, len(weight))
+    own, here = norm.forward(sample), nn.functional.rms_norm(sample, weight.shape, weight, epsilon)
+    return own.shape == here.shape and torch.allclose(own, here, rtol=SAME, atol=SAME)
+
+
+def _epsilon_of(norm: Any) -> float | None:
+    found: float | None = getattr(norm, "variance_epsilon", getattr(norm, "eps", None))
+    return found
