@@ -175,3 +175,16 @@ def test_the_command_plans_from_a_folder_with_a_configuration_alone(sized, tmp_p
 )  # fmt: skip
 def test_a_plan_that_cannot_be_made_says_why(words, reason):
     assert reason in str(plan_of(*words).exception)
+
+
+def test_a_machine_reads_weights_once(sized, tmp_path):
+    """But for DDP, whose GPUs take them one tensor at a time, and DeepSpeed in float32."""
+    planner = Planner(config_of(sized("60M")))
+    mixed, whole = (
+        MultiTurnPPOConfig(str(tmp_path), **{**RUN, "bf16": bf16, "use_cpu": True}) for bf16 in (True, False)
+    )
+    machines = Machines(1, 8, 80 * GIB)
+    read = {kind: planner.make(mixed, machines, kind).host for kind in ("ddp", "fsdp", "zero2", "zero3")}
+    assert read["zero2"] == read["zero3"] == read["fsdp"]
+    assert read["ddp"] < read["fsdp"] * 8
+    assert planner.make(whole, machines, "zero3").host == 8 * planner.make(whole, machines, "fsdp").host

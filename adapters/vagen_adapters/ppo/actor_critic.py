@@ -120,15 +120,22 @@ class ActorCritic(nn.Module):
         if self.critic is not None:
             self.critic = get_peft_model(self.critic, LoraConfig(**settings))
 
-    def add_reference(self, arithmetic: torch.dtype = torch.float32) -> None:
+    def add_reference(self, arithmetic: torch.dtype = torch.float32, path: str | None = None) -> None:
         """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
 
         Args:
             arithmetic: in which autocast computes. What it would round at every use is stored rounded.
+            path: the policy's folder, while it is what was read there, in the type that it is stored in: a machine's
+                processes share a file's pages, and no copy.
         """
         if self.has_adapters:
             return
-        self.reference = copy.deepcopy(self.policy).eval().requires_grad_(False)
+        if path is None:
+            reference = copy.deepcopy(self.policy)
+        else:
+            reference = type(self.policy).from_pretrained(path, dtype="auto")
+            quicken(reference)
+        self.reference = reference.eval().requires_grad_(False)
         if arithmetic != torch.float32:
             as_autocast_rounds(self.reference, arithmetic)
 

@@ -184,7 +184,11 @@ class Planner:
         if not spread:
             parts["sight"] = _sight_bytes(model, self.config, args, world) * (2 if "copy that plays" in parts else 1)
         return Plan(
-            backend if world > 1 else "one GPU", machines, parts, _host_bytes(model, backend, machines), passes.measured
+            backend if world > 1 else "one GPU",
+            machines,
+            parts,
+            _host_bytes(model, backend, machines, args),
+            passes.measured,
         )
 
     def best(self, args: MultiTurnPPOConfig, machines: Machines) -> Plan:
@@ -345,12 +349,15 @@ def _sight_bytes(model: ActorCritic, config: Any, args: MultiTurnPPOConfig, worl
     return int(min(said, args.sight_memory * GIB))
 
 
-def _host_bytes(model: ActorCritic, backend: str, machines: Machines) -> int:
-    """Whole weights where one process reads them for all (FSDP), or each does (ZeRO); else one tensor at a time."""
+def _host_bytes(model: ActorCritic, backend: str, machines: Machines, args: MultiTurnPPOConfig) -> int:
+    """Whole weights once: one process reads them for all (FSDP), or a file's pages are all processes' (ZeRO).
+
+    DeepSpeed in float32 has each process read them; under DDP they go to the GPU one tensor at a time.
+    """
     whole = storage_bytes(list(model.parameters()))
     if machines.world == 1 or backend == "ddp":
         return machines.gpus * max(each.numel() * each.element_size() for each in model.parameters())
-    return whole if backend == "fsdp" else machines.gpus * whole
+    return whole if backend == "fsdp" or args.bf16 else machines.gpus * whole
 
 
 def explained(config: Any, args: MultiTurnPPOConfig, machines: Machines, backend: str | None = None) -> Plan:

@@ -132,8 +132,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"the critic {critic} would not be used: shared_backbone makes it the policy's")
         with _whole_weights(args):
-            # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in.
-            dtype = "auto" if args.lora else torch.float32
+            # Updates of 1e-6 of a weight are lost in the bfloat16 that checkpoints are stored in; DeepSpeed keeps
+            # weights of its own for them in float32.
+            as_stored = getattr(args, "deepspeed_plugin", None) is not None and args.bf16
+            dtype = "auto" if args.lora or as_stored else torch.float32
             options = {"dtype": dtype, **_attention(args), **_straight_to_device(args)}
             actor_critic = ActorCritic.from_pretrained(
                 model, critic, critic=args.critic_kind, reads=args.critic_reads, **options
@@ -143,7 +145,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             if args.freeze_vision:
                 actor_critic.freeze_vision()
             if args.kl_coef or args.kl_loss_coef:
-                actor_critic.add_reference(torch.bfloat16 if args.bf16 else torch.float32)
+                arithmetic = torch.bfloat16 if args.bf16 else torch.float32
+                actor_critic.add_reference(arithmetic, model if as_stored else None)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -752,7 +755,7 @@ def _straight_to_device(args: MultiTurnPPOConfig) -> dict[str, Any]:
     """Weights go from the file, which processes of a machine share in memory, to the GPU, one tensor after the other.
 
     Where they will be spread over GPUs they needn't fit on one: FSDP has one process of a machine read them and hands
-    out shares; DeepSpeed takes its shares from what each process has read.
+    out shares; DeepSpeed takes its shares from the file's pages in memory, as they are stored.
     """
     spread = getattr(args, "deepspeed_plugin", None) is not None or os.environ.get("ACCELERATE_USE_FSDP") == "true"
     return {} if spread else {"device_map": str(args.device)}
