@@ -176,9 +176,7 @@ def test_tokens_without_anything_before_them_are_not_scored():
     assert tokens.mask.tolist() == [[False, False, True]]
 
 
-@pytest.mark.skipif(
-    not os.path.exists("/proc/self/smaps_rollup"), reason="the kernel doesn't say whose memory is whose"
-)
+@pytest.mark.skipif(not WHOSE.exists(), reason="the kernel doesn't say whose memory is whose")
 def test_weights_that_stay_as_they_are_stored_are_the_files_pages(sized):
     """Of a machine's processes, which read policy, critic and reference, none has a copy of its own."""
 
