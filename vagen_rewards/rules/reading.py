@@ -129,16 +129,16 @@ def _read(board: str, text: str) -> Relations:
     paces: list[tuple[Pace, Span]] = []
     spots: list[tuple[Spot, Span]] = []
     for number, (words, span) in enumerate(pieces):
-        beside = neighbours_of(board, words)
+        beside, at, lines, paces_here, uncounted, sentence = (
+            _by_patterns
+            if len(words) <= 500
+            else _by_patterns.__wrapped__  # 16,384 pieces are 8 MB; longer ones aren't kept
+        )(board, words, base, turned)
         neighbours += [(each, span) for each in beside]
-        at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
-        lines, said = spots_of(board, said)
         spots += [(each, span) for each in lines]
-        paces_here, uncounted = paces_of(board, said)
         paces += [(each, span) for each in paces_here]
         placed += at
         placed_at += [span] * len(at)
-        sentence = " ".join(_plainer(said).split())[:MAX_SENTENCE]
         if not sentence:
             continue
         found: list[Relation] = []
@@ -185,6 +185,19 @@ def _read(board: str, text: str) -> Relations:
 
 
 _read_cached = functools.lru_cache(maxsize=8192)(_read)
+
+
+@functools.lru_cache(maxsize=16384)
+def _by_patterns(
+    board: str, words: str, base: int | None, turned: bool
+) -> tuple[tuple[Neighbour, ...], tuple[Placed, ...], tuple[Spot, ...], tuple[Pace, ...], int, str]:
+    """What patterns find in a piece of a text, how many counts none of them took, and the sentence that is left."""
+    beside = neighbours_of(board, words)
+    at, said = places_of(board, words.replace('"', "") if '"' in words else words, base, turned)
+    lines, said = spots_of(board, said)
+    paces, uncounted = paces_of(board, said)
+    left = " ".join(_plainer(said).split())[:MAX_SENTENCE]
+    return tuple(beside), tuple(at), tuple(lines), tuple(paces), uncounted, left
 
 
 def _before(board: str, every: tuple[Sentence, ...], span: Span) -> Past:
