@@ -84,7 +84,7 @@ class Episode:
     Attributes:
         level: what was played.
         turns: in order.
-        last_shown: the observation after the last turn.
+        last_shown: the observation after the last turn; None once it is terminated, when nothing is read any more.
         terminated: solved or lost.
         truncated: cut, by the environment's budget, by `max_turns` or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.

@@ -66,7 +66,7 @@ def demonstrate(
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
-        episode.last_shown = codec.show(core.system_prompt, observation)
+        episode.last_shown = None if episode.terminated else codec.show(core.system_prompt, observation)
     return episode
 
 

@@ -70,10 +70,10 @@ def onednn() -> Iterator[None]:
 
 def are_plain(*tensors: Tensor) -> bool:
     """Whether all are whole float32 tensors of a CPU, and nothing is to be computed in another type."""
-    return not torch.is_autocast_enabled("cpu") and all(
-        type(each) in (Tensor, nn.Parameter) and each.dtype == torch.float32 and each.device.type == "cpu"
-        for each in tensors
-    )
+    for each in tensors:
+        if not each.is_cpu or each.dtype is not torch.float32 or type(each) not in (Tensor, nn.Parameter):
+            return False
+    return not torch.is_autocast_enabled("cpu")
 
 
 class _PatchProduct(nn.Conv3d):

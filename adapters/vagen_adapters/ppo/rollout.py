@@ -288,7 +288,7 @@ class Rollout:
         try:
             if isinstance(step, Exception):
                 raise step
-            last_shown = self._show(env, step.observation)
+            last_shown = None if step.terminated else self._show(env, step.observation)  # nobody reads on
         except Exception as error:  # as above
             episode.failure = f"{type(error).__name__} in turn {len(episode.turns)}: {error}"
             return True
