@@ -90,10 +90,11 @@ def test_things_without_a_place_in_the_picture_have_one_name_each():
     assert cube == ("red cube", None, {"x": -6, "y": 68, "z": 20, "held": 1})
     assert handle.relations["held"] == 0
     assert opening.relations == {"open": 35}
-    robot = NavigationState(
-        "Mug", 2.0, "back", (("Mug", "left", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0))
-    )
-    assert [(thing.name, thing.relations["distance"]) for thing in robot.things()] == [("mug", 1.5), ("desk lamp", 2.0)]
+    seen = (("Mug", "ahead", 1.5), ("DeskLamp", "ahead", 2.0), ("Mug", "right", 3.0))
+    mug, lamp = NavigationState("Mug", 2.0, "back", seen, bearings=(-30, 0, 48)).things()
+    assert (mug.name, lamp.name) == ("mug", "desk lamp")
+    assert mug.relations == pytest.approx({"distance": 1.5, "ahead": 1.5 * 0.75**0.5, "to the right": -0.75})
+    assert lamp.relations == {"distance": 2.0, "ahead": 2.0, "to the right": 0.0}
 
 
 def test_elements_stand_in_their_half_of_the_picture():

@@ -160,17 +160,15 @@ def extract(metadata: Metadata, episode: Episode) -> NavigationState:
         if each["visible"]
     ]
     nearest = sorted(seen, key=lambda pair: (pair[0], pair[1]["objectId"]))[:NEAREST]
+    bearings = [bearing(pose, each["position"]["x"], each["position"]["z"]) for _, each in nearest]
     return NavigationState(
         target_type=episode.target_type,
         target_distance=round(distance(pose, x, z), 2),
         target_direction=direction(bearing(pose, x, z)),
         visible_objects=tuple(
-            (
-                each["objectType"],
-                direction(bearing(pose, each["position"]["x"], each["position"]["z"])),
-                round(far, 2),
-            )
-            for far, each in nearest
+            (each["objectType"], direction(angle), round(far, 2))
+            for (far, each), angle in zip(nearest, bearings, strict=True)
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
+        bearings=tuple(round(each) for each in bearings),
     )

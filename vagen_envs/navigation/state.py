@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,6 +31,8 @@ class NavigationState(State):
         visible_objects: the nearest visible objects, nearest first: type, direction, distance.
         turned: quarters to the right since the start, 0 to 3. Who counts its own turns knows it without looking, so no
             description has it; claims are weighed among states that are alike in it.
+        bearings: of each visible object in whole degrees, to the right of straight ahead. For eyes that are taught: no
+            description has them.
     """
 
     kind: ClassVar[str] = "navigation"
@@ -39,6 +42,7 @@ class NavigationState(State):
     target_direction: str
     visible_objects: tuple[Seen, ...]
     turned: int = 0
+    bearings: tuple[int, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
         """The target, then what is visible, each with direction and distance."""
@@ -63,11 +67,12 @@ class NavigationState(State):
         )
 
     def things(self) -> tuple[Thing, ...]:
-        """The nearest visible thing of each type, with its distance in metres and whether it is left, ahead, right."""
+        """The nearest visible thing of each type: how many metres ahead it is, and how many to the right."""
         nearest: dict[str, Thing] = {}
-        for kind, where, far in self.visible_objects:
-            sides = {side: float(where == side) for side in ("left", "ahead", "right")}
-            nearest.setdefault(kind, Thing(words(kind), None, {"distance": far, **sides}))
+        for (kind, _, far), angle in zip(self.visible_objects, self.bearings, strict=False):
+            turned = math.radians(angle)
+            way = {"distance": far, "ahead": far * math.cos(turned), "to the right": far * math.sin(turned)}
+            nearest.setdefault(kind, Thing(words(kind), None, way))
         return tuple(nearest.values())
 
 
