@@ -1,6 +1,8 @@
 """Layers that are computed in another way give what they gave: values, gradients, weights, names."""
 
 import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,14 +11,7 @@ pytest.importorskip("trl")
 import families  # noqa: E402
 
 from vagen_adapters.ppo import quick_layers  # noqa: E402
-from vagen_adapters.ppo.quick_layers import ROWS, onednn, onednn_pays, quicken  # noqa: E402
-
-
-@pytest.fixture
-def rounding():
-    """Where torch may round products, as it was before."""
-    yield torch.backends.mkldnn.matmul.fp32_precision
-    torch.backends.mkldnn.matmul.fp32_precision = "none"
+from vagen_adapters.ppo.quick_layers import ROWS, onednn_pays, quicken  # noqa: E402
 
 
 class RMSNorm(torch.nn.Module):
@@ -62,7 +57,7 @@ def test_a_norm_that_scales_in_another_way_stays_what_it_is():
     assert type(norm) is RMSNorm
 
 
-def test_norms_in_another_type_are_their_own_classs(rounding):
+def test_norms_in_another_type_are_their_own_classs():
     norm = RMSNorm(24)
     quicken(norm)
     norm.bfloat16()
@@ -72,9 +67,10 @@ def test_norms_in_another_type_are_their_own_classs(rounding):
 
 @pytest.mark.parametrize("rows", [ROWS, 5 * ROWS, 5 * ROWS + 1, 1])
 @pytest.mark.parametrize("bias", [True, False])
-def test_products_and_their_gradients_are_exact(rows, bias, monkeypatch, rounding):
-    if not onednn_pays():  # they are left to torch; what would be computed instead is tried where it rounds nothing
-        monkeypatch.setattr(quick_layers, "onednn", __import__("contextlib").nullcontext)
+def test_products_and_their_gradients_are_exact(rows, bias, monkeypatch):
+    """By oneDNN where it is used, and elsewhere the same gradients by torch's products."""
+    if not onednn_pays():
+        monkeypatch.setattr(quick_layers, "onednn", torch.nn.functional.linear)
         monkeypatch.setattr(quick_layers, "onednn_pays", lambda: True)
     generator = torch.Generator().manual_seed(0)
     layer = torch.nn.Linear(48, 40, bias=bias)
@@ -83,7 +79,6 @@ def test_products_and_their_gradients_are_exact(rows, bias, monkeypatch, roundin
     quicken(layer)
     for found, exact in zip(with_gradients(layer, states), expected, strict=True):
         torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-4)
-    assert torch.backends.mkldnn.matmul.fp32_precision == rounding
 
 
 def test_only_what_is_asked_for_has_a_gradient():
@@ -96,10 +91,40 @@ def test_only_what_is_asked_for_has_a_gradient():
     torch.testing.assert_close(layer.bias.grad, torch.full((8,), float(ROWS)))
 
 
-def test_precision_is_as_before_whatever_happens(rounding):
-    with pytest.raises(KeyError), onednn():
-        raise KeyError
-    assert torch.backends.mkldnn.matmul.fp32_precision == rounding
+def test_whether_onednn_pays_depends_on_nothing_around_it():
+    expected = onednn_pays()
+    for around in (torch.device("meta"), torch.autocast("cpu", torch.bfloat16), torch.inference_mode()):
+        onednn_pays.cache_clear()
+        with around:
+            assert onednn_pays() == expected
+
+
+def test_threads_that_compute_at_once_compute_what_each_would_alone():
+    """The settings by which torch takes oneDNN are a process's, and nothing here rests on them."""
+    layer = torch.nn.Linear(64, 48)
+    quicken(layer)
+    many = [
+        torch.randn(ROWS * (1 + number), 64, generator=torch.Generator().manual_seed(number)) for number in range(8)
+    ]
+    alone = [with_gradients(layer, states) for states in many]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            beside = list(pool.map(lambda states: with_gradients(layer, states), many))
+            assert all(torch.equal(*pair) for one, other in zip(alone, beside, strict=True)
+                       for pair in zip(one, other, strict=True))  # fmt: skip
+    assert torch.backends.mkldnn.matmul.fp32_precision == "none"
+
+
+def test_models_are_pickled_and_copied_as_they_are(tmp_path):
+    from transformers import AutoModelForImageTextToText
+
+    model = AutoModelForImageTextToText.from_pretrained(families.save("qwen3_vl", tmp_path)).eval()
+    quicken(model)
+    again, copied = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)
+    ids = torch.arange(5, 5 + ROWS)[None]
+    for other in (again, copied):
+        assert [type(each) for each in other.modules()] == [type(each) for each in model.modules()]
+        assert torch.equal(other(input_ids=ids).logits, model(input_ids=ids).logits)
 
 
 @pytest.mark.parametrize("name", ["qwen3_vl", "gemma3", "glm4v"])

@@ -114,7 +114,7 @@ def test_it_is_saved_and_one_that_did_not_read_goes_on(tiny_folder, tmp_path, ba
     reads.save_pretrained(tmp_path / "reads")
     again = ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
     torch.testing.assert_close(values_of(again.eval(), batch), values_of(reads.eval(), batch))
-    with pytest.raises(RuntimeError, match="of another critic"):
+    with pytest.raises(TrainingConfigError, match="of another critic"):
         ActorCritic.from_pretrained(str(tmp_path / "reads"))
 
 

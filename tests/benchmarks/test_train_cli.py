@@ -10,7 +10,7 @@ pytest.importorskip("trl")
 import safetensors.torch
 from typer.testing import CliRunner
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import tiny
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
@@ -47,6 +47,20 @@ def run(*words):
         (["--model", "{model}", "-s", "save_strategy=often"], "save_strategy=often"),
         (["--model", "{model}", "-s", "eval_rollout=2"], "eval_rollouts"),
         (["--model", "{model}", "-s", "report_to=tensorbord"], "tensorbord"),
+        (["--model", "{model}", "-s", "rollouts=1.5"], "rollouts=1.5: it must be a whole number"),
+        (["--model", "{model}", "-s", "learning_rate=null"], "learning_rate=None: it must be a number"),
+        (["--model", "{model}", "-s", "learning_rate=-1"], "learning_rate=-1 is not valid: it must be at least 0"),
+        (["--model", "{model}", "-s", "window=1.5"], "window=1.5 is not valid"),
+        (["--model", "{model}", "-s", "seed=-1"], "seed=-1 is not valid"),
+        (["--model", "{model}", "-s", "loss_level=nonsense"], "loss_level='nonsense' is not valid"),
+        (["--model", "{model}", "-s", "generation=nonsense"], "generation='nonsense' is not valid"),
+        (["--model", "{model}", "-s", "lora=true"], "lora=True is not valid"),
+        (["--model", "{model}", "-s", 'advantage_settings={{"gamma": "x"}}'], "gamma='x': it must be a number"),
+        (["--model", "nosuch", "--plan", "--gpus", f"{'9' * 400}GiB"], "is not valid: say it as 8x80GiB"),
+        (["--model", "{null}", "--plan", "--gpus", "80GiB"], "there is no model"),
+        (["--model", "{llama}", "--plan", "--gpus", "80GiB"], "a model of type llama can't be laid out"),
+        (["--model", "{model}", "--plan", "--gpus", "80GiB", "-s", "max_length=0"], "max_length=0 is not valid"),
+        (["--model", "{model}", "--plan", "--gpus", "80GiB", "-s", 'lora={{"r": -1}}'], "see peft.LoraConfig"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_path):
@@ -54,10 +68,13 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "config.json").write_bytes((folder / "config.json").read_bytes())
     (tmp_path / "file").touch()
+    for name, config in (("null", "null"), ("llama", json.dumps({"model_type": "llama"}))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(config)
     shutil.copytree(folder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    places = {"model": folder, **{name: tmp_path / name for name in ("empty", "bare", "cut", "file")}}
+    places = {"model": folder, **{name: tmp_path / name for name in ("empty", "bare", "cut", "file", "null", "llama")}}
     out = [] if "--out" in words else ["--out", tmp_path / "out"]
     error = run(*[word.format(**places) for word in words], *out).exception
     assert isinstance(error, TrainingConfigError)
@@ -83,3 +100,61 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     assert played == best.describe()["weights_sha256"]
     shutil.rmtree(tmp_path / "run" / "best")
     assert Trained(str(tmp_path / "run")).describe()["weights_sha256"] != played
+
+
+def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
+    given = [each for setting in SHORT for each in ("-s", setting)]
+    trained, other = tmp_path / "trained", tmp_path / "other"
+    assert run("--model", folder, "--out", trained, *given).exception is None
+    for words, reason in (
+        (["--model", folder, "-s", 'lora={"r": 8, "nonsense": 1}'], "see peft.LoraConfig"),
+        (["--model", trained, "-s", "shared_backbone=true"], "is of another critic"),
+        (["--model", folder, "-s", "torch_compile_backend=nonsense", "-s", "attn_implementation=a/b"], "can't be"),
+    ):
+        error = run(*words, "--out", other, *given).exception
+        assert isinstance(error, TrainingConfigError), words
+        assert reason in str(error)
+        assert "\n" not in str(error)
+
+
+def test_a_second_run_into_a_folder_with_a_best_model_is_refused(folder, tmp_path):
+    """`vagen bench` would play the first run's best for the second."""
+    given = [each for setting in (*SHORT, "eval_rollouts=1", "eval_episodes=2") for each in ("-s", setting)]
+    assert run("--model", folder, "--out", tmp_path / "run", *given).exception is None
+    error = run("--model", folder, "--out", tmp_path / "run", *given).exception
+    assert isinstance(error, TrainingConfigError)
+    assert "holds the best model of an earlier run" in str(error)
+
+
+def test_a_checkpoint_that_is_not_whole_is_refused_before_anything_begins(folder, tmp_path):
+    out = tmp_path / "run"
+    given = [each for setting in (*SHORT, "save_strategy=steps", "save_steps=1") for each in ("-s", setting)]
+    words = ["--model", folder, "--out", out, *given]
+    assert run(*words).exception is None
+    first, last = sorted(out.glob("checkpoint-*"))
+    for name, reason in (
+        ("complete", f"The last one that was is {last}"),
+        ("optimizer.pt", "its optimizer.pt is missing or cut off"),
+        ("rng_state.pth", "its rng_state.pth is missing"),
+        ("model.safetensors", "model.safetensors can't be read"),
+        ("trainer_state.json", "its trainer_state.json can't be read"),
+    ):
+        file = first / name
+        before = file.read_bytes()
+        file.unlink() if name in ("complete", "rng_state.pth") else file.write_bytes(before[: len(before) // 2])
+        error = run(*words, "--resume", first).exception
+        assert isinstance(error, TrainingConfigError), name
+        assert reason in str(error)
+        file.write_bytes(before)
+    assert run(*words, "--resume", first).exception is None
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_line(folder, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("vagen_adapters.ppo.actor_critic.ActorCritic.save_pretrained", full)
+    error = run("--model", folder, "--out", tmp_path, *[w for each in SHORT for w in ("-s", each)]).exception
+    assert isinstance(error, TrainingDataError)
+    assert "can't be written" in str(error)
+    assert "No space left" in str(error)

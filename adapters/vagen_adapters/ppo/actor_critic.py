@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.narrowing import narrowed
@@ -116,9 +117,15 @@ class ActorCritic(nn.Module):
         """Freeze the backbones and train low-rank adapters in them. `settings`: of `peft.LoraConfig`."""
         from peft import LoraConfig, get_peft_model
 
-        self.policy = get_peft_model(self.policy, LoraConfig(**settings))
-        if self.critic is not None:
-            self.critic = get_peft_model(self.critic, LoraConfig(**settings))
+        try:
+            self.policy = get_peft_model(self.policy, LoraConfig(**settings))
+            if self.critic is not None:
+                self.critic = get_peft_model(self.critic, LoraConfig(**settings))
+        except Exception as error:  # PEFT raises whatever it likes
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise TrainingConfigError(
+                f"lora={dict(settings)} can't be taken ({reason}); see peft.LoraConfig"
+            ) from error
 
     def add_reference(self, arithmetic: torch.dtype = torch.float32, path: str | None = None) -> None:
         """Remember the policy as it is now. With adapters that is the policy without them, and costs nothing.
@@ -317,14 +324,17 @@ class ActorCritic(nn.Module):
         """Read what `save_pretrained` wrote of the critic; one that didn't read pictures goes on as one that does.
 
         Raises:
-            RuntimeError: it is of another shape.
+            TrainingConfigError: it is of another kind.
         """
         state = safetensors.torch.load_file(file)
         expected = {name for name in self.state_dict() if self._is_critics(name)}
         new = set() if any(map(_is_reading, state)) else set(filter(_is_reading, expected))
         if state.keys() != expected - new:
             differing = sorted(expected.symmetric_difference(state))
-            raise RuntimeError(f"{file} is of another critic: {differing[0]} and {len(differing) - 1} more differ")
+            raise TrainingConfigError(
+                f"{file} is of another critic: {differing[0]} and {len(differing) - 1} more differ. Leave "
+                "shared_backbone and critic_reads as they were when it was trained, or remove that file to begin anew"
+            )
         self.load_state_dict(state, strict=False)
 
     def load_trained(self, folder: str | Path) -> None:

@@ -15,6 +15,14 @@ from vagen_adapters.ppo.actor_critic import Critic
 from vagen_envs.errors import did_you_mean
 
 SAVE_STEPS = 500
+COUNTS = ("num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
+          "env_threads", "sequences_per_forward", "eval_episodes", "max_length", "max_tokens")  # fmt: skip
+COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "critic_replay", "forks",
+                  "dynamic_sampling", "eval_rollouts", "eval_forks", "eval_samples", "patience", "log_samples",
+                  "max_staleness", "seed")  # fmt: skip
+AT_LEAST_0 = ("sight_memory", "clip_low", "clip_high", "learning_rate", "critic_learning_rate", "weight_decay",
+              "max_grad_norm", "value_coef", "reasoning_credit_weight", "kl_coef", "kl_loss_coef",
+              "first_token_value_weight")  # fmt: skip
 """The updates between two checkpoints that transformers takes by default."""
 ESTIMATORS = {
     name: getattr(module, name)
@@ -248,6 +256,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         return "shared" if self.shared_backbone else "own"
 
     def __post_init__(self) -> None:
+        self._check_ranges()
         steps = self.rollouts * self.steps_per_rollout
         self._require(
             self.max_steps in (-1, steps), "max_steps", f"left out: rollouts={self.rollouts} makes it {steps}"
@@ -258,12 +267,6 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._check_advantage()
         self._check_evaluations()
         self._check_losses()
-        positive = (
-            "num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
-            "sequences_per_forward", "eval_episodes", "temperature", "reward_scale", "env_threads",
-        )  # fmt: skip
-        for name in positive:
-            self._require(getattr(self, name) > 0, name, "greater than 0")
         self._require(self.gradient_accumulation_steps == 1, "gradient_accumulation_steps",
                       "1: sequences_per_forward splits an update")  # fmt: skip
         self._require(self.episodes_per_rollout % self.group_size == 0, "episodes_per_rollout",
@@ -283,8 +286,6 @@ class MultiTurnPPOConfig(_BaseConfig):
                       f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(not (self.critic_reads and self.critic_kind == "none"), "critic_reads",
                       f"false: {self.advantage} has no critic")  # fmt: skip
-        for name in ("critic_updates", "critic_replay"):
-            self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(not (self.critic_updates and self.critic_kind == "none"), "critic_updates",
                       f"0: {self.advantage} has no critic")  # fmt: skip
         self._require(not self.critic_heads_only or self.critic_kind == "shared", "critic_heads_only",
@@ -309,9 +310,31 @@ class MultiTurnPPOConfig(_BaseConfig):
             in_float32 = not (self.bf16 or self.fp16 or self.lora)
             self.old_logprobs = "sampled" if in_float32 and self._samples_alike else "scored"
 
+    def _check_ranges(self) -> None:
+        """Numbers by themselves; what goes together is checked later."""
+        for names, least in ((COUNTS, 1), (COUNTS_OR_NONE, 0)):
+            for name in names:
+                self._require(_is_whole(getattr(self, name), least), name, f"a whole number, at least {least}")
+        for name, least in (("window", 0), ("max_turns", 1)):
+            fits = getattr(self, name) is None or _is_whole(getattr(self, name), least)
+            self._require(fits, name, f"a whole number, at least {least}, or None")
+        for name in ("temperature", "reward_scale"):
+            self._require(_is_number(getattr(self, name)) and getattr(self, name) > 0, name, "greater than 0")
+        for name in AT_LEAST_0:
+            self._require(_is_number(getattr(self, name)) and getattr(self, name) >= 0, name, "at least 0")
+        self._require(_is_number(self.top_p) and 0 < self.top_p <= 1, "top_p", "above 0 and at most 1")
+        self._require(
+            self.value_clip is None or (_is_number(self.value_clip) and self.value_clip > 0), "value_clip",
+            "above 0, or None",
+        )  # fmt: skip
+        self._require(self.generation in ("transformers", "vllm", "vllm-server"), "generation",
+                      "transformers, vllm or vllm-server")  # fmt: skip
+        self._require(isinstance(self.lora, dict), "lora", "a table of settings of peft.LoraConfig")
+        self._require(isinstance(self.vllm_options, dict), "vllm_options", "a table of options of vllm.LLM")
+        share = self.vllm_options.get("gpu_memory_utilization", 0.3)
+        self._require(_is_number(share) and 0 < share <= 1, "vllm_options", "with a share for gpu_memory_utilization")
+
     def _check_evaluations(self) -> None:
-        for name in ("eval_rollouts", "eval_samples", "patience", "sight_memory"):
-            self._require(getattr(self, name) >= 0, name, "at least 0")
         self._require(self.eval_forks == 0 or self.eval_forks > 1, "eval_forks", "0, or at least 2")
         self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",
@@ -343,7 +366,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name, fits in needed:
             self._require(fits or not sampled, "old_logprobs", f"scored, or sampled with {name}")
         self._samples_alike = all(fits for _, fits in needed)
-        self._require(self.ratio_level in ("token", "turn", "sequence"), "ratio_level", "token, turn or sequence")
+        for name in ("ratio_level", "loss_level"):
+            self._require(getattr(self, name) in ("token", "turn", "sequence"), name, "token, turn or sequence")
         self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
         for name in ("target_kl", "adaptive_kl"):
             setting = getattr(self, name)
@@ -357,10 +381,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.learn_from == "reply" or self.reasoning_credit == "turn",
             "learn_from", "reply where reasoning_credit is claim, which trains words",
         )  # fmt: skip
-        self._require(self.reasoning_credit_weight >= 0, "reasoning_credit_weight", "0 or more")
-        self._require(self.value_coef >= 0, "value_coef", "at least 0")
         self._require(0 <= self.overlong_share <= 1, "overlong_share", "a share, from 0 to 1")
-        self._require(self.dynamic_sampling >= 0, "dynamic_sampling", "at least 0")
         self._require(not self.dynamic_sampling or self.group_size > 1, "group_size",
                       "at least 2 to compare returns within groups")  # fmt: skip
         if self.adaptive_kl is not None:
@@ -372,10 +393,20 @@ class MultiTurnPPOConfig(_BaseConfig):
                 f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
             )
         known = list(inspect.signature(ESTIMATORS[self.advantage]).parameters)[1:]
-        for name in self.advantage_settings:
+        for name, setting in self.advantage_settings.items():
             if name not in known:
                 raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
+            if not isinstance(setting, bool) and not _is_number(setting):
+                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be a number")
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:
             raise TrainingConfigError(f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}")
+
+
+def _is_whole(setting: Any, least: int) -> bool:
+    return isinstance(setting, int) and not isinstance(setting, bool) and setting >= least
+
+
+def _is_number(setting: Any) -> bool:
+    return isinstance(setting, int | float) and not isinstance(setting, bool) and math.isfinite(setting)

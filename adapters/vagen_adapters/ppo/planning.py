@@ -8,13 +8,14 @@ tokens. `docs/training.md` says how far all this was from what torch allocated.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +58,7 @@ class Machines:
         Raises:
             TrainingConfigError: it is neither.
         """
-        found = re.fullmatch(r"(?:(?:(\d+)x)?(\d+)x)?(\d+(?:\.\d+)?)(GiB|GB)", text.replace(" ", ""))
+        found = re.fullmatch(r"(?:(?:(\d{1,6})x)?(\d{1,6})x)?(\d{1,9}(?:\.\d{1,9})?)(GiB|GB)", text.replace(" ", ""))
         if found is None or 0 in (int(found[1] or 1), int(found[2] or 1), float(found[3])):
             raise TrainingConfigError(f"--gpus {text!r} is not valid: say it as 8x80GiB, or 2x8x80GiB for two machines")
         unit = GIB if found[4] == "GiB" else 10**9
@@ -196,10 +197,14 @@ class Planner:
         plans = [self.make(args, machines, backend) for backend in _possible(args, machines)]
         return next((plan for plan in plans if plan.fits), min(plans, key=lambda plan: plan.peak))
 
-    def cheapest_change(self, args: MultiTurnPPOConfig, machines: Machines) -> str | None:
+    def cheapest_change(
+        self, args: MultiTurnPPOConfig, machines: Machines, remake: Callable[[Mapping[str, Any]], Any] | None = None
+    ) -> str | None:
         """What makes a run fit and costs least, in words of the command; None if nothing does.
 
         Cheapest is what changes nothing that is learned, then what computes more, then what learns in another way.
+        `remake` makes the settings anew with others over them, and raises TrainingConfigError where they don't go
+        together: such a change isn't proposed.
         """
         harmless, telling = _changes(args, machines)
         for altered in _some_of(telling):
@@ -209,11 +214,21 @@ class Planner:
                     setattr(changed, name, setting)
                 if (plan := self.best(changed, machines)).fits:
                     pairs = [pair for change in (*chosen, *altered) for pair in change.items()]
-                    words = [f"-s '{name}={_said(entry)}'" for name, entry in pairs]
-                    if changed.generation == "vllm-server":
-                        words.append("and GPUs of its own for the server")
-                    return " ".join([*words, *([f"under {plan.backend}"] if machines.world > 1 else [])])
+                    with contextlib.suppress(TrainingConfigError):
+                        return self._in_words(pairs, plan, changed, machines, remake)
         return None
+
+    @staticmethod
+    def _in_words(
+        pairs: Sequence[tuple[str, Any]], plan: Plan, changed: MultiTurnPPOConfig, machines: Machines,
+        remake: Callable[[Mapping[str, Any]], Any] | None,
+    ) -> str:  # fmt: skip
+        if remake is not None:
+            remake(dict(pairs))
+        words = [f"-s '{name}={_said(entry)}'" for name, entry in pairs]
+        if changed.generation == "vllm-server":
+            words.append("and GPUs of its own for the server")
+        return " ".join([*words, *([f"under {plan.backend}"] if machines.world > 1 else [])])
 
     def _on_meta(self, critic: Any, lora: str, freeze_vision: bool, reference: bool, mixed: bool) -> ActorCritic:
         """What is trained, without storage."""
@@ -360,17 +375,33 @@ def _host_bytes(model: ActorCritic, backend: str, machines: Machines, args: Mult
     return whole if backend == "fsdp" or args.bf16 else machines.gpus * whole
 
 
-def explained(config: Any, args: MultiTurnPPOConfig, machines: Machines, backend: str | None = None) -> Plan:
+def explained(
+    config: Any,
+    args: MultiTurnPPOConfig,
+    machines: Machines,
+    backend: str | None = None,
+    remake: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> Plan:
     """The plan of a run that fits, with `backend` or with the one that spreads least.
 
     Raises:
-        TrainingConfigError: it doesn't fit; with the numbers, and the cheapest change that does.
+        TrainingConfigError: it doesn't fit; with the numbers, and the cheapest change that does (`remake`: see there).
+            Or the model can't be laid out.
     """
     planner = Planner(config)
-    plan = planner.best(args, machines) if backend is None else planner.make(args, machines, backend)
+    try:
+        plan = planner.best(args, machines) if backend is None else planner.make(args, machines, backend)
+    except TrainingConfigError:
+        raise
+    except Exception as error:  # transformers raises whatever it likes of a configuration that makes no model
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise TrainingConfigError(
+            f"a model of type {getattr(config, 'model_type', '?')} can't be laid out by its config.json ({reason}); "
+            "mend that, or name a vision-language model"
+        ) from error
     if plan.fits:
         return plan
-    change = planner.cheapest_change(args, machines)
+    change = planner.cheapest_change(args, machines, remake)
     mend = f"the cheapest change that fits: {change}" if change else "no setting makes it fit; take more GPUs"
     raise TrainingConfigError("\n".join([*plan.lines(), mend]))
 

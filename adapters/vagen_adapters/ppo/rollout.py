@@ -256,7 +256,7 @@ class Rollout:
                 raise observation
             episode.last_shown = episode.last_shown or self._show(env, observation)
         except Exception as error:  # as below
-            episode.failure = f"{type(error).__name__} at reset: {error}"
+            episode.failure = f"{type(error).__name__} at reset: {' '.join(str(error).split())}"
         else:
             if not self._has_room(episode):
                 episode.failure = f"no room for the first reply in {self.max_length} tokens; raise max_length"
@@ -290,7 +290,7 @@ class Rollout:
                 raise step
             last_shown = None if step.terminated else self._show(env, step.observation)  # nobody reads on
         except Exception as error:  # as above
-            episode.failure = f"{type(error).__name__} in turn {len(episode.turns)}: {error}"
+            episode.failure = f"{type(error).__name__} in turn {len(episode.turns)}: {' '.join(str(error).split())}"
             return True
         for term in step.rewards:
             if not math.isfinite(term.value):

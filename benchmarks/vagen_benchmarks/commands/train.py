@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
+import functools
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gymnasium as gym
 import typer
 
-from vagen_adapters.errors import TrainingConfigError
-from vagen_benchmarks.agents.trained import CARD
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_benchmarks.agents.trained import BEST, CARD
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.warmstart import EXTRA, Environment
 from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_envs.errors import did_you_mean
+from vagen_envs.errors import MissingExtraError, did_you_mean
 from vagen_envs.extras import need
 
 if TYPE_CHECKING:
     from vagen_adapters.ppo.recipes import Recipe
+
+NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR)
+"""Why a file can't be written, in numbers of the system."""
 
 
 def train(
@@ -81,7 +87,12 @@ def train(
         )
     reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
     _check_folders(start, out, resume)
-    _train(_config(chosen, env_id, out, options, settings), start, resume, reward)
+    config = _config(chosen, env_id, out, options, settings)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
+    _train(config, start, resume, reward)
 
 
 def _check_folders(model: str, out: Path, resume: Path | None) -> None:
@@ -95,8 +106,39 @@ def _check_folders(model: str, out: Path, resume: Path | None) -> None:
         _check_weights(file)
     if out.exists() and not out.is_dir():
         raise TrainingConfigError(f"--out {out} is a file; name a folder")
-    if resume is not None and not (resume / "trainer_state.json").is_file():
-        raise TrainingConfigError(f"--resume {resume} is no checkpoint: it has no trainer_state.json")
+    if resume is not None:
+        _check_checkpoint(resume)
+    elif (out / BEST).exists():  # vagen bench would play the old one for the new
+        raise TrainingConfigError(
+            f"--out {out} holds the best model of an earlier run; name another folder, remove {out / BEST}, or go on "
+            "from a checkpoint with --resume"
+        )
+
+
+def _check_checkpoint(folder: Path) -> None:
+    """What would end in a traceback, or go on without being told that the half is missing."""
+    from vagen_adapters.ppo.trainer import COMPLETE, last_checkpoint
+
+    if not (folder / "trainer_state.json").is_file():
+        raise TrainingConfigError(f"--resume {folder} is no checkpoint: it has no trainer_state.json")
+    if not (folder / COMPLETE).is_file():
+        other = last_checkpoint(folder.parent)
+        raise TrainingConfigError(
+            f"--resume {folder} wasn't written to its end: it has no file {COMPLETE!r}. "
+            + (f"The last one that was is {other}" if other else "Begin anew, without --resume")
+        )
+    for file in sorted(folder.glob("*.safetensors")):
+        _check_weights(file)
+    spread = any(folder.glob("global_step*")) or any(folder.glob("optimizer_*"))  # by DeepSpeed or FSDP
+    for name in () if spread else ("optimizer.pt", "scheduler.pt"):
+        if not zipfile.is_zipfile(folder / name):
+            raise TrainingConfigError(f"--resume {folder}: its {name} is missing or cut off; take another checkpoint")
+    if not any(folder.glob("rng_state*.pth")):
+        raise TrainingConfigError(f"--resume {folder}: its rng_state.pth is missing; take another checkpoint")
+    try:
+        json.loads((folder / "trainer_state.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise TrainingConfigError(f"--resume {folder}: its trainer_state.json can't be read ({error})") from error
 
 
 def _check_weights(file: Path) -> None:
@@ -144,8 +186,10 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         kind, is_switch = type(known[name]), isinstance(setting, bool)
         if kind is bool and setting is not None and not is_switch:
             raise TrainingConfigError(f"--set {name}={setting}: it must be true or false")
-        if kind in (int, float) and setting is not None and (is_switch or not isinstance(setting, int | float)):
+        if kind in (int, float) and (is_switch or not isinstance(setting, int | float)):
             raise TrainingConfigError(f"--set {name}={setting}: it must be a number")
+        if kind is int and not isinstance(setting, int):
+            raise TrainingConfigError(f"--set {name}={setting}: it must be a whole number")
 
 
 def _plan(
@@ -163,8 +207,16 @@ def _plan(
     if gpus:  # for machines that aren't here
         settings = {"use_cpu": True, **settings}
     args = _config(recipe, env_id, Path(out), options, settings)
-    for line in planning.explained(config_of(model), args, machines, launch).lines():
+    remake = functools.partial(_remade, recipe, env_id, Path(out), options, settings)
+    for line in planning.explained(config_of(model), args, machines, launch, remake).lines():
         typer.echo(line)
+
+
+def _remade(
+    recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any],
+    changes: Mapping[str, Any],
+) -> Any:  # fmt: skip
+    return _config(recipe, env_id, out, options, {**settings, **changes})
 
 
 def _announce(trainer: Any) -> None:
@@ -180,6 +232,8 @@ def _announce(trainer: Any) -> None:
 
 
 def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
+    from safetensors import SafetensorError
+
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
     from vagen_benchmarks.proofs.rollout_meter import RolloutMeter
@@ -191,13 +245,29 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     meter = RolloutMeter(config)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])
-    except OSError as error:  # a file of the model is missing, or the hub doesn't answer
-        raise TrainingConfigError(f"{model} can't be read: {' '.join(str(error).split())[:300]}") from error
+    except (TrainingConfigError, MissingExtraError):
+        raise
+    except Exception as error:  # the libraries that settings and models are handed to raise whatever they like
+        what = (
+            f"{model} can't be read" if isinstance(error, OSError) else f"{model} can't be trained with these settings"
+        )
+        raise TrainingConfigError(f"{what}: {_in_short(error)}") from error
     _announce(trainer)
-    with meter:
-        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    trainer.save_model(config.output_dir)
-    card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
-    (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    try:
+        with meter:
+            trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+        trainer.save_model(config.output_dir)
+        card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
+        (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    except (OSError, SafetensorError) as error:
+        if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone
+            raise
+        raise TrainingDataError(
+            f"{config.output_dir} can't be written: {_in_short(error)}; what is there stays"
+        ) from error
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")
+
+
+def _in_short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
