@@ -19,7 +19,7 @@ COUNTS = ("num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_
           "env_threads", "sequences_per_forward", "eval_episodes", "max_length", "max_tokens")  # fmt: skip
 COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "critic_replay", "forks",
                   "dynamic_sampling", "eval_rollouts", "eval_forks", "eval_samples", "patience", "log_samples",
-                  "max_staleness", "seed")  # fmt: skip
+                  "seed")  # fmt: skip
 AT_LEAST_0 = ("sight_memory", "clip_low", "clip_high", "learning_rate", "critic_learning_rate", "weight_decay",
               "max_grad_norm", "value_coef", "reasoning_credit_weight", "kl_coef", "kl_loss_coef",
               "first_token_value_weight")  # fmt: skip
