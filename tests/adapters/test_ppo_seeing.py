@@ -52,7 +52,7 @@ def test_a_model_says_the_same_of_pictures_that_its_tower_has_seen(name, tmp_pat
         assert "pixel_values" not in numbers
         before = sight.looks
         for each in (model.policy, model.critic, model.reference):  # their towers are equal
-            torch.testing.assert_close(model.hidden(each, numbers), model.hidden(each, pixels), rtol=0, atol=2e-6)
+            torch.testing.assert_close(model.hidden(each, numbers), model.hidden(each, pixels), rtol=0, atol=5e-6)
         assert sight.looks - before == new
     assert sight.looks - start == 4
     states = model.hidden(model.policy, model_inputs(first, codec, "cpu", sight=sight))
@@ -78,7 +78,7 @@ def test_memory_is_bounded_and_what_was_used_last_stays(tiny_folder):
         states = model.hidden(model.policy, model_inputs(prompts, codec, "cpu", sight=small))
         model.sight = None
         torch.testing.assert_close(
-            states, model.hidden(model.policy, model_inputs(prompts, codec, "cpu")), rtol=0, atol=2e-6
+            states, model.hidden(model.policy, model_inputs(prompts, codec, "cpu")), rtol=0, atol=5e-6
         )
         assert 0 < small.held <= small.most
         kept.append(small.looks - before)
