@@ -15,6 +15,9 @@ from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.generation import ROOM, Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
 
+_Layers = Sequence[tuple[Tensor, Tensor]]
+"""Of each layer the keys and the values, (heads, tokens, features)."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
@@ -23,13 +26,13 @@ class _Kept:
     Attributes:
         ids: the tokens.
         shown: the observations among them.
-        layers: of each layer the keys and the values, (heads, tokens, features).
+        layers: what the model's layers hold of it.
         place: of the token that comes next.
     """
 
     ids: tuple[int, ...]
     shown: tuple[Shown, ...]
-    layers: Sequence[tuple[Tensor, Tensor]]
+    layers: _Layers
     place: int
 
     def begins(self, prompt: Prompt) -> bool:
@@ -77,22 +80,29 @@ class KeepingSampler(TransformersSampler):
 
         known = [self._known(prompt) for prompt in prompts]
         read, positions = self._read(prompts, known)
-        mask, end = read.pop("attention_mask"), self.codec.end_id
+        mask = read.pop("attention_mask")
         cache = joined([kept.layers for kept in known], [len(kept.ids) for kept in known],
                        mask.shape[1] + sampling.max_tokens)  # fmt: skip
         following = (positions[..., -1].reshape(-1, len(prompts))[0] + 1).tolist()
         known.clear()  # what was kept of a row lives in the cache now
-        draw, longest = Draw(sampling, seeds, self.codec.forbidden_ids), sampling.max_tokens
-        rows = torch.arange(len(prompts), device=mask.device)  # that are still computed
-        sampled = torch.full((len(prompts), longest), end, device=mask.device)
+        replies, layers = self._write(read, mask, positions, cache, sampling, seeds)
+        for prompt, reply, of_row, place in zip(prompts, replies, layers, following, strict=True):
+            if prompt.shown:
+                ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
+                self._next[id(prompt.shown[0])] = _Kept(ids, prompt.shown, of_row, place + len(reply.ids) - 1)
+        return replies
+
+    def _write(
+        self, read: dict[str, Any], mask: Tensor, positions: Tensor, cache: Any, sampling: Sampling,
+        seeds: Sequence[int],
+    ) -> tuple[list[Reply], list[_Layers]]:  # fmt: skip
+        """Replies to what is read, and of each row what the model's layers hold of it then."""
+        draw, longest, end = Draw(sampling, seeds, self.codec.forbidden_ids), sampling.max_tokens, self.codec.end_id
+        rows = torch.arange(len(seeds), device=mask.device)  # that are still computed
+        sampled = torch.full((len(seeds), longest), end, device=mask.device)
         logprobs = torch.zeros(sampled.shape, device=mask.device)
-        is_over = torch.zeros(len(prompts), dtype=torch.bool, device=mask.device)
-        read_of: list[Sequence[tuple[Tensor, Tensor]]] = [()] * len(prompts)
-
-        def keep(places: Sequence[int]) -> None:
-            for place in places:
-                read_of[int(rows[place])] = _of_row(cache, place, mask[place].bool())
-
+        is_over = torch.zeros(len(seeds), dtype=torch.bool, device=mask.device)
+        held: dict[int, _Layers] = {}
         for step in range(longest):
             output = self.model(
                 **as_taken_by(self.model, read), attention_mask=mask, position_ids=positions, past_key_values=cache,
@@ -107,7 +117,8 @@ class KeepingSampler(TransformersSampler):
                 break
             positions = positions[..., -1:] + 1
             if 2 * len(left) <= len(rows):  # most replies are short, and every row costs as much as the longest one
-                keep(is_over.nonzero().squeeze(1).tolist())
+                for place in is_over.nonzero().squeeze(1).tolist():
+                    held[int(rows[place])] = _of_row(cache, place, mask[place].bool())
                 tokens, positions, mask, rows = tokens[left], positions[..., left, :], mask[left], rows[left]
                 draw.uniforms, is_over = draw.uniforms[left.cpu()], is_over[left]
                 for layer in cache.layers:
@@ -116,13 +127,8 @@ class KeepingSampler(TransformersSampler):
             mask = torch.cat([mask, (~is_over[:, None]).long()], 1)
             read = {"input_ids": tokens, **self.codec.token_types(tokens)}
             self.reads.tokens += len(left)
-        keep(range(len(rows)))
-        replies = self._replies(sampled, logprobs)
-        for prompt, reply, layers, place in zip(prompts, replies, read_of, following, strict=True):
-            if prompt.shown:
-                ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
-                self._next[id(prompt.shown[0])] = _Kept(ids, prompt.shown, layers, place + len(reply.ids) - 1)
-        return replies
+        held |= {row: _of_row(cache, place, mask[place].bool()) for place, row in enumerate(rows.tolist())}
+        return self._replies(sampled, logprobs), [held[row] for row in range(len(seeds))]
 
     def _known(self, prompt: Prompt) -> _Kept:
         kept = self._kept.pop(id(prompt.shown[0]), _NOTHING) if prompt.shown else _NOTHING
