@@ -124,6 +124,16 @@ def test_the_proofs_of_credit_go_together():
             load_recipe("tiny-" + recipe).config(proof.env, "somewhere", use_cpu=True, report_to="none", **settings)
 
 
+def test_a_proof_of_ones_own_is_named_by_its_file_wherever_it_is(tmp_path, monkeypatch):
+    file = tmp_path / "mine.toml"
+    file.write_text('start = "speedrun-sokoban"\nrecipes = ["vagen-base"]\nseeds = [0]\n')
+    assert [proof.name for proof in load_proofs(str(file))] == ["mine"]
+    monkeypatch.chdir(tmp_path)
+    assert [proof.name for proof in load_proofs("mine.toml")] == ["mine"]
+    with pytest.raises(ProtocolError, match="there is no proof"):
+        load_proofs(str(tmp_path / "no[such"))
+
+
 def test_a_proof_may_begin_where_another_does():
     sprint, proof = load_proof("speedrun-sokoban"), load_proof("solve-sokoban")
     assert (proof.env, proof.options, proof.start) == (sprint.env, sprint.options, sprint.start)

@@ -143,10 +143,10 @@ class Proof:
 
 def load_proofs(name_or_path: str) -> list[Proof]:
     """The proof of that name or file, or those whose names begin with it: `credit` for all of `credit-…`."""
-    several = sorted(path.stem for path in HERE.glob(f"{name_or_path}-*.toml"))
-    if several and not (HERE / f"{name_or_path}.toml").is_file() and not Path(name_or_path).is_file():
-        return [load_proof(name) for name in several]
-    return [load_proof(name_or_path)]
+    if (HERE / f"{name_or_path}.toml").is_file() or Path(name_or_path).is_file():
+        return [load_proof(name_or_path)]
+    several = sorted(path.stem for path in HERE.glob("*.toml") if path.stem.startswith(f"{name_or_path}-"))
+    return [load_proof(name) for name in several or [name_or_path]]
 
 
 def load_proof(name_or_path: str) -> Proof:
