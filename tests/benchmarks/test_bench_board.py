@@ -120,9 +120,9 @@ def test_an_outage_that_one_meets_holds_the_other_and_one_probes(boards):
     async def main():
         assert one.bad(object(), DOWN)
         assert other.is_down
-        await one.enter()  # as the probe
+        entered = await one.enter()  # as the probe
         waiting = await waits(other.enter())
-        one.good()
+        one.good(entered)
         await asyncio.wait_for(waiting, 20)
 
     asyncio.run(main())
@@ -130,6 +130,21 @@ def test_an_outage_that_one_meets_holds_the_other_and_one_probes(boards):
         "waiting for the endpoint",
         "the endpoint answers again",
     ]
+
+
+def test_an_answer_to_a_request_made_before_an_outage_does_not_end_it():
+    """Else those in flight when it begins, answered late, let all others through again."""
+    gate = Gate(60, 0.01)
+
+    async def main():
+        before = await gate.enter()
+        assert gate.bad(object(), DOWN)
+        gate.good(before)
+        assert gate.is_down
+        gate.good(await gate.enter())
+        assert not gate.is_down
+
+    asyncio.run(main())
 
 
 def test_patience_is_spent_by_all_with_the_words_of_who_met_it(boards):

@@ -187,14 +187,14 @@ class ChatAgent(AsyncAgent):
         made = counted = 0
         wait = self._first_wait
         while True:
-            await self.gate.enter()
+            entered = await self.gate.enter()
             made += 1
             try:
                 answer = await self._ask(messages, sampling, worst)
             except EndpointError as error:
                 if not error.retry:
                     if error.kind is not Stop.SPENT:
-                        self.gate.good()
+                        self.gate.good(entered)
                     raise
                 if self.gate.bad(request, error):
                     continue
@@ -208,7 +208,7 @@ class ChatAgent(AsyncAgent):
                 self.gate.gone()
                 raise
             else:
-                self.gate.good()
+                self.gate.good(entered)
                 return answer, made
 
     async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:

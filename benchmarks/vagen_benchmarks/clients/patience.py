@@ -28,7 +28,8 @@ class Gate:
     A fault that may be one request's own (500, a timeout, nonsense) is that request's until a second one has it, too,
     with no answer in between. Then, or at once when the endpoint can't be reached, says that it is down or says 429,
     all requests wait, and one at a time is let through as a probe, each time another, so that no request which breaks
-    its server can hold up the run. An answer, a rejection too, opens the gate.
+    its server can hold up the run. An answer, a rejection too, opens the gate, unless its request was made before the gate
+    shut: those in flight say what the endpoint was like.
 
     Args:
         patience: seconds that an outage is waited for; 0 for none.
@@ -51,12 +52,13 @@ class Gate:
         """Whether requests are held."""
         return self._state.down_since > 0
 
-    async def enter(self) -> None:
-        """Wait until a request may be made. Raises the EndpointError of the outage once patience is spent."""
+    async def enter(self) -> float:
+        """Wait until a request may be made; returns when. Raises the outage's error once patience is spent."""
         while (seconds := self._seconds_to_wait()) > 0:
             self._opened = self._opened or asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), min(seconds, self._state.look))
+        return time.monotonic()
 
     def _seconds_to_wait(self) -> float:
         """Until another look; 0 if a request may be made now, if only as a probe."""
@@ -76,12 +78,14 @@ class Gate:
                 return 0.0
             return min(state.next_probe - now, left)
 
-    def good(self) -> None:
-        """The endpoint has answered."""
+    def good(self, made: float) -> None:
+        """The endpoint has answered a request made at that time."""
         self._failing.clear()
         state = self._state
         if state.down_since:
             with state.locked():
+                if made < state.down_since:
+                    return
                 since, state.down_since = state.down_since, 0.0
                 state.prober = state.wait = 0.0
             if since:
