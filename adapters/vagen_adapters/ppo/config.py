@@ -136,7 +136,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         shared_backbone: whether the critic is a value head on the policy's own backbone.
         critic_heads_only: whether values on a shared backbone teach the critic's heads alone and pull at no weight of
             the policy.
-        critic_reads: whether it also reads the latest picture's tokens in their places; see `reading`.
+        critic_reads: whether it also reads the latest picture by learned questions to its tokens; see `reading`.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
             reference is the policy without them.
         eval_rollouts: an evaluation after every so many rollouts, on the validation split. Their curve is in the log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import torch
@@ -10,16 +11,17 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 
 GRID = 8
-"""Rows and columns into which a picture's tokens are averaged, so that a head is of one size whatever the picture's."""
-CHANNELS, WIDTH = 8, 256
+"""Rows and columns of places that a reader tells apart, so that one head fits any picture."""
+QUESTIONS, ANSWER, WIDTH = 8, 32, 256
 
 
 class ReadingHead(nn.Module):
-    """Adds to a value head what a small network reads off the latest picture, token by token in its place.
+    """Adds to a value head what learned questions, each asked of all tokens, find in the latest picture.
 
     A value head on the last state alone learns to count turns: on FrozenLake it explained 0.06 of returns, the turn's
-    number alone 0.05, and exact values of the same policy 0.25 to 0.28. A reader of the tokens in their places, taught
-    on exact values, explained 0.95 of them.
+    number alone 0.05, and exact values of the same policy 0.25 to 0.28. A reader of all tokens end to end, taught on
+    exact values, explained 0.95 of them, but learns few pictures by heart: of play that it hadn't seen it explained
+    0.08 after 675 episodes, where eight questions, which look for things wherever they are, explained 0.46.
 
     Args:
         width: of tokens and states.
@@ -27,11 +29,14 @@ class ReadingHead(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.token = nn.Linear(width, CHANNELS)
-        self.picture = nn.Linear(CHANNELS * GRID * GRID, WIDTH)
+        self.token = nn.Linear(width, 2 * QUESTIONS * ANSWER)
+        self.place = nn.Parameter(torch.zeros(2 * QUESTIONS * ANSWER, GRID, GRID))
+        self.question = nn.Parameter(torch.randn(QUESTIONS, ANSWER))
+        self.picture = nn.Linear(QUESTIONS * ANSWER, WIDTH)
         self.state = nn.Linear(width, WIDTH, bias=False)
         self.mixed = nn.Linear(WIDTH, WIDTH)
         self.value = nn.Linear(WIDTH, 1)
+        nn.init.normal_(self.place, std=0.3)  # at 0.02 it takes twice as long to learn where things are
         nn.init.zeros_(self.value.weight)  # nothing is added before it has seen a return
         nn.init.zeros_(self.value.bias)
 
@@ -44,18 +49,30 @@ class ReadingHead(nn.Module):
             sizes: (P, 2) rows and columns of tokens of each.
             latest: (B, L) the number of the latest whole picture at each position, -1 before the first.
         """
-        channels = self.token(_levelled(tokens.to(self.token.weight.dtype)))
+        seen = self.token(_levelled(tokens.to(self.token.weight.dtype)))
         lengths = sizes.prod(1).tolist()
-        pictures = [
-            nn.functional.adaptive_avg_pool2d(each.T.reshape(1, CHANNELS, *size), GRID)
-            for each, size in zip(channels.split(lengths), sizes.tolist(), strict=True)
-        ]
-        read = self.picture(torch.cat(pictures).flatten(1))
+        read = self.picture(self._answers(seen, sizes, lengths))
         # One row more, which positions without a picture take.
         of_position = torch.cat([read, read.new_zeros(1, WIDTH)])[latest]
         mixed = (self.state(_levelled(hidden.to(self.state.weight.dtype))) + of_position).relu()
         added = self.value(self.mixed(mixed).relu()).squeeze(2)
         return torch.where(latest < 0, 0, added).float()
+
+    def _answers(self, seen: Tensor, sizes: Tensor, lengths: list[int]) -> Tensor:
+        """(P, questions x answer) What each question finds in each picture; those of one size together."""
+        found = seen.new_zeros(len(lengths), QUESTIONS * ANSWER)
+        pictures = seen.split(lengths)
+        alike: dict[tuple[int, int], list[int]] = {}
+        for number, (rows, columns) in enumerate(sizes.tolist()):
+            alike.setdefault((rows, columns), []).append(number)
+        for size, numbers in alike.items():
+            places = nn.functional.interpolate(self.place[None], size, mode="bilinear", align_corners=False)[0]
+            placed = torch.stack([pictures[number] for number in numbers]) + places.flatten(1).T
+            keys, values = placed.unflatten(2, (2, QUESTIONS, ANSWER)).unbind(2)  # of pictures, tokens, questions
+            shares = ((keys * self.question).sum(3) / math.sqrt(ANSWER)).softmax(1)
+            answers = (shares[..., None] * values).sum(1).flatten(1)
+            found = found.index_put((torch.tensor(numbers, device=seen.device),), answers)
+        return found
 
 
 class Watched:

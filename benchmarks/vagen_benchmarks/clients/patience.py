@@ -28,8 +28,8 @@ class Gate:
     A fault that may be one request's own (500, a timeout, nonsense) is that request's until a second one has it, too,
     with no answer in between. Then, or at once when the endpoint can't be reached, says that it is down or says 429,
     all requests wait, and one at a time is let through as a probe, each time another, so that no request which breaks
-    its server can hold up the run. An answer, a rejection too, opens the gate, unless its request was made before the gate
-    shut: those in flight say what the endpoint was like.
+    its server can hold up the run. An answer, a rejection too, opens the gate, unless its request was made before the
+    gate shut: those in flight say what the endpoint was like.
 
     Args:
         patience: seconds that an outage is waited for; 0 for none.
