@@ -155,6 +155,7 @@ class ActorCritic(nn.Module):
         forbidden_ids: tuple[int, ...] = (),
         mask: Tensor | None = None,
         detach_backbone: bool = False,
+        entropies_teach: bool = True,
     ) -> dict[str, Tensor]:
         """What is asked for of a batch of B sequences of L tokens.
 
@@ -168,6 +169,7 @@ class ActorCritic(nn.Module):
             mask: (B, L) bool, the tokens whose scores are wanted, all by default. Values come before and after these,
                 and after the last of each sequence; what stands elsewhere is no value if `narrows`.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
+            entropies_teach: whether gradients flow through the entropies; a sixth of the scores' time.
         """
         of_tokens = [name for name in want if name != "values"]
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
@@ -192,6 +194,7 @@ class ActorCritic(nn.Module):
                 tokens.before(hidden) if of_policy and hidden is not None else None,
                 lambda each: self._of_reference(lambda model: logits_of(model, each)), other,
                 pieces=PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size),
+                entropies_teach=entropies_teach,
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:

@@ -79,6 +79,7 @@ def score(
     reference_hidden: Tensor | None = None,
     *,
     pieces: int = PIECES,
+    entropies_teach: bool = True,
 ) -> dict[str, Tensor]:
     """Scores of N sampled tokens.
 
@@ -92,11 +93,12 @@ def score(
         reference_hidden: (N, H), if the reference is asked for.
         pieces: into which they are cut, empty ones too; a single one's logits aren't computed again. Where weights are
             spread over processes each call of the head gathers them, and all processes must call it equally often.
+        entropies_teach: whether gradients flow through the entropies.
 
     Returns:
         What is wanted, each (N,).
     """
-    from trl.trainer.utils import selective_log_softmax_and_entropy
+    from trl.trainer.utils import entropy_from_logits, selective_log_softmax
 
     def of_piece(ids: Tensor, hidden: Tensor | None, other: Tensor | None) -> tuple[Tensor, ...]:
         found: dict[str, Tensor] = {}
@@ -104,14 +106,16 @@ def score(
         if hidden is not None:
             logits = distribution(policy(hidden))
             ids = ids.clamp(max=logits.shape[-1] - 1)  # a picture's token may be none of what a policy can say
-            scores = selective_log_softmax_and_entropy(logits[None], ids[None])
-            found["logprobs"], found["entropies"] = (entries[0] for entries in scores)
+            found["logprobs"] = selective_log_softmax(logits[None], ids[None])[0]
+            if "entropies" in want:
+                with torch.set_grad_enabled(torch.is_grad_enabled() and entropies_teach):
+                    found["entropies"] = entropy_from_logits(logits)
         if other is not None and reference is not None:
             with torch.no_grad():
                 others = distribution(reference(other))
-                found["reference_logprobs"] = selective_log_softmax_and_entropy(
+                found["reference_logprobs"] = selective_log_softmax(
                     others[None], ids.clamp(max=others.shape[-1] - 1)[None]
-                )[0][0]
+                )[0]
             if "kl" in want and logits is not None:
                 found["kl"] = _exact_kl(logits, others)
         return tuple(found[name] for name in want)

@@ -550,7 +550,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         # Vanilla PPO takes observations for the policy's own words, image tokens and all.
         forbidden = self.codec.forbidden_ids if self._masks_observations else ()
         found: dict[str, Tensor] = model(inputs, want, temperature=self.args.temperature, forbidden_ids=forbidden,
-                                         mask=mask, detach_backbone=detach_backbone)  # fmt: skip
+                                         mask=mask, detach_backbone=detach_backbone,
+                                         entropies_teach=self.args.entropy_coef != 0)  # fmt: skip
         return found
 
     def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
