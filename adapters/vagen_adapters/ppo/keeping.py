@@ -185,4 +185,6 @@ def places_by(own: Any, inputs: Mapping[str, Tensor]) -> Tensor:
 
 
 def _of_row(cache: Any, row: int, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
-    return [(layer.keys[row][:, mask], layer.values[row][:, mask]) for layer in cache.layers]
+    places = mask.nonzero().squeeze(1)
+    return [(layer.keys[row].index_select(1, places), layer.values[row].index_select(1, places))
+            for layer in cache.layers]  # fmt: skip

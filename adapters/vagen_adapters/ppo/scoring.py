@@ -36,7 +36,9 @@ class Distribution:
 
     def __call__(self, logits: Tensor) -> Tensor:
         """(N, V) → (N, V) float32."""
-        logits = logits.float() / self.temperature
+        logits = logits.float()
+        if self.temperature != 1:
+            logits = logits / self.temperature
         return logits.index_fill(1, torch.tensor(self.forbidden_ids, dtype=torch.int64, device=logits.device), _NEVER)
 
 
