@@ -37,9 +37,10 @@ def moved(tiny_folder, **options):
     return model
 
 
-def test_scores_and_gradients_at_sampled_tokens_are_those_of_all_logits(tiny_folder):
+@pytest.mark.parametrize("teach", [True, False])
+def test_scores_and_gradients_at_sampled_tokens_are_those_of_all_logits(tiny_folder, teach):
     model, (inputs, mask) = moved(tiny_folder), batch()
-    found = model(inputs, WANT, temperature=0.7, forbidden_ids=(3,), mask=mask)
+    found = model(inputs, WANT, temperature=0.7, forbidden_ids=(3,), mask=mask, entropies_teach=teach)
     assert not any(entries[~mask].any() for entries in found.values())
     (found["logprobs"] + 0.1 * found["entropies"] + found["kl"]).sum().backward()
     ours = {name: each.grad.clone() for name, each in model.policy.named_parameters() if each.grad is not None}
@@ -55,7 +56,8 @@ def test_scores_and_gradients_at_sampled_tokens_are_those_of_all_logits(tiny_fol
     said = mask[:, 1:]
     for name in WANT:
         torch.testing.assert_close(found[name][:, 1:][said], expected[name][said], rtol=1e-4, atol=1e-5, msg=name)
-    (expected["logprobs"] + 0.1 * expected["entropies"] + expected["kl"])[said].sum().backward()
+    bonus = 0.1 * expected["entropies"] if teach else 0
+    (expected["logprobs"] + bonus + expected["kl"])[said].sum().backward()
     assert max(float(gradient.abs().max()) for gradient in ours.values()) > 1e-3
     for name, gradient in ours.items():
         torch.testing.assert_close(gradient, model.policy.get_parameter(name).grad, rtol=1e-3, atol=1e-4, msg=name)
