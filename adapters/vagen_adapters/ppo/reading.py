@@ -31,7 +31,7 @@ class ReadingHead(nn.Module):
         super().__init__()
         self.token = nn.Linear(width, 2 * QUESTIONS * ANSWER)
         self.place = nn.Parameter(torch.zeros(2 * QUESTIONS * ANSWER, GRID, GRID))
-        self.question = nn.Parameter(torch.randn(QUESTIONS, ANSWER))
+        self.question = nn.Parameter(torch.randn(QUESTIONS, ANSWER) / math.sqrt(ANSWER))  # at first all are looked at
         self.picture = nn.Linear(QUESTIONS * ANSWER, WIDTH)
         self.state = nn.Linear(width, WIDTH, bias=False)
         self.mixed = nn.Linear(WIDTH, WIDTH)
