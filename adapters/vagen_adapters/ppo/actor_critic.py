@@ -169,7 +169,7 @@ class ActorCritic(nn.Module):
             mask: (B, L) bool, the tokens whose scores are wanted, all by default. Values come before and after these,
                 and after the last of each sequence; what stands elsewhere is no value if `narrows`.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
-            entropies_teach: whether gradients flow through the entropies; a sixth of the scores' time.
+            entropies_teach: whether gradients flow through the entropies.
         """
         of_tokens = [name for name in want if name != "values"]
         of_policy = {"logprobs", "entropies", "kl"} & set(want)

@@ -118,7 +118,7 @@ class KeepingSampler(TransformersSampler):
             positions = positions[..., -1:] + 1
             if 2 * len(left) <= len(rows):  # most replies are short, and every row costs as much as the longest one
                 for place in is_over.nonzero().squeeze(1).tolist():
-                    held[int(rows[place])] = _of_row(cache, place, mask[place].bool())
+                    held[int(rows[place])] = _of_row(cache, place, mask[place])
                 tokens, positions, mask, rows = tokens[left], positions[..., left, :], mask[left], rows[left]
                 draw.uniforms, is_over = draw.uniforms[left.cpu()], is_over[left]
                 for layer in cache.layers:
@@ -127,7 +127,7 @@ class KeepingSampler(TransformersSampler):
             mask = torch.cat([mask, (~is_over[:, None]).long()], 1)
             read = {"input_ids": tokens, **self.codec.token_types(tokens)}
             self.reads.tokens += len(left)
-        held |= {row: _of_row(cache, place, mask[place].bool()) for place, row in enumerate(rows.tolist())}
+        held |= {row: _of_row(cache, place, mask[place]) for place, row in enumerate(rows.tolist())}
         return self._replies(sampled, logprobs), [held[row] for row in range(len(seeds))]
 
     def _known(self, prompt: Prompt) -> _Kept:

@@ -50,18 +50,17 @@ class ReadingHead(nn.Module):
             latest: (B, L) the number of the latest whole picture at each position, -1 before the first.
         """
         seen = self.token(_levelled(tokens.to(self.token.weight.dtype)))
-        lengths = sizes.prod(1).tolist()
-        read = self.picture(self._answers(seen, sizes, lengths))
+        read = self.picture(self._answers(seen, sizes))
         # One row more, which positions without a picture take.
         of_position = torch.cat([read, read.new_zeros(1, WIDTH)])[latest]
         mixed = (self.state(_levelled(hidden.to(self.state.weight.dtype))) + of_position).relu()
         added = self.value(self.mixed(mixed).relu()).squeeze(2)
         return torch.where(latest < 0, 0, added).float()
 
-    def _answers(self, seen: Tensor, sizes: Tensor, lengths: list[int]) -> Tensor:
+    def _answers(self, seen: Tensor, sizes: Tensor) -> Tensor:
         """(P, questions x answer) What each question finds in each picture; those of one size together."""
-        found = seen.new_zeros(len(lengths), QUESTIONS * ANSWER)
-        pictures = seen.split(lengths)
+        pictures = seen.split(sizes.prod(1).tolist())
+        found = seen.new_zeros(len(pictures), QUESTIONS * ANSWER)
         alike: dict[tuple[int, int], list[int]] = {}
         for number, (rows, columns) in enumerate(sizes.tolist()):
             alike.setdefault((rows, columns), []).append(number)

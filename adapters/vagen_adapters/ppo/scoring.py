@@ -100,7 +100,7 @@ def score(
     Returns:
         What is wanted, each (N,).
     """
-    from trl.trainer.utils import entropy_from_logits, selective_log_softmax
+    from trl.trainer.utils import selective_log_softmax, selective_log_softmax_and_entropy
 
     def of_piece(ids: Tensor, hidden: Tensor | None, other: Tensor | None) -> tuple[Tensor, ...]:
         found: dict[str, Tensor] = {}
@@ -108,10 +108,13 @@ def score(
         if hidden is not None:
             logits = distribution(policy(hidden))
             ids = ids.clamp(max=logits.shape[-1] - 1)  # a picture's token may be none of what a policy can say
-            found["logprobs"] = selective_log_softmax(logits[None], ids[None])[0]
             if "entropies" in want:
-                with torch.set_grad_enabled(torch.is_grad_enabled() and entropies_teach):
-                    found["entropies"] = entropy_from_logits(logits)
+                scores = selective_log_softmax_and_entropy(
+                    logits[None], ids[None], entropy_requires_grad=entropies_teach
+                )
+                found["logprobs"], found["entropies"] = (entries[0] for entries in scores)
+            else:
+                found["logprobs"] = selective_log_softmax(logits[None], ids[None])[0]
         if other is not None and reference is not None:
             with torch.no_grad():
                 others = distribution(reference(other))
