@@ -128,6 +128,7 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
 @pytest.mark.parametrize(("changes", "reason"), [
     ({"max_staleness": 4}, "from 0 to the 3 updates of a rollout"),
     ({"max_staleness": -1}, "from 0 to the 3 updates of a rollout"),
+    ({"max_staleness": 0.5}, "a whole number"),
     ({"sampler_correction": "none"}, "0 without sampler_correction, token or sequence"),
     ({"generation": "vllm"}, "take vllm-server"),
 ])  # fmt: skip

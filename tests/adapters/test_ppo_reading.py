@@ -118,6 +118,14 @@ def test_it_is_saved_and_one_that_did_not_read_goes_on(tiny_folder, tmp_path, ba
         ActorCritic.from_pretrained(str(tmp_path / "reads"))
 
 
+def test_heads_of_other_shapes_are_refused(tiny_folder, tmp_path):
+    model = ActorCritic.from_pretrained(tiny_folder, reads=True)
+    model.reading_head.place = torch.nn.Parameter(torch.zeros(3, 8, 8))  # as another release may have it
+    model.save_pretrained(tmp_path / "reads")
+    with pytest.raises(TrainingConfigError, match=r"another critic: reading_head\.place and 0 more differ"):
+        ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
+
+
 def test_words_alone_can_not_be_read_so(batch):
     with pytest.raises(TrainingConfigError, match="critic_reads"):
         pictures_in({name: each for name, each in batch.items() if name != "image_grid_thw"}, torch.zeros(1), 2)

@@ -330,12 +330,13 @@ class ActorCritic(nn.Module):
             TrainingConfigError: it is of another kind.
         """
         state = safetensors.torch.load_file(file)
-        expected = {name for name in self.state_dict() if self._is_critics(name)}
-        new = set() if any(map(_is_reading, state)) else set(filter(_is_reading, expected))
-        if state.keys() != expected - new:
-            differing = sorted(expected.symmetric_difference(state))
+        expected = {name: each.shape for name, each in self.state_dict().items() if self._is_critics(name)}
+        if not any(map(_is_reading, state)):
+            expected = {name: shape for name, shape in expected.items() if not _is_reading(name)}
+        differing = dict(expected.items() ^ {name: each.shape for name, each in state.items()}.items())
+        if differing:
             raise TrainingConfigError(
-                f"{file} is of another critic: {differing[0]} and {len(differing) - 1} more differ. Leave "
+                f"{file} is of another critic: {min(differing)} and {len(differing) - 1} more differ. Leave "
                 "shared_backbone and critic_reads as they were when it was trained, or remove that file to begin anew"
             )
         self.load_state_dict(state, strict=False)

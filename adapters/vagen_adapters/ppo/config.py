@@ -15,6 +15,7 @@ from vagen_adapters.ppo.actor_critic import Critic
 from vagen_envs.errors import did_you_mean
 
 SAVE_STEPS = 500
+"""The updates between two checkpoints that transformers takes by default."""
 COUNTS = ("num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
           "env_threads", "sequences_per_forward", "eval_episodes", "max_length", "max_tokens")  # fmt: skip
 COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "critic_replay", "forks",
@@ -23,7 +24,6 @@ COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "cri
 AT_LEAST_0 = ("sight_memory", "clip_low", "clip_high", "learning_rate", "critic_learning_rate", "weight_decay",
               "max_grad_norm", "value_coef", "reasoning_credit_weight", "kl_coef", "kl_loss_coef",
               "first_token_value_weight")  # fmt: skip
-"""The updates between two checkpoints that transformers takes by default."""
 ESTIMATORS = {
     name: getattr(module, name)
     for module, names in (
@@ -350,8 +350,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.sampler_correction in ("none", "token", "sequence"), "sampler_correction",
                       "none, token or sequence")  # fmt: skip
         self._require(self.sampler_cap > 0, "sampler_cap", "above 0")
-        self._require(0 <= self.max_staleness <= self.steps_per_rollout, "max_staleness",
-                      f"from 0 to the {self.steps_per_rollout} updates of a rollout")  # fmt: skip
+        self._require(_is_whole(self.max_staleness, 0) and self.max_staleness <= self.steps_per_rollout,
+                      "max_staleness",
+                      f"a whole number from 0 to the {self.steps_per_rollout} updates of a rollout")  # fmt: skip
         self._require(not self.max_staleness or self.sampler_correction != "none", "max_staleness",
                       "0 without sampler_correction, token or sequence")  # fmt: skip
         self._require(not self.max_staleness or self.generation != "vllm", "max_staleness",
