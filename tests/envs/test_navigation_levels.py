@@ -51,3 +51,10 @@ def test_one_thing_is_seen_as_in_the_list_of_all():
             env.simulator.step("RotateRight")
             seen = env.simulator.visible().tolist()
             assert [env.simulator.sees(index) for index in range(len(seen))] == seen
+
+
+def test_a_room_with_a_full_corner_is_a_level():
+    """One in some thousand rooms has things where the agent's model begins: contacts by the hundred."""
+    env = make(room="bedroom", step_length=0.5, max_actions_per_turn=2, max_turns=4, facing="any")
+    env.reset(seed=1001149, options={"split": "train"})
+    assert env.plan()

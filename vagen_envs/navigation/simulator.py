@@ -77,7 +77,10 @@ class HouseSimulator:
         xml, files = scene(house, step_length, field_of_view, cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
         self._data = mj.MjData(self._model)
-        mj.mj_forward(self._model, self._data)
+        # Where things and lamps are. Forces would be solved for, too, by mj_forward: the agent is in a corner of the
+        # room now, and a hundred contacts with what stands there take more memory than a scene has.
+        mj.mj_kinematics(self._model, self._data)
+        mj.mj_camlight(self._model, self._data)
         self._agent = self._model.nbody - 1
         self._last = ("Initialize", True, "")
         self._known: dict[tuple[float, float, int], bool] = {}
