@@ -1,5 +1,7 @@
 """A critic that reads the latest picture's tokens in their places."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import pytest
 
@@ -126,6 +128,33 @@ def test_heads_of_other_shapes_are_refused(tiny_folder, tmp_path):
         ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
 
 
+def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(tiny_folder, tmp_path):
+    """Its values change with the state alone; it is saved and read, and goes on from any other critic."""
+    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), tiny.load(tiny_folder)[1]
+    episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.5) for seed in range(2)]
+    prompts = [training_sequences(each, None, with_end=False)[0].prompt for each in episodes]
+    inputs = model_inputs(prompts, codec, "cpu")
+    shown = [each for prompt in prompts for each in prompt.shown]
+    model = ActorCritic.from_pretrained(tiny_folder, critic="shared", told=True).eval()
+    told = model.told(shown)
+    assert told["state_counts"].tolist() == [len(each.state.things()) for each in shown]
+    assert not values_of(model, {**inputs, **told}).any()
+    torch.nn.init.normal_(model.told_head.value.weight)
+    values = values_of(model, {**inputs, **told})
+    other = model.told([replace(shown[0], state=shown[-1].state), *shown[1:]])
+    assert (values_of(model, {**inputs, **other}) != values).any(1).tolist() == [True, False]
+    model.save_pretrained(tmp_path / "told")
+    again = ActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", told=True).eval()
+    torch.testing.assert_close(values_of(again, {**inputs, **told}), values)
+    with pytest.raises(TrainingConfigError, match="of another critic"):
+        ActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", reads=True)
+    ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True).save_pretrained(tmp_path / "reads")
+    assert not values_of(ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", told=True).eval(),
+                         {**inputs, **told}).any()  # fmt: skip
+    with pytest.raises(TrainingConfigError, match=r"State\.things"):
+        model.told([replace(shown[0], state=None)])
+
+
 def test_words_alone_can_not_be_read_so(batch):
     with pytest.raises(TrainingConfigError, match="critic_reads"):
         pictures_in({name: each for name, each in batch.items() if name != "image_grid_thw"}, torch.zeros(1), 2)
@@ -144,16 +173,18 @@ def test_it_needs_a_critic(tmp_path):
         )
 
 
-def test_the_trainer_teaches_it(tiny_folder, tmp_path):
+@pytest.mark.parametrize("kind", ["critic_reads", "critic_told"])
+def test_the_trainer_teaches_it(tiny_folder, tmp_path, kind):
     args = MultiTurnPPOConfig(
         output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=OPTIONS, num_envs=4, rollouts=1,
         episodes_per_rollout=4, minibatches=2, max_tokens=4, temperature=1.0, top_p=1.0, critic_learning_rate=1e-3,
-        critic_reads=True, logging_steps=1, save_strategy="no", report_to="none", use_cpu=True, bf16=False,
-        gradient_checkpointing=False, disable_tqdm=True,
+        logging_steps=1, save_strategy="no", report_to="none", use_cpu=True, bf16=False,
+        gradient_checkpointing=False, disable_tqdm=True, **{kind: True},
     )  # fmt: skip
     trainer = MultiTurnPPOTrainer(tiny_folder, args, score=lambda turn: [RewardTerm("late", float(turn.index))])
-    before = trainer.model.reading_head.value.weight.clone()
+    head = trainer.model.reading_head or trainer.model.told_head
+    before = head.value.weight.clone()
     trainer.train()
-    assert not torch.equal(trainer.model.reading_head.value.weight, before)
+    assert not torch.equal(head.value.weight, before)
     (logged,) = (entry for entry in trainer.state.log_history if "critic/explained_by_turn" in entry)
     assert logged["critic/explained_by_turn"] > 0.99  # all that an untrained model earns comes with the turns

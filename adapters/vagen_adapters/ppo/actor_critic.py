@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
+from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.narrowing import narrowed
 from vagen_adapters.ppo.quick_layers import quicken
-from vagen_adapters.ppo.reading import ReadingHead, Watched, pictures_in
+from vagen_adapters.ppo.reading import COUNTS, THINGS, ReadingHead, Watched, pictures_in, told_of
 from vagen_adapters.ppo.scoring import (
     PIECES,
     Distribution,
@@ -44,6 +45,7 @@ class ActorCritic(nn.Module):
             head on the policy's last hidden state.
         values: whether there is a critic at all.
         reads: whether it also reads the latest picture's tokens in their places; see `reading`.
+        told: whether it is told the latest state instead, which the policy isn't.
 
     Attributes:
         sight: what the frozen towers of these models have said, where pictures are given by number.
@@ -53,7 +55,9 @@ class ActorCritic(nn.Module):
         spread: whether weights are spread over processes, which must call each part equally often then.
     """
 
-    def __init__(self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False) -> None:
+    def __init__(
+        self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False, told: bool = False
+    ) -> None:
         super().__init__()
         self.policy = policy
         self.critic = critic
@@ -62,7 +66,9 @@ class ActorCritic(nn.Module):
             self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
             nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
-        self.reading_head = ReadingHead(policy.config.get_text_config().hidden_size) if values and reads else None
+        width = policy.config.get_text_config().hidden_size
+        self.reading_head = ReadingHead(width) if values and reads else None
+        self.told_head = ReadingHead(width) if values and told else None
         self.reference: Any | None = None
         self.sight: FrozenSight | None = None
         self.packs = False
@@ -73,8 +79,9 @@ class ActorCritic(nn.Module):
 
     @classmethod
     def from_pretrained(
-        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", reads: bool = False, **options: Any
-    ) -> Self:
+        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", reads: bool = False,
+        told: bool = False, **options: Any,
+    ) -> Self:  # fmt: skip
         """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
 
         A folder that was saved by training has a trained critic, which is read too.
@@ -86,7 +93,7 @@ class ActorCritic(nn.Module):
         if critic == "own":
             source = critic_path or path
             backbone = without_head(critic_class(policy.config).from_pretrained(source, **options))
-        model = cls(policy, backbone, values=critic != "none", reads=reads)
+        model = cls(policy, backbone, values=critic != "none", reads=reads, told=told)
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
@@ -175,6 +182,8 @@ class ActorCritic(nn.Module):
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = given = None
+        told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
+        inputs = {name: each for name, each in inputs.items() if name not in told}
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
         read = self._read_at(inputs["attention_mask"], mask, "values" in want)
@@ -198,7 +207,7 @@ class ActorCritic(nn.Module):
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            found["values"] = self._values(inputs, hidden, given, detach_backbone, read)
+            found["values"] = self._values(inputs, hidden, given, detach_backbone, read, told)
         return found
 
     def readers(self, want: Collection[str]) -> list[Any]:
@@ -252,34 +261,49 @@ class ActorCritic(nn.Module):
 
     def _values(
         self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool,
-        wanted: Tensor | None,
+        wanted: Tensor | None, told: Mapping[str, Tensor],
     ) -> Tensor:  # fmt: skip
         if self.critic is not None:
             hidden, given = self._hidden_and_given(self.critic, inputs, wanted)
         assert hidden is not None  # noqa: S101 - for the type checker
         if detach_backbone and self.critic is None:
             hidden, given = hidden.detach(), given if given is None else given.detach()
-        after = self.of_heads(hidden, self._pictures(inputs, given))
+        after = self.of_heads(hidden, self._pictures(inputs, hidden, given, told))
         return nn.functional.pad(after, (1, 0))
 
     def of_heads(self, hidden: Tensor, pictures: tuple[Tensor, Tensor, Tensor] | None) -> Tensor:
         """(B, L) Values after each position, of the last states (B, L, H) and `pictures_in` what was read."""
         assert self.value_head is not None  # noqa: S101 - for the type checker
         after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
-        if self.reading_head is not None and pictures is not None:
-            after = after + self.reading_head(hidden, *pictures)
+        head = self.reading_head if self.told_head is None else self.told_head
+        if head is not None and pictures is not None:
+            after = after + head(hidden, *pictures)
         return after
+
+    def told(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
+        """What the critic is told of observations, as further inputs of `forward`; nothing if it isn't."""
+        if self.told_head is None:
+            return {}
+        found = told_of(shown, self.told_head.token.in_features)
+        return {name: each.to(self.told_head.token.weight.device) for name, each in found.items()}
 
     @torch.no_grad()
     def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
         """What `of_heads` takes, of a batch; the backbone is the critic's, or that which it shares."""
+        told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
+        inputs = {name: each for name, each in inputs.items() if name not in told}
         hidden, given = self._hidden_and_given(self.policy if self.critic is None else self.critic, inputs)
-        return hidden, self._pictures(inputs, given)
+        return hidden, self._pictures(inputs, hidden, given, told)
 
-    def _pictures(self, inputs: dict[str, Tensor], given: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
-        if given is None:
+    def _pictures(
+        self, inputs: dict[str, Tensor], hidden: Tensor, given: Tensor | None, told: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor] | None:
+        if given is None and not told:
             return None
-        return pictures_in(inputs, given, self.config.vision_config.spatial_merge_size)
+        seen = pictures_in(inputs, hidden if given is None else given, self.config.vision_config.spatial_merge_size)
+        if not told:
+            return seen
+        return told[THINGS], torch.stack([told[COUNTS], torch.ones_like(told[COUNTS])], 1), seen[2]
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -306,7 +330,7 @@ class ActorCritic(nn.Module):
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
         """The parameters of the critic, or of the policy, that are trained. A shared backbone is the policy's."""
-        modules = (self.policy,) if not critic else (self.critic, self.value_head, self.reading_head)
+        modules = (self.policy,) if not critic else (self.critic, self.value_head, self.reading_head, self.told_head)
         parameters = [each for module in modules if module is not None for each in module.parameters()]
         return [parameter for parameter in parameters if parameter.requires_grad]
 
@@ -324,15 +348,19 @@ class ActorCritic(nn.Module):
             safetensors.torch.save_file(critic, Path(folder) / CRITIC_FILE, metadata={"format": "pt"})
 
     def load_critic(self, file: str | Path) -> None:
-        """Read what `save_pretrained` wrote of the critic; one that didn't read pictures goes on as one that does.
+        """Read what `save_pretrained` wrote of the critic.
+
+        One that didn't read pictures goes on as one that does, and whichever as one that is told states.
 
         Raises:
             TrainingConfigError: it is of another kind.
         """
         state = safetensors.torch.load_file(file)
+        if self.told_head is not None:
+            state = {name: each for name, each in state.items() if not name.startswith("reading_head.")}
         expected = {name: each.shape for name, each in self.state_dict().items() if self._is_critics(name)}
-        if not any(map(_is_reading, state)):
-            expected = {name: shape for name, shape in expected.items() if not _is_reading(name)}
+        if not any(map(_is_of_head, state)):
+            expected = {name: shape for name, shape in expected.items() if not _is_of_head(name)}
         differing = dict(expected.items() ^ {name: each.shape for name, each in state.items()}.items())
         if differing:
             raise TrainingConfigError(
@@ -360,7 +388,7 @@ class ActorCritic(nn.Module):
     def _is_critics(self, name: str) -> bool:
         if name.startswith("critic."):
             return not self.has_adapters or "lora_" in name
-        return name.startswith(("value_head.", "reading_head."))
+        return name.startswith("value_head.") or _is_of_head(name)
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
@@ -373,5 +401,5 @@ def critic_class(config: Any) -> Any:
     return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText
 
 
-def _is_reading(name: str) -> bool:
-    return name.startswith("reading_head.")
+def _is_of_head(name: str) -> bool:
+    return name.startswith(("reading_head.", "told_head."))

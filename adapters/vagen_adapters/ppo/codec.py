@@ -27,6 +27,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
 from vagen_adapters.ppo.features import joined_features
 from vagen_adapters.ppo.processors import Family, refusal
+from vagen_envs import State
 
 _OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
 _SOME_SIZES = ((64, 64, 3), (64, 96, 3), (96, 64, 3))
@@ -51,6 +52,7 @@ class Shown:
         image_tokens: how many of its tokens stand for parts of pictures.
         pictures: as the environment drew them, for back-ends that make their own features.
         number: of its pictures, equal where they are.
+        state: what is true of it, for critics that are told; `None` where nobody knows.
     """
 
     first_ids: tuple[int, ...]
@@ -59,6 +61,7 @@ class Shown:
     image_tokens: int
     pictures: tuple[NDArray[np.uint8], ...]
     number: int
+    state: State | None = None
 
     @property
     def pixel_values(self) -> Tensor | None:
@@ -140,8 +143,10 @@ class Codec:
         for name, contents in self.family.files.items():
             (Path(folder) / name).write_bytes(contents)
 
-    def show(self, system: str, observation: dict[str, Any]) -> Shown:
+    def show(self, system: str, observation: dict[str, Any], state: State | None = None) -> Shown:
         """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture belongs.
+
+        `state` isn't encoded: it is kept beside.
 
         Raises:
             TrainingDataError: text and picture don't go together.
@@ -156,7 +161,8 @@ class Codec:
         number = _number_of(pictures)
         features = self._look_once(pictures, number)
         first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, features.said)
-        return Shown(first_ids, next_ids, features, first_ids.count(self.image_token_id), tuple(pictures), number)
+        tokens = first_ids.count(self.image_token_id)
+        return Shown(first_ids, next_ids, features, tokens, tuple(pictures), number, state)
 
     def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
         """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""

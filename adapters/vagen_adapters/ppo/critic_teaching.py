@@ -140,6 +140,7 @@ def _with_targets(
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
     prompts = [each.prompt for each in sequences]
     inputs = model_inputs(prompts, codec, head.weight.device, multiple=TILE, sight=model.sight)
+    inputs |= model.told([shown for prompt in prompts for shown in prompt.shown])
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)
     worth = torch.zeros(rows, max(len(episode.turns) for episode in batch))

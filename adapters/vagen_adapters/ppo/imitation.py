@@ -54,7 +54,7 @@ def demonstrate(
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode = Episode(level, last_shown=codec.show(core.system_prompt, observation))
+    episode = Episode(level, last_shown=codec.show(core.system_prompt, observation, core._state))
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)
@@ -66,7 +66,8 @@ def demonstrate(
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
-        episode.last_shown = None if episode.terminated else codec.show(core.system_prompt, observation)
+        over = episode.terminated
+        episode.last_shown = None if over else codec.show(core.system_prompt, observation, core._state)
     return episode
 
 

@@ -1,18 +1,26 @@
-"""A critic's eyes: the present picture's tokens in their places, beside the last state."""
+"""What a critic reads beside the last state: the latest picture's tokens in their places, or the state's things."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.codec import Shown
+from vagen_envs.seeding import HashStream
 
 GRID = 8
 """Rows and columns of places that a reader tells apart, so that one head fits any picture."""
 QUESTIONS, ANSWER, WIDTH = 8, 32, 256
+THINGS, COUNTS = "state_things", "state_counts"
+"""By these names what critics are told stands among a model's inputs."""
+FEW = 16
+"""Whole numbers up to this are told each by itself, too."""
 
 
 class ReadingHead(nn.Module):
@@ -115,6 +123,47 @@ def pictures_in(inputs: dict[str, Tensor], embeddings: Tensor, merge: int) -> tu
     before = in_row.cumsum(0) - in_row
     so_far = whole.cumsum(1)
     return embeddings[mask], sizes, torch.where(so_far > 0, before + so_far - 1, -1)
+
+
+def told_of(shown: Sequence[Shown], width: int) -> dict[str, Tensor]:
+    """What is true of observations with pictures, for critics that are told it: `State.things`, one token each.
+
+    Returns:
+        `THINGS`, (N, width), all things end to end, and `COUNTS`, (P,), how many each observation has.
+
+    Raises:
+        TrainingConfigError: a state isn't known, or has no things.
+    """
+    things = [each.state.things() if each.state is not None else () for each in shown if each.features]
+    if not all(things):
+        raise TrainingConfigError("critic_told needs environments whose states name their things (State.things)")
+    tokens = [
+        _token_of(thing.name, thing.at, tuple(thing.relations.items()), width) for each in things for thing in each
+    ]
+    return {THINGS: torch.stack(tokens) if tokens else torch.zeros(0, width),
+            COUNTS: torch.tensor([len(each) for each in things], dtype=torch.int64)}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=65_536)
+def _token_of(
+    name: str, at: tuple[float, float] | None, relations: tuple[tuple[str, float], ...], width: int
+) -> Tensor:
+    """(width,) The sum of fixed random directions, one for each thing that is said: name, place and relations."""
+    token = _direction(name, width)
+    for axis, share in zip("xy", at or (), strict=False):
+        token = token + share * _direction(axis, width)
+    for relation, value in relations:
+        token = token + math.asinh(value) * _direction(f"{name}: {relation}", width)
+        if value == int(value) and abs(value) <= FEW:
+            token = token + _direction(f"{name}: {relation} {int(value)}", width)
+    return token
+
+
+@functools.lru_cache(maxsize=4096)
+def _direction(of: str, width: int) -> Tensor:
+    """(width,) Of plus and minus 1, the same for the same words wherever it is asked for."""
+    bits = HashStream("direction", of).bits(width)
+    return torch.tensor([1.0 if bits >> each & 1 else -1.0 for each in range(width)])
 
 
 def _levelled(states: Tensor) -> Tensor:

@@ -312,7 +312,8 @@ class Rollout:
         return episode.truncated
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
-        return self.codec.show(env.unwrapped.system_prompt, observation)  # type: ignore[attr-defined]
+        core: Any = env.unwrapped
+        return self.codec.show(core.system_prompt, observation, core._state)
 
     def seed(self, seed: int, episode: Episode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""

@@ -138,7 +138,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             dtype = "auto" if args.lora or as_stored else torch.float32
             options = {"dtype": dtype, **_attention(args), **_straight_to_device(args)}
             actor_critic = ActorCritic.from_pretrained(
-                model, critic, critic=args.critic_kind, reads=args.critic_reads, **options
+                model, critic, critic=args.critic_kind, reads=args.critic_reads, told=args.critic_told, **options
             )
             if args.lora:
                 actor_critic.add_adapters(args.lora)
@@ -570,6 +570,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         prompts = [sequences[row].prompt for row in rows.tolist()]
         shown = sum(bool(each.features) for prompt in prompts for each in prompt.shown)
         inputs = model_inputs(prompts, self.codec, self.args.device, multiple=TILE, sight=self.model.sight)
+        if "values" in want:
+            inputs |= self.model.told([each for prompt in prompts for each in prompt.shown])
         tokens = sum(len(prompt.ids) for prompt in prompts)
         places = tokens if self.model.packs else inputs["input_ids"].numel()
         self._read.update(pictures=shown * len(self.model.readers(want)), tokens=tokens, places=places)

@@ -354,7 +354,8 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     )  # fmt: skip
     config.logging_steps = config.steps_per_rollout
     if proof.start.critic_reads and config.critic_kind != "none":
-        config.shared_backbone = config.critic_reads = config.critic_heads_only = True
+        config.shared_backbone = config.critic_heads_only = True
+        config.critic_reads = not config.critic_told
     score, asked = None, proof.reasoning_reward
     options = recipe.reward_options(proof.env) if asked else {}
     if options:
