@@ -182,8 +182,7 @@ class ActorCritic(nn.Module):
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = given = None
-        told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
-        inputs = {name: each for name, each in inputs.items() if name not in told}
+        inputs, told = _told_apart(inputs)
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
         read = self._read_at(inputs["attention_mask"], mask, "values" in want)
@@ -290,8 +289,7 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
         """What `of_heads` takes, of a batch; the backbone is the critic's, or that which it shares."""
-        told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
-        inputs = {name: each for name, each in inputs.items() if name not in told}
+        inputs, told = _told_apart(inputs)
         hidden, given = self._hidden_and_given(self.policy if self.critic is None else self.critic, inputs)
         return hidden, self._pictures(inputs, hidden, given, told)
 
@@ -399,6 +397,12 @@ def critic_class(config: Any) -> Any:
     from transformers import AutoModel, AutoModelForImageTextToText
 
     return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText
+
+
+def _told_apart(inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """What models read, and what critics are told."""
+    told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
+    return {name: each for name, each in inputs.items() if name not in told}, told
 
 
 def _is_of_head(name: str) -> bool:
