@@ -182,7 +182,6 @@ class ActorCritic(nn.Module):
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = given = None
-        inputs, told = _told_apart(inputs)
         if self.packs or not self.masks:
             inputs = placed(self.policy, inputs)
         read = self._read_at(inputs["attention_mask"], mask, "values" in want)
@@ -206,7 +205,7 @@ class ActorCritic(nn.Module):
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            found["values"] = self._values(inputs, hidden, given, detach_backbone, read, told)
+            found["values"] = self._values(inputs, hidden, given, detach_backbone, read)
         return found
 
     def readers(self, want: Collection[str]) -> list[Any]:
@@ -221,6 +220,7 @@ class ActorCritic(nn.Module):
 
     def hidden(self, model: Any, inputs: Mapping[str, Any], wanted: Tensor | None = None) -> Tensor:
         """(B, L, H) The last states of one of these models; where `wanted`, (B, L), says so, if it isn't None."""
+        inputs = {name: each for name, each in inputs.items() if name not in (THINGS, COUNTS)}  # for heads alone
         if self.sight is not None:
             inputs = self.sight.given(model, inputs)
         lay_out = in_one_row if self.packs else unmasked
@@ -260,14 +260,14 @@ class ActorCritic(nn.Module):
 
     def _values(
         self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool,
-        wanted: Tensor | None, told: Mapping[str, Tensor],
+        wanted: Tensor | None,
     ) -> Tensor:  # fmt: skip
         if self.critic is not None:
             hidden, given = self._hidden_and_given(self.critic, inputs, wanted)
         assert hidden is not None  # noqa: S101 - for the type checker
         if detach_backbone and self.critic is None:
             hidden, given = hidden.detach(), given if given is None else given.detach()
-        after = self.of_heads(hidden, self._pictures(inputs, hidden, given, told))
+        after = self.of_heads(hidden, self._pictures(inputs, hidden, given))
         return nn.functional.pad(after, (1, 0))
 
     def of_heads(self, hidden: Tensor, pictures: tuple[Tensor, Tensor, Tensor] | None) -> Tensor:
@@ -289,19 +289,20 @@ class ActorCritic(nn.Module):
     @torch.no_grad()
     def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
         """What `of_heads` takes, of a batch; the backbone is the critic's, or that which it shares."""
-        inputs, told = _told_apart(inputs)
         hidden, given = self._hidden_and_given(self.policy if self.critic is None else self.critic, inputs)
-        return hidden, self._pictures(inputs, hidden, given, told)
+        return hidden, self._pictures(inputs, hidden, given)
 
     def _pictures(
-        self, inputs: dict[str, Tensor], hidden: Tensor, given: Tensor | None, told: Mapping[str, Tensor]
+        self, inputs: dict[str, Tensor], hidden: Tensor, given: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor] | None:
-        if given is None and not told:
+        """What heads ask their questions of: pictures, or in their places the things of each, as a column."""
+        counts = inputs.get(COUNTS)
+        if given is None and counts is None:
             return None
         seen = pictures_in(inputs, hidden if given is None else given, self.config.vision_config.spatial_merge_size)
-        if not told:
+        if counts is None:
             return seen
-        return told[THINGS], torch.stack([told[COUNTS], torch.ones_like(told[COUNTS])], 1), seen[2]
+        return inputs[THINGS], torch.stack([counts, torch.ones_like(counts)], 1), seen[2]
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -363,7 +364,8 @@ class ActorCritic(nn.Module):
         if differing:
             raise TrainingConfigError(
                 f"{file} is of another critic: {min(differing)} and {len(differing) - 1} more differ. Leave "
-                "shared_backbone and critic_reads as they were when it was trained, or remove that file to begin anew"
+                "shared_backbone, critic_reads and critic_told as they were when it was trained, or remove that file "
+                "to begin anew"
             )
         self.load_state_dict(state, strict=False)
 
@@ -397,12 +399,6 @@ def critic_class(config: Any) -> Any:
     from transformers import AutoModel, AutoModelForImageTextToText
 
     return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText
-
-
-def _told_apart(inputs: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """What models read, and what critics are told."""
-    told = {name: inputs[name] for name in (THINGS, COUNTS) if name in inputs}
-    return {name: each for name, each in inputs.items() if name not in told}, told
 
 
 def _is_of_head(name: str) -> bool:

@@ -285,9 +285,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.forks > 0 or self.advantage != "vine", "forks", "at least 1 for vine")
         self._require(not self.forks or self.advantage == "vine" or self.critic_kind != "none", "forks",
                       f"0: {self.advantage} has no critic that could learn from them")  # fmt: skip
-        self._require(not (self.critic_gate and self.critic_kind == "none"), "critic_gate",
-                      f"false: {self.advantage} has no critic")  # fmt: skip
-        for name in ("critic_reads", "critic_told"):
+        for name in ("critic_gate", "critic_reads", "critic_told"):
             self._require(not (getattr(self, name) and self.critic_kind == "none"), name,
                           f"false: {self.advantage} has no critic")  # fmt: skip
         self._require(not (self.critic_told and self.critic_reads), "critic_told", "false beside critic_reads")

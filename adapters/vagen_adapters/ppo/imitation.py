@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
@@ -51,10 +51,14 @@ def demonstrate(
     core: Any = env.unwrapped
     if not isinstance(core, VagenEnv):
         raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
+
+    def show() -> Shown:
+        return codec.show(core.system_prompt, observation, core._state)
+
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode = Episode(level, last_shown=codec.show(core.system_prompt, observation, core._state))
+    episode = Episode(level, last_shown=show())
     while not (episode.terminated or episode.truncated):
         if forks:
             number = len(episode.turns)
@@ -66,8 +70,7 @@ def demonstrate(
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
-        over = episode.terminated
-        episode.last_shown = None if over else codec.show(core.system_prompt, observation, core._state)
+        episode.last_shown = None if episode.terminated else show()
     return episode
 
 

@@ -116,7 +116,8 @@ class KeepingSampler(TransformersSampler):
             if not len(left) or step == longest - 1:
                 break
             positions = positions[..., -1:] + 1
-            if 8 * len(left) <= 7 * len(rows):  # every row that is still computed costs as much as the longest one
+            # Every row that is computed costs as much as the longest one, and to leave some out the rest are copied.
+            if 8 * len(left) <= 7 * len(rows):
                 for place in is_over.nonzero().squeeze(1).tolist():
                     held[int(rows[place])] = _of_row(cache, place, mask[place])
                 tokens, positions, mask, rows = tokens[left], positions[..., left, :], mask[left], rows[left]
