@@ -27,16 +27,16 @@ def test_a_layer_holds_what_transformers_cache_holds_and_copies_nothing():
 
 
 def test_conversations_of_different_lengths_end_together():
-    rows = [[(random(3, length, 5), random(3, length, 6))] for length in (2, 4)]
+    rows = [[(random(length, 3, 5), random(length, 3, 6))] for length in (2, 4)]
     (layer,) = joined([rows[0], [], rows[1]], [2, 0, 4], 7).layers
     assert layer.keys.shape == (3, 3, 4, 5)
-    assert torch.equal(layer.keys[0, :, 2:], rows[0][0][0])
-    assert torch.equal(layer.values[2], rows[1][0][1])
+    assert torch.equal(layer.keys[0, :, 2:], rows[0][0][0].transpose(0, 1))
+    assert torch.equal(layer.values[2], rows[1][0][1].transpose(0, 1))
     assert not layer.keys[0, :, :2].any()
     assert not layer.keys[1].any()
     keys, _ = layer.update(random(3, 3, 3, 5), random(3, 3, 3, 6))
     assert keys.shape[2] == 7
-    assert torch.equal(keys[2, :, :4], rows[1][0][0])
+    assert torch.equal(keys[2, :, :4], rows[1][0][0].transpose(0, 1))
 
 
 def test_nothing_read_is_an_empty_cache():

@@ -16,7 +16,7 @@ from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.generation import ROOM, Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, pad
 
 _Layers = Sequence[tuple[Tensor, Tensor]]
-"""Of each layer the keys and the values, (heads, tokens, features)."""
+"""Of each layer the keys and the values, (tokens, heads, features)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +77,7 @@ class KeepingSampler(TransformersSampler):
 
     def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         from vagen_adapters.ppo.kv_cache import joined
+        from vagen_adapters.ppo.row_attention import by_row
 
         known = [self._known(prompt) for prompt in prompts]
         read, positions = self._read(prompts, known)
@@ -85,7 +86,8 @@ class KeepingSampler(TransformersSampler):
                        mask.shape[1] + sampling.max_tokens)  # fmt: skip
         following = (positions[..., -1].reshape(-1, len(prompts))[0] + 1).tolist()
         known.clear()  # what was kept of a row lives in the cache now
-        replies, layers = self._write(read, mask, positions, cache, sampling, seeds)
+        with by_row(self.model):
+            replies, layers = self._write(read, mask, positions, cache, sampling, seeds)
         for prompt, reply, of_row, place in zip(prompts, replies, layers, following, strict=True):
             if prompt.shown:
                 ids = (*prompt.ids, *reply.ids[:-1])  # the last one was drawn, and not read
@@ -187,5 +189,5 @@ def places_by(own: Any, inputs: Mapping[str, Tensor]) -> Tensor:
 
 def _of_row(cache: Any, row: int, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
     places = mask.nonzero().squeeze(1)
-    return [(layer.keys[row].index_select(1, places), layer.values[row].index_select(1, places))
+    return [(layer.keys[row].transpose(0, 1)[places], layer.values[row].transpose(0, 1)[places])
             for layer in cache.layers]  # fmt: skip

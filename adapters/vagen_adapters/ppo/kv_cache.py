@@ -18,7 +18,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]
 
     Args:
         room: tokens that it may come to hold.
-        buffers: keys and values, (B, heads, room, features), of which some are there; None for an empty layer.
+        buffers: keys and values, (B, room, heads, features), of which some are there; None for an empty layer.
         read: how many.
     """
 
@@ -33,10 +33,11 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]
         states = (key_states, value_states)
         begin = self.get_seq_length()
         if not self.is_initialized:
-            self._hold([each.new_empty(*each.shape[:2], self._room, each.shape[3]) for each in states], 0)
+            shapes = [(each.shape[0], self._room, each.shape[1], each.shape[3]) for each in states]
+            self._hold([each.new_empty(shape) for each, shape in zip(states, shapes, strict=True)], 0)
         end = begin + key_states.shape[2]
         for buffer, new in zip(self._buffers, states, strict=True):
-            buffer[:, :, begin:end] = new
+            buffer[:, begin:end] = new.transpose(1, 2)
         self._hold(self._buffers, end)
         return self.keys, self.values
 
@@ -46,7 +47,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]
 
     def _hold(self, buffers: Sequence[Tensor], read: int) -> None:
         self._buffers = buffers
-        self.keys, self.values = (each[:, :, :read] for each in buffers)
+        self.keys, self.values = (each[:, :read].transpose(1, 2) for each in buffers)
         self.dtype, self.device = self.keys.dtype, self.keys.device
         self.is_initialized = True
 
@@ -55,7 +56,7 @@ def joined(rows: Sequence[Sequence[tuple[Tensor, Tensor]]], lengths: Sequence[in
     """A cache of conversations that were read before, padded on the left.
 
     Args:
-        rows: of each the layers, keys and values (heads, tokens, features); none where nothing was read.
+        rows: of each the layers, keys and values (tokens, heads, features); none where nothing was read.
         lengths: how many tokens of each were read.
         room: tokens that each may come to hold, with its padding.
     """
@@ -65,9 +66,9 @@ def joined(rows: Sequence[Sequence[tuple[Tensor, Tensor]]], lengths: Sequence[in
         return Cache(layer_class_to_replicate=functools.partial(RoomyLayer, room))
     layers = []
     for number, pair in enumerate(some):
-        buffers = [like.new_zeros(len(rows), like.shape[0], room, like.shape[2]) for like in pair]
+        buffers = [like.new_zeros(len(rows), room, *like.shape[1:]) for like in pair]
         for place, row in enumerate(rows):
             for buffer, own in zip(buffers, row[number] if row else (), strict=bool(row)):
-                buffer[place, :, longest - own.shape[1] : longest] = own
+                buffer[place, longest - len(own) : longest] = own
         layers.append(RoomyLayer(room, buffers, longest))
     return Cache(layers)

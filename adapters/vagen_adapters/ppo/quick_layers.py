@@ -91,7 +91,7 @@ def _linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     rows = states.numel() // max(1, states.shape[-1])
     if rows < ROWS or rows % ROWS or not are_plain(states, weight) or not onednn_pays():
         return nn.functional.linear(states, weight, bias)
-    found: Tensor = _Linear.apply(states, weight, bias)
+    found: Tensor = (_Linear.apply if torch.is_grad_enabled() else onednn)(states, weight, bias)
     return found
 
 
@@ -123,10 +123,17 @@ class _Norm:
     def forward(self: Any, states: Tensor) -> Tensor:
         if not are_plain(states, self.weight):
             return super().forward(states)  # type: ignore[misc, no-any-return]
-        if torch.is_grad_enabled() and states.requires_grad:
+        if torch.is_grad_enabled():
             found: Tensor = _RMS.apply(states, self.weight, _epsilon_of(self))
             return found
-        return nn.functional.rms_norm(states, self.weight.shape, self.weight, _epsilon_of(self))
+        return _normal(states, _epsilon_of(self))[0].mul_(self.weight)
+
+
+def _normal(states: Tensor, epsilon: Any) -> tuple[Tensor, Tensor]:
+    """States of a root mean square of 1, and what they were multiplied by."""
+    length = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
+    scale = length.square_().div_(states.shape[-1]).add_(epsilon).rsqrt_()
+    return states * scale, scale
 
 
 class _RMS(torch.autograd.Function):
@@ -134,9 +141,7 @@ class _RMS(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        length = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
-        scale = (length * length).div_(states.shape[-1]).add_(epsilon).rsqrt_()
-        normal = states * scale
+        normal, scale = _normal(states, epsilon)
         ctx.save_for_backward(normal, scale, weight)
         return normal * weight
 
