@@ -97,7 +97,7 @@ def test_the_peak_is_below_one_float32_copy_of_the_sampled_logits():
 
 
 def test_an_update_makes_no_tensor_of_all_logits(tiny_folder):
-    model, (inputs, mask) = moved(tiny_folder), batch(9, 1024)
+    model, (inputs, mask) = moved(tiny_folder), batch(36, 1024)
     vocabulary = model.config.text_config.vocab_size
     assert int(mask.sum()) * vocabulary > 16 * SMALL  # enough for all pieces
     largest = []

@@ -11,7 +11,7 @@ pytest.importorskip("trl")
 import families  # noqa: E402
 
 from vagen_adapters.ppo import quick_layers  # noqa: E402
-from vagen_adapters.ppo.quick_layers import ROWS, onednn_pays, quicken  # noqa: E402
+from vagen_adapters.ppo.quick_layers import MANY, ROWS, onednn_pays, quicken  # noqa: E402
 
 
 class RMSNorm(torch.nn.Module):
@@ -65,7 +65,7 @@ def test_norms_in_another_type_are_their_own_classs():
     assert torch.equal(norm(states), RMSNorm(24).bfloat16()(states))
 
 
-@pytest.mark.parametrize("rows", [ROWS, 5 * ROWS, 5 * ROWS + 1, 1])
+@pytest.mark.parametrize("rows", [ROWS, 5 * ROWS, 5 * ROWS + 1, 1, MANY + 1])
 @pytest.mark.parametrize("bias", [True, False])
 def test_products_and_their_gradients_are_exact(rows, bias, monkeypatch):
     """By oneDNN where it is used, and elsewhere the same gradients by torch's products."""

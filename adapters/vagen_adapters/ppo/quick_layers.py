@@ -15,6 +15,8 @@ from torch.autograd.function import once_differentiable
 
 ROWS = 32
 """oneDNN is given multiples of so many rows: for each number it makes a plan, which takes half a millisecond."""
+MANY = 1024
+"""Rows that repay a plan of their own, whatever their number."""
 ROUNDED = 1e-4
 """What sums of 64 products of numbers up to 1 are off if these are rounded to bfloat16; in float32 it is 1e-5."""
 SAME = 1e-5
@@ -89,7 +91,7 @@ class _Product(nn.Linear):
 
 def _linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     rows = states.numel() // max(1, states.shape[-1])
-    if rows < ROWS or rows % ROWS or not are_plain(states, weight) or not onednn_pays():
+    if rows < ROWS or (rows % ROWS and rows < MANY) or not are_plain(states, weight) or not onednn_pays():
         return nn.functional.linear(states, weight, bias)
     found: Tensor = (_Linear.apply if torch.is_grad_enabled() else onednn)(states, weight, bias)
     return found

@@ -18,8 +18,8 @@ from torch.utils.checkpoint import checkpoint
 PIECES = 16
 """Into how many pieces sampled positions are cut at most. 6.6 copies of a piece's logits live at once (measured), so
 this keeps an update's peak below half a copy of all."""
-SMALL = 1 << 16
-"""Logits that needn't be cut in pieces: a quarter of a MiB."""
+SMALL = 1 << 18
+"""Logits that needn't be cut in pieces: a MiB."""
 
 _NEVER = -1e9  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
 
