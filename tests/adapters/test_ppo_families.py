@@ -138,7 +138,7 @@ def test_conversations_are_gone_on_with_where_that_says_the_same(name, folder_of
     assert family_checks.check_model(model, codec, turn_by_turn=True) is (name in KEEPING)
     monkeypatch.setattr(keeping, "can_keep", lambda _: True)
     places = keeping.KeepingSampler._places
-    monkeypatch.setattr(keeping.KeepingSampler, "_places", lambda self, prompts: places(self, prompts) // 2)
+    monkeypatch.setattr(keeping.KeepingSampler, "_places", lambda self, *read: places(self, *read) // 2)
     assert (
         family_checks.check_model(model, codec, turn_by_turn=True) is False
     )  # a model that is told wrong places is found out

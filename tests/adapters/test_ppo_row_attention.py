@@ -4,6 +4,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
+from transformers.masking_utils import sdpa_mask  # noqa: E402
+
 from vagen_adapters.ppo import row_attention, tiny  # noqa: E402
 from vagen_adapters.ppo.kv_cache import RoomyLayer, joined  # noqa: E402
 
@@ -59,13 +61,14 @@ def test_a_model_says_the_same_and_attends_by_rows_only_while_it_is_told_to(tiny
     products = []
     bmm = torch.bmm
     monkeypatch.setattr(torch, "bmm", lambda one, other: products.append(one.shape) or bmm(one, other))
-    ids = torch.arange(5, 5 + 3 * 8).reshape(3, 8)
+    ids, mask = torch.arange(5, 5 + 3 * 8).reshape(3, 8), torch.ones(3, 8, dtype=torch.int64)
+    mask[1, :2] = 0
 
     @torch.no_grad()
     def next_logits():
         cache = joined([[]] * 3, [0] * 3, 9)
-        model(input_ids=ids[:, :7], past_key_values=cache, use_cache=True)
-        return model(input_ids=ids[:, 7:], past_key_values=cache, use_cache=True).logits
+        model(input_ids=ids[:, :7], attention_mask=mask[:, :7], past_key_values=cache, use_cache=True)
+        return model(input_ids=ids[:, 7:], attention_mask=mask, past_key_values=cache, use_cache=True).logits
 
     expected = next_logits()
     assert not products
@@ -73,6 +76,17 @@ def test_a_model_says_the_same_and_attends_by_rows_only_while_it_is_told_to(tiny
         torch.testing.assert_close(next_logits(), expected, rtol=1e-4, atol=1e-5)
     assert len(products) == 2 * model.config.text_config.num_hidden_layers
     assert torch.equal(next_logits(), expected)
+
+
+@pytest.mark.parametrize(("new", "seen"), [(1, 6), (3, 6), (1, 5), (1, None)])
+def test_masks_are_transformers_own(new, seen):
+    mask = None if seen is None else torch.ones(2, seen, dtype=torch.bool)
+    if mask is not None:
+        mask[0, :2] = False
+    given = {"batch_size": 2, "q_length": new, "kv_length": 6, "q_offset": 6 - new, "attention_mask": mask}
+    found, expected = row_attention.mask_of(**given), sdpa_mask(**given)
+    assert (found is None) == (expected is None)
+    assert found is None or torch.equal(found, expected)
 
 
 def test_attention_that_was_chosen_is_left_alone(tiny_folder):

@@ -8,7 +8,7 @@ import families  # noqa: E402
 from ppo_training import Says  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import actor_critic, family_checks, tiny  # noqa: E402
+from vagen_adapters.ppo import actor_critic, family_checks, tiny, unpadding  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
@@ -43,6 +43,30 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
                 torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
             torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
         model.masks = True
+
+
+@pytest.mark.parametrize(("name", "often"), [("qwen3_vl", 2), ("gemma3", 0)])
+def test_places_are_found_once_and_are_those_of_any_batch(name, often, tmp_path, monkeypatch):
+    folder = families.save(name, tmp_path)
+    model, codec = ActorCritic.from_pretrained(folder, critic="none").policy, Codec.from_pretrained(folder)
+    prompts = [*family_checks._prompts(codec), *family_checks._prompts(codec)]
+    assert len({len(each.ids) for each in prompts}) > 1
+    assert len(prompts) >= 4
+    batches = [(0, 1, 2), (1, 3), (3, 0, 1), (2,)]  # the last two are known by then
+    inputs = [model_inputs([prompts[each] for each in rows], codec, "cpu", multiple=8) for rows in batches]
+    expected = [unpadding.placed(model, each) for each in inputs]
+    asked = []
+    find = unpadding.places_by
+    monkeypatch.setattr(unpadding, "places_by", lambda own, inputs: asked.append(own) or find(own, inputs))
+    places = unpadding.Places(model)
+    for rows, given, whole in zip(batches, inputs, expected, strict=True):
+        found = places.given([prompts[each] for each in rows], given)
+        assert found.keys() == whole.keys()
+        if often:
+            mask = given["attention_mask"].bool()
+            assert torch.equal(found["position_ids"][:, mask], whole["position_ids"][:, mask])
+            assert torch.equal(found["position_ids"][0], whole["position_ids"][0])
+    assert len(asked) == often
 
 
 def test_padding_that_is_seen_without_a_mask_is_found_out(tiny_folder):

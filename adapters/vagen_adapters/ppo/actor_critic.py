@@ -182,7 +182,7 @@ class ActorCritic(nn.Module):
         of_policy = {"logprobs", "entropies", "kl"} & set(want)
         found: dict[str, Tensor] = {}
         hidden = given = None
-        if self.packs or not self.masks:
+        if self.lays_out:
             inputs = placed(self.policy, inputs)
         read = self._read_at(inputs["attention_mask"], mask, "values" in want)
         if of_policy or (self.critic is None and "values" in want):
@@ -208,6 +208,11 @@ class ActorCritic(nn.Module):
             found["values"] = self._values(inputs, hidden, given, detach_backbone, read)
         return found
 
+    @property
+    def lays_out(self) -> bool:
+        """Whether what models read isn't rows with a mask, so that their tokens' places must be given."""
+        return self.packs or not self.masks
+
     def readers(self, want: Collection[str]) -> list[Any]:
         """The models that read a batch for what is wanted of it; see `forward`."""
         policy = {"logprobs", "entropies", "kl"} & set(want) or (self.critic is None and "values" in want)
@@ -224,7 +229,7 @@ class ActorCritic(nn.Module):
         if self.sight is not None:
             inputs = self.sight.given(model, inputs)
         lay_out = in_one_row if self.packs else unmasked
-        read = lay_out(model, inputs) if self.packs or not self.masks else inputs
+        read = lay_out(model, inputs) if self.lays_out else inputs
         if self.packs and wanted is not None:
             wanted = wanted[inputs["attention_mask"].bool()][None]
         with narrowed(model, wanted):

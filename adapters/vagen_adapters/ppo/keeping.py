@@ -145,24 +145,38 @@ class KeepingSampler(TransformersSampler):
         ids = pad(news, self.codec.pad_id, left=True)
         mask = pad([[1] * len(each) for each in news], 0, left=True)
         before = pad([[1] * len(kept.ids) for kept in known], 0, left=True).reshape(len(prompts), -1).long()
-        new = [shown for prompt, kept in zip(prompts, known, strict=True) for shown in prompt.shown[len(kept.shown) :]]
+        shown = [prompt.shown[len(kept.shown) :] for prompt, kept in zip(prompts, known, strict=True)]
+        new = [each for of_row in shown for each in of_row]
         inputs = {"input_ids": ids, "attention_mask": torch.cat([before, mask], 1), **self.codec.token_types(ids)}
         inputs |= (self.sight.inputs if self.sight else self.codec.features_of)(new)
         self.reads.tokens += int(mask.sum())
-        places = self._places({**inputs, "attention_mask": mask}, new, known).to(self.model.device)
+        begins = torch.tensor([[kept.place] for kept in known])
+        places = (self._places(news, ids, mask, shown) + begins).to(self.model.device)
         read: dict[str, Any] = {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
         if self.sight:
             return self.sight.given(self.model, read), places
         self.reads.pictures += sum(bool(each.features) for each in new)
         return read, places
 
-    def _places(self, inputs: Mapping[str, Tensor], new: Sequence[Shown], known: Sequence[_Kept]) -> Tensor:
-        """(B, N) or (3, B, N) The position ids of what is new, which go on from what is known."""
+    def _places(
+        self, news: Sequence[Sequence[int]], ids: Tensor, mask: Tensor, shown: Sequence[Sequence[Shown]]
+    ) -> Tensor:
+        """(B, N) or (3, B, N) The position ids of what is new, from 0 on.
+
+        Rows that differ in what their pictures show, and not in size, stand in the same places, which are found once.
+        """
         own = rope_index_of(self.model)
-        begins = torch.tensor([[kept.place] for kept in known])
         if own is None:
-            return (inputs["attention_mask"].cumsum(1) - 1).clamp(min=0) + begins
-        return places_by(own, {**inputs, **self.codec.features_of(new, inspect.signature(own).parameters)}) + begins
+            return (mask.cumsum(1) - 1).clamp(min=0)
+        first: dict[Any, int] = {}
+        sizes = [tuple(picture.shape for each in of_row for picture in each.pictures) for of_row in shown]
+        like = [first.setdefault(row, len(first)) for row in zip(map(tuple, news), sizes, strict=True)]
+        rows = [like.index(number) for number in range(len(first))]
+        features = self.codec.features_of(
+            [each for row in rows for each in shown[row]], inspect.signature(own).parameters
+        )
+        inputs = {"input_ids": ids[rows], "attention_mask": mask[rows], **self.codec.token_types(ids[rows]), **features}
+        return places_by(own, inputs)[:, like]
 
 
 def can_keep(config: Any) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import causal_mask_function, sdpa_mask
 
 from vagen_adapters.ppo.quick_layers import are_plain
 
@@ -28,14 +28,18 @@ FEWEST = 2**19
 
 @contextlib.contextmanager
 def by_row(model: Any) -> Iterator[None]:
-    """While this lasts a model whose language model attends by torch's own attention does so by rows, where it pays."""
+    """While this lasts a model whose language model attends by torch's own attention does so by rows, where it pays.
+
+    And nothing is noted down for gradients: what comes of it can't be learned from.
+    """
     text = model.config.get_text_config(decoder=True)
     if text._attn_implementation != "sdpa" or model.device.type != "cpu":
         yield
         return
     text._attn_implementation = NAME
     try:
-        yield
+        with torch.inference_mode():  # a thirtieth of a step
+            yield
     finally:
         text._attn_implementation = "sdpa"
 
@@ -47,19 +51,34 @@ def attend(
 
     As transformers' other attention functions, one of which does the work where this one wouldn't pay.
     """
-    rows, heads, new, features = query.shape
+    _, heads, new, features = query.shape
     if new != 1 or key.shape[1] != heads or heads * features > WIDEST or key.numel() < FEWEST or _is_special(
         query, key, value, attention_mask, **how
     ):  # fmt: skip
         found: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **how)
         return found
-    keys, values = (each.transpose(1, 2).flatten(2) for each in (key, value))  # no copies, as `RoomyLayer` lays them out
+    keys, values = (each.transpose(1, 2).flatten(2) for each in (key, value))  # no copies of a `RoomyLayer`'s
     apart = (query * torch.eye(heads)[:, :, None]).flatten(2)
     scores = torch.bmm(keys, apart.transpose(1, 2)).transpose(1, 2) * (how.get("scaling") or features**-0.5)
     if attention_mask is not None:
         scores = scores.masked_fill(~attention_mask[:, 0], -torch.inf)
     mixed = torch.bmm(scores.softmax(-1), values).unflatten(2, (heads, features))
     return mixed.diagonal(dim1=1, dim2=2).transpose(1, 2)[:, None], None
+
+
+def mask_of(
+    batch_size: int, q_length: int, kv_length: int, attention_mask: Tensor | None = None,
+    mask_function: Any = causal_mask_function, **how: Any,
+) -> Tensor | None:  # fmt: skip
+    """(B, tokens) → (B, 1, 1, tokens) bool for a new token, which is causal anyway; else transformers' own."""
+    whole = attention_mask is not None and attention_mask.shape == (batch_size, kv_length)
+    if attention_mask is not None and whole and q_length == 1 and mask_function is causal_mask_function:
+        return attention_mask[:, None, None].bool()
+    found: Tensor | None = sdpa_mask(
+        batch_size=batch_size, q_length=q_length, kv_length=kv_length, attention_mask=attention_mask,
+        mask_function=mask_function, **how,
+    )  # fmt: skip
+    return found
 
 
 def _is_special(
@@ -73,4 +92,4 @@ def _is_special(
 
 
 AttentionInterface.register(NAME, attend)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionMaskInterface.register(NAME, mask_of)

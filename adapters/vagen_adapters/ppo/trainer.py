@@ -43,10 +43,12 @@ from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.playing import Player, seed_of
+from vagen_adapters.ppo.quick_layers import keep_freed_memory
 from vagen_adapters.ppo.reducing import summed_with_last
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_adapters.ppo.unpadding import Places
 from vagen_adapters.ppo.word_credit import answers_only, credit_words
 from vagen_envs.errors import did_you_mean
 
@@ -173,6 +175,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None
         self.player = Player(model, args, actor_critic, self.codec, self.accelerator, self._record,
                              keeps=keeps, score=score, make_sampler=make)  # fmt: skip
+        if args.device.type == "cpu":
+            keep_freed_memory()
         self._scored: ScoredRollout | None = None
         self._replay: deque[ScoredRollout] = deque(maxlen=args.critic_replay + 1)
         self._far_off: int | None = None  # the rollout whose policy is further from its start than `target_kl`
@@ -180,6 +184,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._read: Counter[str] = Counter()
+        self._places = Places(actor_critic.policy)
 
     @property
     def spreads(self) -> str:
@@ -570,6 +575,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         prompts = [sequences[row].prompt for row in rows.tolist()]
         shown = sum(bool(each.features) for prompt in prompts for each in prompt.shown)
         inputs = model_inputs(prompts, self.codec, self.args.device, multiple=TILE, sight=self.model.sight)
+        if self.model.lays_out:
+            inputs = self._places.given(prompts, inputs)
         if "values" in want:
             inputs |= self.model.told([each for prompt in prompts for each in prompt.shown])
         tokens = sum(len(prompt.ids) for prompt in prompts)

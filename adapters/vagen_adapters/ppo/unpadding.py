@@ -10,13 +10,15 @@ Attention that knows it is causal takes half the time of one that is given a mas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.codec import TOKEN_TYPES
+from vagen_adapters.ppo.generation import Prompt
 from vagen_adapters.ppo.keeping import places_by, rope_index_of
 
 PLACES = "position_ids"
@@ -35,6 +37,33 @@ def placed(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     # Numbers go on through the padding on the right: where they begin anew, models take it for another sequence.
     numbers = torch.arange(mask.shape[1], device=mask.device) - (1 - mask).cumprod(1).sum(1, keepdim=True)
     return {**inputs, PLACES: torch.cat([numbers[None], places_by(own, inputs)])}
+
+
+class Places:
+    """`placed` for a trainer, which reads the same sequences in several passes: their places are found once.
+
+    Args:
+        model: whose places they are.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._known: weakref.WeakKeyDictionary[Prompt, Tensor] = weakref.WeakKeyDictionary()
+
+    def given(self, prompts: Sequence[Prompt], inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs of these sequences, padded on the right, with their places."""
+        known = [each for prompt in prompts if (each := self._known.get(prompt)) is not None]
+        if len(known) < len(prompts):
+            found = placed(self.model, inputs)
+            if PLACES in found:
+                for row, prompt in enumerate(prompts):
+                    self._known[prompt] = found[PLACES][:, row, : len(prompt.ids)]
+            return found
+        rows, width = inputs["input_ids"].shape
+        places = torch.arange(width, device=known[0].device).repeat(len(known[0]), rows, 1)
+        for row, own in enumerate(known):
+            places[:, row, : own.shape[1]] = own
+        return {**inputs, PLACES: places}
 
 
 def unmasked(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
