@@ -13,6 +13,7 @@ from tensor_memory import peak_bytes  # noqa: E402
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
 from vagen_adapters.ppo.anatomy import sight_of  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.quick_layers import ROWS  # noqa: E402
 from vagen_adapters.ppo.scoring import SMALL, Distribution, SampledTokens, score, score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
@@ -111,7 +112,7 @@ def test_an_update_makes_no_tensor_of_all_logits(tiny_folder):
 
     with Watch():
         model(inputs, ("logprobs",), temperature=1.0, mask=mask)
-    assert 0 < max(largest) <= -(-int(mask.sum()) // 16)
+    assert 0 < max(largest) < -(-int(mask.sum()) // 16) + ROWS  # products have whole multiples of rows
 
 
 def test_few_logits_are_one_piece_and_spread_weights_are_gathered_equally_often(tiny_folder):

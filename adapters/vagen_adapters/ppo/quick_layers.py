@@ -5,9 +5,7 @@ Nothing changes on a GPU, nor in another type than float32: there layers are wha
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +36,6 @@ def quicken(model: nn.Module) -> None:
             each.__class__ = _Product
         elif type(each).__name__.endswith("RMSNorm") and _is_rms(each):
             each.__class__ = _quick_norm(type(each))
-
-
-@functools.cache
-def keep_freed_memory() -> None:
-    """Have this process keep up to 512 MiB that it has freed, where its memory is glibc's.
-
-    Left to itself glibc gives a batch's larger tensors back to the system and takes them anew, emptied page by page:
-    49,000 faults in a rollout of the tiny model with its updates, for 20,000 so, and 2 % of its time.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        trim_threshold, mmap_threshold = -1, -3  # by malloc.h
-        mallopt(trim_threshold, 1 << 29)
-        mallopt(mmap_threshold, 1 << 25)  # the most that it takes
 
 
 @functools.cache

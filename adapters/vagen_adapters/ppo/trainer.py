@@ -43,7 +43,7 @@ from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.playing import Player, seed_of
-from vagen_adapters.ppo.quick_layers import keep_freed_memory
+from vagen_adapters.ppo.process_memory import garbage_looked_for_seldom, keep_freed_memory
 from vagen_adapters.ppo.reducing import summed_with_last
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.sample_tables import show_samples
@@ -728,7 +728,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if resume_from_checkpoint is True:
             last = last_checkpoint(str(self.args.output_dir))
             resume_from_checkpoint = None if last is None else str(last)
-        return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
+        with garbage_looked_for_seldom():
+            return super().train(resume_from_checkpoint=resume_from_checkpoint, **options)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if self.is_fsdp_enabled:  # Trainer has written the shards beside, the reference among them
