@@ -58,7 +58,7 @@ def attend(
         found: tuple[Tensor, None] = sdpa_attention_forward(module, query, key, value, attention_mask, **how)
         return found
     keys, values = (each.transpose(1, 2).flatten(2) for each in (key, value))  # no copies of a `RoomyLayer`'s
-    apart = (query * torch.eye(heads)[:, :, None]).flatten(2)
+    apart = (query * torch.eye(heads, dtype=query.dtype)[:, :, None]).flatten(2)
     scores = torch.bmm(keys, apart.transpose(1, 2)).transpose(1, 2) * (how.get("scaling") or features**-0.5)
     if attention_mask is not None:
         scores = scores.masked_fill(~attention_mask[:, 0], -torch.inf)
