@@ -338,6 +338,7 @@ class _Engine(Weights):
         super().__init__(model, accelerator, codec)
 
     def _init_vllm(self) -> None:
+        import gc
         import os
 
         from trl.trainer.utils import ensure_master_addr_port
@@ -352,6 +353,7 @@ class _Engine(Weights):
             "logprobs_mode": "processed_logprobs",
             "worker_extension_cls": WORKER_EXTENSION,
         }
+        gc.collect()  # an engine that nobody holds any more takes the process's groups down whenever it is found
         # TRL's share of a GPU beside a trainer, which the plan of memory counts with, too.
         self.llm = LLM(self._path, **{"gpu_memory_utilization": 0.3, **self._options, **fixed})
         self.accelerator.wait_for_everyone()
