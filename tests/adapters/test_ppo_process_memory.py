@@ -1,6 +1,7 @@
 """A process keeps what a training asked of it only as long as it trains."""
 
 import gc
+import multiprocessing
 
 import pytest
 
@@ -42,23 +43,22 @@ def test_rings_of_objects_are_still_found_in_between():
 
 def test_memory_that_is_freed_and_wanted_again_costs_no_new_pages():
     """Of tensors as large as those of a batch; in a process of its own, since it can't be taken back."""
-    resource = pytest.importorskip("resource")
-    multiprocessing = pytest.importorskip("multiprocessing")
+    pytest.importorskip("resource")
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        without, kept = pool.apply(_faults, (resource.RUSAGE_SELF,))
+        without, kept = pool.apply(_faults)
     assert kept < without / 2
 
 
-def _faults(who):
+def _faults():
     import resource
 
     import torch
 
     def faults():
-        begun = resource.getrusage(who).ru_minflt
+        begun = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for _ in range(20):
             torch.ones(3, 1 << 20).add(1)  # 12 MiB, twice
-        return resource.getrusage(who).ru_minflt - begun
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - begun
 
     without = faults()
     keep_freed_memory()

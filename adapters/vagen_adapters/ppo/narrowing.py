@@ -37,7 +37,7 @@ def narrowed(model: Any, wanted: Tensor | None) -> Iterator[None]:
 
 
 def _whole_rows(wanted: Tensor) -> Tensor:
-    """The same and a few places more, where there are some: products of as many rows are planned once."""
+    """The same and a few places more, where there are some, or each product would fill its rows up by a copy."""
     more = (~wanted).flatten().nonzero()[: -int(wanted.sum()) % ROWS]
     return wanted.flatten().index_fill(0, more.squeeze(1), True).view_as(wanted)
 

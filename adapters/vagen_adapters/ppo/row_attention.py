@@ -71,8 +71,8 @@ def mask_of(
     mask_function: Any = causal_mask_function, **how: Any,
 ) -> Tensor | None:  # fmt: skip
     """(B, tokens) → (B, 1, 1, tokens) bool for a new token, which is causal anyway; else transformers' own."""
-    whole = attention_mask is not None and attention_mask.shape == (batch_size, kv_length)
-    if attention_mask is not None and whole and q_length == 1 and mask_function is causal_mask_function:
+    plain = q_length == 1 and mask_function is causal_mask_function
+    if plain and attention_mask is not None and attention_mask.shape == (batch_size, kv_length):
         return attention_mask[:, None, None].bool()
     found: Tensor | None = sdpa_mask(
         batch_size=batch_size, q_length=q_length, kv_length=kv_length, attention_mask=attention_mask,
