@@ -13,6 +13,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.proofs import drawing
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_benchmarks.proofs.measuring import OTHER_LEVEL, OtherPictures
 from vagen_benchmarks.proofs.proving import Start, imitate_play, load_proof, load_proofs, prove, report
@@ -63,7 +64,7 @@ def test_the_interval_over_seeds_is_students():
 
 
 def test_a_smoothed_curve_is_the_mean_of_what_was_seen_and_passes_over_gaps():
-    assert proof_report.smooth([1.0, 3.0, math.nan, 5.0]) == [1.0, 2.0, 2.0, 4.0]
+    assert drawing.smooth([1.0, 3.0, math.nan, 5.0]) == [1.0, 2.0, 2.0, 4.0]
 
 
 def result(recipe, seed, solved, spent):
@@ -107,6 +108,17 @@ def test_words_are_compared_level_by_level_too():
     half = 3.182 * np.std([0.0, 0.2, 0.3, 0.1], ddof=1) / 2  # Student's 97.5 % point of three degrees of freedom
     assert (gain["low"], gain["high"]) == pytest.approx((0.15 - half, 0.15 + half), abs=5e-3)
     assert "+0.150" in proof_report.table(found)
+
+
+def test_what_critics_knew_at_each_evaluation_is_a_mean_over_seeds_with_its_least_and_the_ceiling():
+    runs = [result("reads", seed, "1100", [10.0, 20.0]) for seed in (0, 1)] + [result("none", 0, "1100", [10.0, 20.0])]
+    for run, known in zip(runs, ([0.8, 0.6], [0.7, 0.8]), strict=False):
+        run["critic"] = [{"of_worth": each, "ceiling": 0.25 * (i + 1)} for i, each in enumerate(known)]
+    written = proof_report.table(proof_report.summarise({how: runs[0][how] for how in ("sampled", "greedy")}, runs))
+    (reads,) = [line for line in written.splitlines() if line.startswith("| `reads`")]
+    assert reads.endswith("| 0.75, 0.70 | 0.70 | 0.25 to 0.50 |")
+    (none,) = [line for line in written.splitlines() if line.startswith("| `none`")]
+    assert none.endswith("| – | – | – |")
 
 
 def test_the_proofs_of_credit_go_together():
@@ -192,7 +204,7 @@ def test_a_proof_is_run_resumed_and_reported(tmp_path, monkeypatch):
     assert [len(each["curves"]["rollout/success"]) for each in found["runs"]] == [2, 2]
     assert found["runs"][1]["curves"]["reward/grounding"] == [0.25, 0.25]
     assert "reward/grounding" not in found["runs"][0]["curves"]
-    for picture in ("curves.png", "budgets.png"):
+    for picture in ("curves.png", "budgets.png", "critic.png"):
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
     for run in found["runs"]:
         (first, second) = run["on_the_way"]

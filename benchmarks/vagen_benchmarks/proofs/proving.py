@@ -38,7 +38,7 @@ import gymnasium as gym
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.meter import Meter
-from vagen_benchmarks.proofs import measuring
+from vagen_benchmarks.proofs import drawing, measuring
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_envs.errors import did_you_mean
 
@@ -210,15 +210,18 @@ def read_results(out: Path) -> list[dict[str, Any]]:
 
 
 def report(proof: Proof, out: Path) -> Path:
-    """Write `results.json`, `table.md` and `curves.png` beside the results, and give the table's path."""
+    """Write `results.json`, `table.md` and pictures beside the results, and give the table's path."""
     results = read_results(out)
     start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
     summary = proof_report.summarise(start, results, proof.baseline)
     write(out / "results.json", {"proof": proof.name, **summary, "start": start, "runs": results})
     (out / "table.md").write_text(proof_report.table(summary) + "\n", encoding="utf-8")
-    proof_report.draw(f"{proof.env}: {proof.name}", results, out / "curves.png")
+    title = f"{proof.env}: {proof.name}"
+    drawing.draw(title, results, out / "curves.png")
     if any(each.get("on_the_way") for each in results):
-        proof_report.draw_on_the_way(f"{proof.env}: {proof.name}", results, out / "budgets.png")
+        drawing.draw_on_the_way(title, results, out / "budgets.png")
+    if any(each.get("critic") for each in results):
+        drawing.draw_critic(title, results, out / "critic.png")
     return out / "table.md"
 
 

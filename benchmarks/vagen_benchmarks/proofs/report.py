@@ -1,27 +1,16 @@
-"""What a proof found: a table in the shape of VAGEN's table 2, and curves in the shape of its figure 5."""
+"""What a proof found: a table in the shape of VAGEN's table 2."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.stats import difference, sign_flip, t95, wilson
 
-PANELS = (
-    ("rollout/success", "success in training"),
-    ("rollout/format", "well-formed replies"),
-    ("critic/explained_variance", "critic's explained variance"),
-    ("policy/entropy", "entropy per trained token (nats)"),
-)
 WORDS = ("grounding", "world_modeling", "grounding_exact", "world_modeling_exact")
 """What is known of words: as the reward's rules judge them, and compared exactly with the state."""
-SMOOTHED = 3
-"""Rollouts that a point of a curve averages over."""
-
 Result = Mapping[str, Any]
 
 
@@ -30,7 +19,8 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
 
     With a baseline each has its gain over it on the same levels and seeds, with an interval and a p-value by level
     (`stats.difference`, `stats.sign_flip`); where there were evaluations on the way, their last within the CPU seconds
-    that all recipes have spent.
+    that all recipes have spent. Where evaluations held the critic to forks (`forks.held_to_forks`), what it knew of the
+    states' worth then, and the ceiling, as means over the seeds.
     """
     budget = min((each["cpu_seconds"] for each in results if each.get("on_the_way")), default=0.0)
     rows = []
@@ -65,6 +55,12 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
             row["gain"] = _gain(pairs) if pairs else None
             words = [part for part in WORDS if pairs and f"{part}_by_level" in own[0]["sampled"]]
             row["gains_of_words"] = {part: _gain_of_words(pairs, f"{part}_by_level") for part in words}
+        held = [each["critic"] for each in own if "critic" in each]
+        if held:
+            row["critic"] = {
+                part: [statistics.fmean(each[part] for each in one) for one in zip(*held, strict=False)]
+                for part in ("of_worth", "ceiling")
+            }
         rows.append(row)
     before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
               for how in ("sampled", "greedy")}  # fmt: skip
@@ -122,6 +118,8 @@ def table(summary: Mapping[str, Any]) -> str:
     gained = [part for part in WORDS if any(part in row.get("gains_of_words", {}) for row in summary["rows"])]
     more += [f"gain in {part.replace('_', ' ')}" for part in gained]
     more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
+    has_critic = any("critic" in row for row in summary["rows"])
+    more += ["critic, of the states' worth", "at least", "ceiling"] if has_critic else []
     head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds", *more]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     before = summary["before"]
@@ -131,9 +129,19 @@ def table(summary: Mapping[str, Any]) -> str:
         cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
         within = row["within_budget"] if budget else math.nan  # none where nothing was measured so soon
         cells += [f"{row['cpu_seconds']:.0f}", "–" if math.isnan(within) else f"{within:.3f}"] if budget else []
+        cells += _of_critic(row.get("critic")) if has_critic else []
         seeds = str(len(row["seeds"]))
         lines.append(_row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, seeds, cells))
     return "\n".join(lines)
+
+
+def _of_critic(known: Mapping[str, Sequence[float]] | None) -> list[str]:
+    """What it knew at each evaluation, the least of that, and the ceiling at first and last."""
+    if known is None:
+        return 3 * ["–"]
+    of_worth, ceiling = known["of_worth"], known["ceiling"]
+    said = ", ".join(f"{each:.2f}" for each in of_worth)
+    return [said, f"{min(of_worth):.2f}", f"{ceiling[0]:.2f} to {ceiling[-1]:.2f}"]
 
 
 def _said(gain: Mapping[str, float] | None) -> str:
@@ -150,100 +158,3 @@ def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds
              f"{of_seeds[0]:.2f}–{of_seeds[1]:.2f}" if of_seeds else "–", f"{greedy['success']:.3f}",
              f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds, *more]  # fmt: skip
     return f"| {' | '.join(cells)} |"
-
-
-def draw(title: str, results: Sequence[Result], path: Path) -> None:
-    """Draw the curves of all recipes: the mean over seeds, and a band from the lowest to the highest.
-
-    Raises:
-        ProtocolError: matplotlib is missing.
-    """
-    pyplot = _pyplot()
-    from matplotlib import ticker
-
-    figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
-    recipes = sorted({each["recipe"] for each in results})
-    for axis, (key, name) in zip(axes.flat, PANELS, strict=True):
-        for number, recipe in enumerate(recipes):
-            curves = [
-                smooth(each["curves"][key]) for each in results if each["recipe"] == recipe and key in each["curves"]
-            ]
-            if not curves:
-                continue
-            columns = list(zip(*curves, strict=False))
-            middle = [statistics.fmean(column) for column in columns]
-            rollouts = range(1, len(columns) + 1)
-            axis.plot(rollouts, middle, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number))
-            axis.fill_between(rollouts, [min(column) for column in columns], [max(column) for column in columns],
-                              color=f"C{number}", alpha=0.10, linewidth=0)  # fmt: skip
-        axis.set_title(name, fontsize=10)
-        axis.grid(alpha=0.25)
-    axes[0, 0].set_ylim(bottom=0)
-    axes[0, 1].set_ylim(min(0.8, axes[0, 1].get_ylim()[0]), 1.01)
-    low, high = axes[1, 0].get_ylim()
-    axes[1, 0].set_ylim(max(low, -0.5), min(high, 1))
-    axes[1, 1].set_yscale("log")  # vanilla PPO's is of observations too, and ten times as large
-    axes[1, 1].yaxis.set_minor_locator(ticker.LogLocator(subs=(2, 5)))
-    for which in (axes[1, 1].yaxis.set_major_formatter, axes[1, 1].yaxis.set_minor_formatter):
-        which(ticker.FormatStrFormatter("%g"))
-    for axis in axes[1]:
-        axis.set_xlabel("rollout")
-    figure.suptitle(f"{title} (lines: mean over seeds; bands: lowest to highest)", fontsize=11)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
-    _save(figure, path)
-
-
-def draw_on_the_way(title: str, results: Sequence[Result], path: Path) -> None:
-    """Draw success on the validation split by episodes and by CPU seconds: the mean over the seeds of each recipe."""
-    figure, axes = _pyplot().subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
-    recipes = sorted({each["recipe"] for each in results if each.get("on_the_way")})
-    for axis, (column, name) in zip(axes, ((0, "episodes"), (1, "CPU seconds of play and updates")), strict=True):
-        for number, recipe in enumerate(recipes):
-            runs = [each["on_the_way"] for each in results if each["recipe"] == recipe]
-            points = list(zip(*runs, strict=False))
-            axis.plot(
-                [statistics.fmean(each[column] for each in point) for point in points],
-                [statistics.fmean(each[2] for each in point) for point in points],
-                label=f"{recipe} ({len(runs)})", linewidth=1.6, marker="o", markersize=3, **_style(number),
-            )  # fmt: skip
-        axis.set_xlabel(name)
-        axis.grid(alpha=0.25)
-    axes[0].set_ylabel("success on val")
-    figure.suptitle(title, fontsize=11)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
-    _save(figure, path)
-
-
-def _style(number: int) -> dict[str, Any]:
-    """Of the n-th recipe's line: matplotlib has ten colours."""
-    return {"color": f"C{number % 10}", "linestyle": ("-", "--")[number // 10 % 2]}
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ProtocolError('curves need matplotlib. Install it with: pip install "vagen-envs[ppo]"') from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def _save(figure: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(".part.png")  # a reader, or another process of the proof, never finds half of it
-    figure.savefig(half, dpi=100, metadata={"Software": None})
-    half.replace(path)
-    _pyplot().close(figure)
-
-
-def smooth(curve: Sequence[float]) -> list[float]:
-    """The mean of each point and the ones before it, `SMOOTHED` in all; NaN is left out."""
-    found = []
-    for end in range(1, len(curve) + 1):
-        points = [point for point in curve[max(0, end - SMOOTHED) : end] if not math.isnan(point)]
-        found.append(statistics.fmean(points) if points else math.nan)
-    return found
