@@ -1,0 +1,32 @@
+"""What the documents say was learned is what the files of results say, which hold each training by itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vagen_benchmarks.proofs import report
+from vagen_benchmarks.proofs.proving import load_proof
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILES = sorted((DOCS / "proof").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_row_of_the_document_is_the_mean_of_its_trainings(path):
+    kept = json.loads(path.read_text())
+    proof = load_proof(path.stem)
+    assert kept["proof"] == proof.name
+    assert {each["recipe"] for each in kept["runs"]} <= set(proof.recipes)
+    summary = report.summarise(kept["start"], kept["runs"], proof.baseline)
+    assert [row["recipe"] for row in summary["rows"]] == [row["recipe"] for row in kept["rows"]]
+    document = (DOCS / "learned.md").read_text()
+    for row in summary["rows"]:
+        said = f"| `{row['recipe']}` | {row['sampled']['success']:.3f} |"
+        assert said in document, f"{path.name}: learned.md has no row that begins {said}"
+    assert f"| *start* | {kept['start']['sampled']['success']:.3f} |" in document
+    assert f"proof/{path.stem}.png" in document
+
+
+def test_there_are_files():
+    assert len(FILES) >= 10
