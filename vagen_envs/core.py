@@ -247,13 +247,15 @@ class VagenEnv(Forkable):
     def oracle_reply(self) -> str:
         """A full reply that brings the episode nearer to its end; observation and prediction are true."""
         actions = list(self.plan())[: self.config.max_actions_per_turn]
-        after = self.imagine(actions)
         representation = self.config.representation
+        foreseen = ""
+        if "prediction" in self.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
+            foreseen = self.imagine(actions).describe(representation)
         return self.grammar.render(
             actions,
             observation=self._state.describe(representation),
             reasoning=self._reason(actions),
-            prediction=after.describe(representation),
+            prediction=foreseen,
         )
 
     # -- the parts of a turn -----------------------------------------------------------------------

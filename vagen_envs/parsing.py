@@ -135,6 +135,11 @@ class Grammar:
             set_field(self, "_released", Released(self._written(full), self._places_in(full), rule))
 
     @property
+    def fields(self) -> tuple[str, ...]:
+        """What a reply says before its answer, in order."""
+        return _FIELDS[self.strategy]
+
+    @property
     def _thought_is_free(self) -> bool:
         """Whether whatever stands before the first field is the thought."""
         return self.layout == "untagged" and self.strategy != "no_think"

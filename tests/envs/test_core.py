@@ -137,6 +137,19 @@ def test_a_placeholder_quoted_from_a_reply_stands_for_no_picture():
     assert turn.result.text.count("<image>") == 1
 
 
+@pytest.mark.parametrize(
+    ("strategy", "foresees"), [("no_think", False), ("grounding", False), ("world_modeling", True)]
+)
+def test_an_oracle_foresees_what_its_reply_says_and_nothing_else(strategy, foresees, monkeypatch):
+    """A simulator takes as long to foresee as to act."""
+    env = gym.make("vagen/FrozenLake-v0", strategy=strategy).unwrapped
+    env.reset(seed=1)
+    imagine, asked = env.imagine, []
+    monkeypatch.setattr(type(env), "imagine", lambda _, actions: asked.append(actions) or imagine(actions))
+    env.step(env.oracle_reply())
+    assert bool(asked) == foresees
+
+
 def test_the_turn_budget_truncates_and_the_step_budget_too():
     env = played(max_turns=2)
     assert not turn_of(env, "x").truncated

@@ -228,10 +228,11 @@ def _as_is(episode: Episode) -> Episode:
 def _said(core: Any, actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:
     """A reply of these actions; it tells the truth before `misspeak` changes its descriptions."""
     representation = core.config.representation
+    observed = misspeak(core._state.describe(representation))
+    foreseen = ""
+    if "prediction" in core.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
+        foreseen = misspeak(core.imagine(actions).describe(representation))
     reply: str = core.grammar.render(
-        actions,
-        observation=misspeak(core._state.describe(representation)),
-        reasoning=core._reason(actions),
-        prediction=misspeak(core.imagine(actions).describe(representation)),
+        actions, observation=observed, reasoning=core._reason(actions), prediction=foreseen
     )
     return reply
