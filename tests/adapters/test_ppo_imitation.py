@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.critic_teaching import teach_critic  # noqa: E402
@@ -77,30 +76,6 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
     # Who plays without chance comes to the same from a state on, however often.
     sure = demonstrate(env, codec, LEVELS[1], oracle_share=1.0, forks=2)
     assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
-
-
-def test_of_the_oracle_only_what_it_chose_is_learned(tiny_folder):
-    """Held to each sequence's own tokens, one at a time and without padding."""
-    model, codec = tiny.load(tiny_folder)
-    env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
-    played = [demonstrate(env, codec, level, oracle_share=0.5) for level in LEVELS[:8]]
-    chosen = [episode.by_oracle for episode in played]
-    assert [len(each) for each in chosen] == [len(episode.turns) for episode in played]
-    assert {False, True} <= {each for one in chosen for each in one}
-    assert all(all(demonstrate(env, codec, level, oracle_share=1.0).by_oracle) for level in LEVELS[:4])
-    losses = []
-    for episode in played:
-        sequence = training_sequences(episode, None, with_end=False)[0]
-        with torch.no_grad():
-            logits = model(**model_inputs([sequence.prompt], codec, "cpu"), use_cache=False).logits[0].float()
-        for place, turn in enumerate(sequence.turn_ids):
-            if turn >= 0 and episode.by_oracle[turn]:
-                losses.append(-logits[place - 1].log_softmax(-1)[sequence.prompt.ids[place]])
-    loss = imitation_loss(model, codec, played, oracle_only=True)
-    assert float(loss.detach()) == pytest.approx(float(torch.stack(losses).mean()), abs=1e-5)
-    assert float(imitation_loss(model, codec, played).detach()) != pytest.approx(float(loss.detach()), abs=1e-5)
-    with pytest.raises(TrainingConfigError, match="the oracle chose none"):
-        imitation_loss(model, codec, [demonstrate(env, codec, LEVELS[0], oracle_share=0.0)], oracle_only=True)
 
 
 def numberless(said):

@@ -90,7 +90,6 @@ class Episode:
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
         begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
         worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
-        by_oracle: of play by rule, whether the oracle chose the actions of each turn; empty elsewhere.
     """
 
     level: Level
@@ -101,7 +100,6 @@ class Episode:
     failure: str | None = None
     begins_at: bytes = b""
     worth: tuple[float, ...] = ()
-    by_oracle: tuple[bool, ...] = ()
 
     def fork(self, turn: int, number: int) -> Episode:
         """An episode that goes on from before the reply of `turn`, which was played with a snapshot; one of several."""

@@ -64,14 +64,12 @@ def demonstrate(
             number = len(episode.turns)
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share),)
-        actions, by_oracle = _noisy_actions(core, stream, oracle_share)
-        text = _said(core, actions, misspeak)
+        text = _said(core, _noisy_actions(core, stream, oracle_share), misspeak)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
-        episode.by_oracle += (by_oracle,)
         episode.last_shown = None if episode.terminated else show()
     return episode
 
@@ -94,13 +92,12 @@ def sentences(description: str) -> list[str]:
     return re.split(r"(?<=\.) ", description)
 
 
-def _noisy_actions(core: Any, stream: HashStream, oracle_share: float) -> tuple[list[str], bool]:
-    """Actions, and whether the oracle chose them."""
-    actions, planned = list(core.random_actions(stream, 1)), []
+def _noisy_actions(core: Any, stream: HashStream, oracle_share: float) -> list[str]:
+    actions = list(core.random_actions(stream, 1))
     if stream.random() < oracle_share:
         with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
-            planned = list(core.plan())[: core.config.max_actions_per_turn]
-    return planned or actions, bool(planned)
+            actions = list(core.plan())[: core.config.max_actions_per_turn] or actions
+    return actions
 
 
 def _worth_of_here(env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStream], oracle_share: float) -> float:
@@ -109,7 +106,7 @@ def _worth_of_here(env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStre
     for stream in streams:
         rewards, over = [], False
         while not over:
-            reply = _said(core, _noisy_actions(core, stream, oracle_share)[0])
+            reply = _said(core, _noisy_actions(core, stream, oracle_share))
             _, reward, terminated, truncated, _ = env.step(reply)
             rewards.append(float(reward))
             over = terminated or truncated
@@ -126,7 +123,6 @@ def imitate(
     *,
     batch_size: int = 16,
     learning_rate: float = 2e-3,
-    oracle_only: bool = False,
     report: Report | None = None,
 ) -> None:
     """Train a policy to say what demonstrations said: cross-entropy of their replies, AdamW, a cosine to zero.
@@ -141,14 +137,12 @@ def imitate(
         updates: how many.
         batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
-        oracle_only: whether only those replies are learned whose actions the oracle chose. Random ones teach how noisy
-            play is; but a plan that hangs on words (which cube is meant) wasn't learned among as many of them.
         report: is told the number of each update and its loss.
     """
     source = iter(episodes)
 
     def step() -> tuple[Tensor, float]:
-        loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)), oracle_only=oracle_only)
+        loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
         return loss, float(loss.detach())
 
     model.train()
@@ -156,25 +150,14 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode], *, oracle_only: bool = False) -> Tensor:
-    """The mean cross-entropy of the reply tokens of `episodes`, or of those whose actions the oracle chose.
-
-    Raises:
-        TrainingConfigError: it chose none.
-    """
+def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Tensor:
+    """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
-    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
-        turns = torch.tensor(sequence.turn_ids, device=labels.device)
-        said = turns != NOT_SAMPLED
-        if oracle_only:
-            said &= torch.tensor(episode.by_oracle, device=labels.device)[turns.clamp(min=0)]
+    for row, sequence in enumerate(sequences):
+        said = torch.tensor(sequence.turn_ids, device=labels.device) != NOT_SAMPLED
         labels[row, : len(said)][said] = inputs["input_ids"][row, : len(said)][said]
-    if oracle_only and not (labels >= 0).any():
-        raise TrainingConfigError(
-            f"the oracle chose none of the actions of these {len(episodes)} episodes; let it play a larger share"
-        )
     logits = model(**inputs, use_cache=False).logits[:, :-1].float()
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten())
 

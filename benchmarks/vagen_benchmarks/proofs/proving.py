@@ -74,7 +74,6 @@ class Start:
         episodes: of noisy play.
         passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
-        oracle_passes: over the same episodes before, of which only what the oracle plays is learned.
         learning_rate: of the policy, at its highest.
         word_noise: chance of each sentence of all this play that it tells of another level.
         critic_episodes: of further noisy play, whose returns the critic learns.
@@ -99,7 +98,6 @@ class Start:
     episodes: int = 14_000
     passes: int = 1
     oracle_share: float = 0.7
-    oracle_passes: int = 0
     learning_rate: float = 2e-3
     word_noise: float = 0.0
     critic_episodes: int = 3200
@@ -255,10 +253,10 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     played = _played(
         env_id, out, start, options, first, start.episodes, start.oracle_share, word_noise=start.word_noise
     )
-    if start.tower_updates or start.oracle_passes + start.passes > 1:
+    if start.tower_updates or start.passes > 1:
         with Meter("episodes played", start.episodes) as meter:
             kept = list(meter.over(played))
-        played = itertools.chain.from_iterable(itertools.repeat(kept, start.oracle_passes + start.passes))
+        played = itertools.chain.from_iterable(itertools.repeat(kept, start.passes))
         if start.tower_updates:
             tell(f"the vision tower learns from {sum(len(each.turns) for each in kept)} pictures")
             seen = [(turn.shown, turn.turn.before.things()) for each in kept for turn in each.turns]
@@ -267,15 +265,9 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
                 reader = sight.teach_sight(model, taught, start.tower_updates, report=progress(meter))
             for line in measuring.sight_lines(reader.measure(model, held_out)):
                 tell(line)
-    for passes, oracle_only in ((start.oracle_passes, True), (start.passes, False)):
-        if not passes:
-            continue
-        updates = max(1, start.episodes * passes // size)
-        with Meter("updates of imitation" + oracle_only * " of the oracle", updates) as meter:
-            imitation.imitate(
-                model, codec, played, updates, batch_size=size, learning_rate=rate, oracle_only=oracle_only,
-                report=progress(meter),
-            )  # fmt: skip
+    updates = max(1, start.episodes * start.passes // size)
+    with Meter("updates of imitation", updates) as meter:
+        imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter))
     model.save_pretrained(out)
     _teach_critic(env_id, out, codec, start, options, tell)
 
