@@ -97,6 +97,7 @@ def test_recipes_are_compared_level_by_level_and_within_what_all_have_spent():
     assert "+0.750 (+0." in proof_report.table(found)
     late = proof_report.summarise(start, [*runs, result("late", 0, "11110000", [40.0])], "base")
     assert "nan" not in proof_report.table(late)  # nothing of it was measured within 20 s
+    json.dumps(late, allow_nan=False)
 
 
 def test_words_are_compared_level_by_level_too():

@@ -48,7 +48,9 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
         row["seconds"] = statistics.fmean(each["seconds"] for each in own)
         if budget:
             row["cpu_seconds"] = statistics.fmean(each["cpu_seconds"] for each in own)
-            row["within_budget"] = statistics.fmean(_last_within(each["on_the_way"], budget) for each in own)
+            within = [_last_within(each["on_the_way"], budget) for each in own]
+            known = [each for each in within if each is not None]
+            row["within_budget"] = statistics.fmean(known) if len(known) == len(own) else None
         if baseline and recipe != baseline:
             others = {each["seed"]: each for each in results if each["recipe"] == baseline}
             pairs = [(others[each["seed"]], each) for each in own if each["seed"] in others]
@@ -70,8 +72,9 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
     return {"before": before, "rows": rows, "baseline": baseline, "cpu_budget": budget}
 
 
-def _last_within(on_the_way: Sequence[Sequence[float]], budget: float) -> float:
-    return next((success for _, spent, success in reversed(on_the_way) if spent <= budget), math.nan)
+def _last_within(on_the_way: Sequence[Sequence[float]], budget: float) -> float | None:
+    """None where nothing was measured so soon."""
+    return next((success for _, spent, success in reversed(on_the_way) if spent <= budget), None)
 
 
 def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float]:
@@ -127,8 +130,9 @@ def table(summary: Mapping[str, Any]) -> str:
     for row in summary["rows"]:
         cells = [_said(row.get("gain"))] if baseline else []
         cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
-        within = row["within_budget"] if budget else math.nan  # none where nothing was measured so soon
-        cells += [f"{row['cpu_seconds']:.0f}", "–" if math.isnan(within) else f"{within:.3f}"] if budget else []
+        if budget:
+            within = row["within_budget"]
+            cells += [f"{row['cpu_seconds']:.0f}", "–" if within is None else f"{within:.3f}"]
         cells += _of_critic(row.get("critic")) if has_critic else []
         seeds = str(len(row["seeds"]))
         lines.append(_row(f"`{row['recipe']}`", row["sampled"], row["greedy"], parts, seeds, cells))
