@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
-from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.critic_teaching import teach_critic  # noqa: E402
@@ -19,8 +18,6 @@ from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_i
 from vagen_adapters.ppo.imitation import (  # noqa: E402
     demonstrate,
     demonstrations,
-    glance,
-    glances,
     imitate,
     imitation_loss,
     sentences,
@@ -79,27 +76,6 @@ def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tin
     # Who plays without chance comes to the same from a state on, however often.
     sure = demonstrate(env, codec, LEVELS[1], oracle_share=1.0, forks=2)
     assert sure.worth == pytest.approx([sum(each.reward for each in sure.turns[i:]) for i in range(len(sure.turns))])
-
-
-@pytest.mark.parametrize("processes", [0, 2])
-def test_a_glance_is_the_first_turn_of_the_oracles_play(tiny_folder, processes):
-    """Held to play itself: the same tokens, of which the same are learned."""
-    options = {"prompt_pack": tiny.PROMPTS, **SHORT}
-    model, codec = tiny.load(tiny_folder)
-    env = gym.make("vagen/Sokoban-v0", **options)
-    glanced = list(glances("vagen/Sokoban-v0", options, tiny_folder, LEVELS[:5], processes=processes))
-    firsts = []
-    for level in LEVELS[:5]:
-        episode = demonstrate(env, codec, level, oracle_share=1.0)
-        del episode.turns[1:]
-        firsts.append(episode)
-    for one, episode in zip(glanced, firsts, strict=True):
-        sequence = training_sequences(episode, None, with_end=False)[0]
-        assert (one.prompt.ids, one.turn_ids) == (sequence.prompt.ids, sequence.turn_ids)
-    mixed = [*glanced[:2], *firsts[2:]]
-    assert float(imitation_loss(model, codec, mixed).detach()) == float(imitation_loss(model, codec, firsts).detach())
-    with pytest.raises(TrainingConfigError, match="no VagenEnv"):
-        glance(gym.make("CartPole-v1"), codec, LEVELS[0])
 
 
 def numberless(said):

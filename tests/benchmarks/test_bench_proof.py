@@ -28,7 +28,6 @@ seeds = [0]
 prompt_pack = "terse"
 max_turns = 1
 [start]
-glances = 32
 episodes = 32
 critic_episodes = 32
 critic_forks = 2

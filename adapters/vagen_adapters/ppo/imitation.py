@@ -7,9 +7,8 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium as gym
 import torch
@@ -18,14 +17,13 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
-from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.fitting import Report, fit
-from vagen_adapters.ppo.generation import TILE, Prompt, Reply, model_inputs
+from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 
-T = TypeVar("T")
 OTHER_LEVEL = 5_000_000
 """What is added to a level's seed to find the one that false sentences tell of."""
 
@@ -50,7 +48,9 @@ def demonstrate(
     Raises:
         TrainingConfigError: it isn't an environment of this package, which plays by rule.
     """
-    core = _core_of(env)
+    core: Any = env.unwrapped
+    if not isinstance(core, VagenEnv):
+        raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
 
     def show() -> Shown:
         return codec.show(core.system_prompt, observation, core._state)
@@ -65,45 +65,13 @@ def demonstrate(
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share),)
         text = _said(core, _noisy_actions(core, stream, oracle_share), misspeak)
-        ids = _tokens_of(text, codec)
+        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
         episode.last_shown = None if episode.terminated else show()
     return episode
-
-
-def glance(env: gym.Env[Any, Any], codec: Codec, level: Level) -> TokenSequence:
-    """The oracle's reply to the first observation of a level, which isn't played on: cheap where a simulator acts.
-
-    Play of few levels is learned by heart: which of two cubes an instruction means, which is one bit of a reply of
-    digits, a tiny model hadn't read off 2,000 episodes that it saw eight times, and reads off 6,000 glances.
-
-    Raises:
-        TrainingConfigError: it isn't an environment of this package.
-    """
-    core = _core_of(env)
-    observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    shown = codec.show(core.system_prompt, observation, core._state)
-    ids = _tokens_of(core.oracle_reply(), codec)
-    before = len(shown.first_ids)
-    return TokenSequence(
-        Prompt((*shown.first_ids, *ids), (shown,)), (NOT_SAMPLED,) * before + (0,) * len(ids),
-        (0.0,) * (before + len(ids)), ends_with_observation=False,
-    )  # fmt: skip
-
-
-def _core_of(env: gym.Env[Any, Any]) -> Any:
-    core: Any = env.unwrapped
-    if not isinstance(core, VagenEnv):
-        raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
-    return core
-
-
-def _tokens_of(text: str, codec: Codec) -> tuple[int, ...]:
-    """Of a whole reply, with its end."""
-    return (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
 
 
 def _misspeaker(env: gym.Env[Any, Any], core: Any, level: Level, chance: float) -> Callable[[str], str]:
@@ -150,7 +118,7 @@ def _worth_of_here(env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStre
 def imitate(
     model: Any,
     codec: Codec,
-    episodes: Iterable[Episode | TokenSequence],
+    episodes: Iterable[Episode],
     updates: int,
     *,
     batch_size: int = 16,
@@ -165,7 +133,7 @@ def imitate(
     Args:
         model: the policy, trained in place.
         codec: its codec.
-        episodes: demonstrations or glances, at least `updates * batch_size`.
+        episodes: demonstrations, at least `updates * batch_size`.
         updates: how many.
         batch_size: episodes in an update.
         learning_rate: at its highest, after a twentieth of the updates.
@@ -182,12 +150,9 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode | TokenSequence]) -> Tensor:
+def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
-    sequences = [
-        each if isinstance(each, TokenSequence) else training_sequences(each, None, with_end=False)[0]
-        for each in episodes
-    ]
+    sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
     inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
@@ -213,45 +178,34 @@ def demonstrations(
         forks: as in `demonstrate`.
         word_noise: as in `demonstrate`.
     """
-    play = partial(demonstrate, oracle_share=oracle_share, forks=forks, word_noise=word_noise)
-    return _by_processes(_Play(env_id, options, folder, levels, play), processes)
-
-
-def glances(
-    env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *, processes: int = 0
-) -> Iterator[TokenSequence]:
-    """`glance` at each level, as `demonstrations` plays them."""
-    return _by_processes(_Play(env_id, options, folder, levels, glance), processes)
-
-
-def _by_processes(play: IterableDataset[T], processes: int) -> Iterator[T]:
+    how = {"oracle_share": oracle_share, "forks": forks, "word_noise": word_noise}
+    play = _Play(env_id, options, folder, levels, how)
     ahead = 16 if processes else None  # an update's worth; the loader refuses a number where nobody plays ahead
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))
 
 
-class _Play(IterableDataset[T]):
-    """Each of n processes plays every n-th level, and the loader takes what comes of one of each in turn."""
+class _Play(IterableDataset[Episode]):
+    """Each of n processes plays every n-th level, and the loader takes one episode of each in turn."""
 
     def __init__(
-        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level],
-        play: Callable[[gym.Env[Any, Any], Codec, Level], T],
-    ) -> None:  # fmt: skip
+        self, env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], how: dict[str, Any]
+    ) -> None:
         self.env_id, self.options, self.folder = env_id, dict(options), str(folder)
-        self.levels, self.play = levels, play
+        self.levels, self.how = levels, how
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Episode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
         env, codec = gym.make(self.env_id, **self.options), Codec.from_pretrained(self.folder)
         try:
             for level in levels:
-                yield self.play(env, codec, level)
+                yield demonstrate(env, codec, level, **self.how)
         finally:
             env.close()
 
 
-def _as_is(played: T) -> T:
-    return played
+def _as_is(episode: Episode) -> Episode:
+    return episode
 
 
 def _said(core: Any, actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:

@@ -49,8 +49,6 @@ FIRST_RETURN = 2_000_000
 """The first seed of the play that the critic learns from."""
 FIRST_BRIEF = 3_000_000
 """The first seed of the play without words, where there was some with words before."""
-FIRST_GLANCE = 4_000_000
-"""The first seed of the levels whose first observation alone is replied to."""
 CURVES = (
     "rollout/success", "rollout/return", "rollout/format", "rollout/failed", "reward/grounding",
     "reward/world_modeling", "critic/explained_variance", "policy/entropy", "policy/kl_to_reference",
@@ -73,8 +71,6 @@ class Start:
         sight_oracle_share: as `oracle_share`, of that play.
         tower_updates: by which the vision tower learns, before anything else, to tell the relations of the things in
             the pictures of `episodes` (`teach_sight`).
-        glances: levels of which the oracle's reply to the first observation alone is learned, before all play: a fifth
-            of the time of an episode in a simulator. Each is seen three times.
         episodes: of noisy play.
         passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
@@ -99,7 +95,6 @@ class Start:
     sight_episodes: int = 0
     sight_oracle_share: float = 0.7
     tower_updates: int = 0
-    glances: int = 0
     episodes: int = 14_000
     passes: int = 1
     oracle_share: float = 0.7
@@ -270,32 +265,11 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
                 reader = sight.teach_sight(model, taught, start.tower_updates, report=progress(meter))
             for line in measuring.sight_lines(reader.measure(model, held_out)):
                 tell(line)
-    if start.glances:
-        _imitate_glances(env_id, out, model, codec, start, options, progress)
     updates = max(1, start.episodes * start.passes // size)
     with Meter("updates of imitation", updates) as meter:
         imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter))
     model.save_pretrained(out)
     _teach_critic(env_id, out, codec, start, options, tell)
-
-
-def _imitate_glances(
-    env_id: str, out: Path, model: Any, codec: Any, start: Start, options: Mapping[str, Any],
-    progress: Callable[[Meter], Callable[[int, float], None]],
-) -> None:  # fmt: skip
-    from vagen_adapters.ppo.episodes import Level
-    from vagen_adapters.ppo.imitation import glances, imitate
-
-    levels = [Level(FIRST_GLANCE + number) for number in range(start.glances)]
-    with Meter("levels glanced at", start.glances) as meter:
-        kept = list(meter.over(glances(env_id, options, out, levels, processes=start.processes)))
-    size, passes = 32, 3
-    updates = max(1, passes * start.glances // size)
-    with Meter("updates of imitation of glances", updates) as meter:
-        imitate(
-            model, codec, itertools.chain.from_iterable(itertools.repeat(kept)), updates, batch_size=size,
-            learning_rate=start.learning_rate, report=progress(meter),
-        )  # fmt: skip
 
 
 def _played(
