@@ -2,6 +2,7 @@
 
 import itertools
 import operator
+import re
 
 import gymnasium as gym
 import pytest
@@ -104,6 +105,31 @@ def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
             assert (kept == 1.0) == (numberless(said) == numberless(truth))
     assert exact_words(None, true.turns[0].turn.before, "natural_language") == 0.0
     assert 0.2 < sum(shares) / len(shares) < 0.5  # half are swapped, and some of those are true here too
+
+
+@pytest.mark.sim
+def test_noise_of_aim_moves_each_number_of_an_action_and_no_word(tiny_folder):
+    pytest.importorskip("mani_skill")
+    options = {"task": "place", "prompt_pack": tiny.PROMPTS, "strategy": "grounding", "workers": 1}
+    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/PrimitiveSkill-v0", **options)
+    off = []
+    for level in LEVELS[:3]:
+        true, noisy, again = (
+            demonstrate(env, codec, level, oracle_share=1.0, aim_noise=noise).turns[0] for noise in (0, 9, 9)
+        )
+        assert noisy.reply == again.reply
+        assert noisy.turn.parsed.observation == true.turn.parsed.observation
+        for meant, done in zip(
+            *([each.text for each in turn.turn.parsed.actions] for turn in (true, noisy)), strict=True
+        ):
+            assert re.sub(r"-?\d+", "", meant) == re.sub(r"-?\d+", "", done)
+            pairs = zip(re.findall(r"-?\d+", meant), re.findall(r"-?\d+", done), strict=True)
+            off += [int(there) - int(here) for here, there in pairs]
+    env.close()
+    assert len(off) >= 12
+    assert max(map(abs, off)) <= 9
+    assert min(off) < 0 < max(off)
+    assert len(set(off)) > 6
 
 
 @pytest.mark.parametrize("critic", ["own", "shared"])

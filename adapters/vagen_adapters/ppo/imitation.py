@@ -30,7 +30,7 @@ OTHER_LEVEL = 5_000_000
 
 def demonstrate(
     env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_share: float = 0.35, forks: int = 0,
-    word_noise: float = 0.0,
+    aim_noise: int = 0, word_noise: float = 0.0,
 ) -> Episode:  # fmt: skip
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
 
@@ -43,6 +43,8 @@ def demonstrate(
         level: what to play.
         oracle_share: share of turns that the oracle plays.
         forks: how often each state is played on from, in the same way, for what it is worth (`Episode.worth`).
+        aim_noise: how far each number of the oracle's actions is off at most, evenly drawn: in PrimitiveSkill,
+            millimetres.
         word_noise: chance of each sentence that it tells of another level instead.
 
     Raises:
@@ -63,8 +65,8 @@ def demonstrate(
         if forks:
             number = len(episode.turns)
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
-            episode.worth += (_worth_of_here(env, core, streams, oracle_share),)
-        text = _said(core, _noisy_actions(core, stream, oracle_share), misspeak)
+            episode.worth += (_worth_of_here(env, core, streams, oracle_share, aim_noise),)
+        text = _said(core, _noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
@@ -92,21 +94,27 @@ def sentences(description: str) -> list[str]:
     return re.split(r"(?<=\.) ", description)
 
 
-def _noisy_actions(core: Any, stream: HashStream, oracle_share: float) -> list[str]:
+def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise: int) -> list[str]:
+    def aimed(number: re.Match[str]) -> str:
+        return str(int(number[0]) + stream.below(2 * aim_noise + 1) - aim_noise)
+
     actions = list(core.random_actions(stream, 1))
     if stream.random() < oracle_share:
         with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
-            actions = list(core.plan())[: core.config.max_actions_per_turn] or actions
+            plan = list(core.plan())[: core.config.max_actions_per_turn]
+            actions = [re.sub(r"-?\d+", aimed, each) if aim_noise else each for each in plan] or actions
     return actions
 
 
-def _worth_of_here(env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStream], oracle_share: float) -> float:
+def _worth_of_here(
+    env: gym.Env[Any, Any], core: Any, streams: Sequence[HashStream], oracle_share: float, aim_noise: int
+) -> float:
     """The mean sum of rewards of noisy play from here on, after which the environment is here again."""
     here, sums = core.snapshot(), []
     for stream in streams:
         rewards, over = [], False
         while not over:
-            reply = _said(core, _noisy_actions(core, stream, oracle_share))
+            reply = _said(core, _noisy_actions(core, stream, oracle_share, aim_noise))
             _, reward, terminated, truncated, _ = env.step(reply)
             rewards.append(float(reward))
             over = terminated or truncated
@@ -164,7 +172,7 @@ def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Ten
 
 def demonstrations(
     env_id: str, options: Mapping[str, Any], folder: str | Path, levels: Sequence[Level], *,
-    oracle_share: float = 0.35, processes: int = 0, forks: int = 0, word_noise: float = 0.0,
+    oracle_share: float = 0.35, processes: int = 0, forks: int = 0, aim_noise: int = 0, word_noise: float = 0.0,
 ) -> Iterator[Episode]:  # fmt: skip
     """`demonstrate` on each level, by processes that play while the caller learns. Their number changes no episode.
 
@@ -176,9 +184,10 @@ def demonstrations(
         oracle_share: as in `demonstrate`.
         processes: how many; 0 plays in the caller's.
         forks: as in `demonstrate`.
+        aim_noise: as in `demonstrate`.
         word_noise: as in `demonstrate`.
     """
-    how = {"oracle_share": oracle_share, "forks": forks, "word_noise": word_noise}
+    how = {"oracle_share": oracle_share, "forks": forks, "aim_noise": aim_noise, "word_noise": word_noise}
     play = _Play(env_id, options, folder, levels, how)
     ahead = 16 if processes else None  # an update's worth; the loader refuses a number where nobody plays ahead
     return iter(DataLoader(play, batch_size=None, collate_fn=_as_is, num_workers=processes, prefetch_factor=ahead))

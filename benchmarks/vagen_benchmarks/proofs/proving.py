@@ -74,6 +74,7 @@ class Start:
         episodes: of noisy play.
         passes: how often each of `episodes` is seen; once where play is quick to make.
         oracle_share: share of turns that the oracle plays; the others are random.
+        aim_noise: how far each number of the oracle's actions is off at most, in all this play.
         learning_rate: of the policy, at its highest.
         word_noise: chance of each sentence of all this play that it tells of another level.
         critic_episodes: of further noisy play, whose returns the critic learns.
@@ -98,6 +99,7 @@ class Start:
     episodes: int = 14_000
     passes: int = 1
     oracle_share: float = 0.7
+    aim_noise: int = 0
     learning_rate: float = 2e-3
     word_noise: float = 0.0
     critic_episodes: int = 3200
@@ -281,7 +283,8 @@ def _played(
     from vagen_adapters.ppo.imitation import demonstrations
 
     levels = [Level(first + number) for number in range(count)]
-    return demonstrations(env_id, options, out, levels, oracle_share=oracle_share, processes=start.processes, **how)
+    how |= {"oracle_share": oracle_share, "aim_noise": start.aim_noise, "processes": start.processes}
+    return demonstrations(env_id, options, out, levels, **how)
 
 
 def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) -> tuple[Any, Any]:
