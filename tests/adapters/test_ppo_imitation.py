@@ -118,7 +118,8 @@ def test_noise_of_aim_moves_each_number_of_an_action_and_no_word(tiny_folder):
             demonstrate(env, codec, level, oracle_share=1.0, aim_noise=noise).turns[0] for noise in (0, 9, 9)
         )
         assert noisy.reply == again.reply
-        assert noisy.turn.parsed.observation == true.turn.parsed.observation
+        for said in ("observation", "reasoning"):
+            assert getattr(noisy.turn.parsed, said) == getattr(true.turn.parsed, said)
         for meant, done in zip(
             *([each.text for each in turn.turn.parsed.actions] for turn in (true, noisy)), strict=True
         ):

@@ -43,8 +43,8 @@ def demonstrate(
         level: what to play.
         oracle_share: share of turns that the oracle plays.
         forks: how often each state is played on from, in the same way, for what it is worth (`Episode.worth`).
-        aim_noise: how far each number of the oracle's actions is off at most, evenly drawn: in PrimitiveSkill,
-            millimetres.
+        aim_noise: how far each number of the oracle's actions is off at most, evenly drawn, when they are done: in
+            PrimitiveSkill, millimetres. What replies say that they mean to do has the right ones.
         word_noise: chance of each sentence that it tells of another level instead.
 
     Raises:
@@ -66,7 +66,7 @@ def demonstrate(
             number = len(episode.turns)
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share, aim_noise),)
-        text = _said(core, _noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
+        text = _said(core, *_noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
@@ -94,16 +94,18 @@ def sentences(description: str) -> list[str]:
     return re.split(r"(?<=\.) ", description)
 
 
-def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise: int) -> list[str]:
+def _noisy_actions(core: Any, stream: HashStream, oracle_share: float, aim_noise: int) -> tuple[list[str], list[str]]:
+    """What is meant to be done, and what is done."""
+
     def aimed(number: re.Match[str]) -> str:
         return str(int(number[0]) + stream.below(2 * aim_noise + 1) - aim_noise)
 
     actions = list(core.random_actions(stream, 1))
     if stream.random() < oracle_share:
         with contextlib.suppress(VagenError):  # the oracle may see no way from here any more
-            plan = list(core.plan())[: core.config.max_actions_per_turn]
-            actions = [re.sub(r"-?\d+", aimed, each) if aim_noise else each for each in plan] or actions
-    return actions
+            if plan := list(core.plan())[: core.config.max_actions_per_turn]:
+                return plan, [re.sub(r"-?\d+", aimed, each) for each in plan] if aim_noise else plan
+    return actions, actions
 
 
 def _worth_of_here(
@@ -114,7 +116,7 @@ def _worth_of_here(
     for stream in streams:
         rewards, over = [], False
         while not over:
-            reply = _said(core, _noisy_actions(core, stream, oracle_share, aim_noise))
+            reply = _said(core, *_noisy_actions(core, stream, oracle_share, aim_noise))
             _, reward, terminated, truncated, _ = env.step(reply)
             rewards.append(float(reward))
             over = terminated or truncated
@@ -217,14 +219,14 @@ def _as_is(episode: Episode) -> Episode:
     return episode
 
 
-def _said(core: Any, actions: Sequence[str], misspeak: Callable[[str], str] = str) -> str:
-    """A reply of these actions; it tells the truth before `misspeak` changes its descriptions."""
+def _said(
+    core: Any, meant: Sequence[str], actions: Sequence[str], misspeak: Callable[[str], str] = str
+) -> str:  # fmt: skip
+    """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak` changes it."""
     representation = core.config.representation
     observed = misspeak(core._state.describe(representation))
     foreseen = ""
     if "prediction" in core.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
         foreseen = misspeak(core.imagine(actions).describe(representation))
-    reply: str = core.grammar.render(
-        actions, observation=observed, reasoning=core._reason(actions), prediction=foreseen
-    )
+    reply: str = core.grammar.render(actions, observation=observed, reasoning=core._reason(meant), prediction=foreseen)
     return reply
