@@ -2,16 +2,20 @@
 
 import json
 import math
+import re
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 pytest.importorskip("typer")
+from typer.testing import CliRunner
+
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks.agents import tiny as tiny_agent
+from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs import drawing
 from vagen_benchmarks.proofs import report as proof_report
@@ -135,6 +139,17 @@ def test_the_proofs_of_credit_go_together():
             recipe = proof.variants[name].recipe if name in proof.variants else name
             settings = {**proof.settings, **(proof.variants[name].settings if name in proof.variants else {})}
             load_recipe("tiny-" + recipe).config(proof.env, "somewhere", use_cpu=True, report_to="none", **settings)
+
+
+def test_a_recipe_or_seed_that_no_proof_has_is_refused_before_anything_is_made(tmp_path):
+    for option, message in (
+        (("--recipe", "vagen-bas"), "no recipe 'vagen-bas' to train.*vagen-base"),
+        (("--seed", "9"), "no seed 9 to train.*0, 1, 2"),
+    ):
+        run = CliRunner().invoke(app, ["prove", "credit", "--out", str(tmp_path / "out"), *option])
+        assert isinstance(run.exception, ProtocolError)
+        assert re.search(message, str(run.exception))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_proof_of_ones_own_is_named_by_its_file_wherever_it_is(tmp_path, monkeypatch):

@@ -24,6 +24,7 @@ def prove(
     """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
     need("vagen prove", *EXTRA)
     asked = proving.load_proofs(proof)
+    proving.check_asked(asked, recipe or [], seed or [])
     for each in asked:
         folder = out / each.name if len(asked) > 1 else out
         proving.prove(each, folder, typer.echo, recipes=recipe or [], seeds=seed or [])

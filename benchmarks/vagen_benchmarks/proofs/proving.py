@@ -170,6 +170,20 @@ def load_proof(name_or_path: str) -> Proof:
         raise ProtocolError(f"{path} is not a proof: {error}") from error
 
 
+def check_asked(proofs: Sequence[Proof], recipes: Sequence[str], seeds: Sequence[int]) -> None:
+    """Raises ProtocolError if one of the recipes or seeds is of none of the proofs."""
+    for name, asked, known in (
+        ("recipe", recipes, {each for proof in proofs for each in proof.recipes}),
+        ("seed", seeds, {each for proof in proofs for each in proof.seeds}),
+    ):
+        for each in asked:
+            if each not in known:
+                raise ProtocolError(
+                    f"{', '.join(proof.name for proof in proofs)}: no {name} {each!r} to train; there are "
+                    f"{', '.join(map(str, sorted(known)))}"
+                )
+
+
 def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), seeds: Sequence[int] = ()) -> None:
     """Train and measure what isn't in `out` yet.
 
