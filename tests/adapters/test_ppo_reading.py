@@ -95,8 +95,38 @@ def test_it_reads_where_things_are_which_the_last_state_does_not_say():
     assert explained_variance(values[1000:], worth[1000:]) > 0.8
 
 
-def test_pictures_of_any_size_are_read_by_one_head():
-    head = ReadingHead(32)
+def test_convolutions_say_what_lies_beside_what():
+    """Worth is whether two things are neighbours, in pictures that weren't learned: questions alone don't find it."""
+    explained = {}
+    for convolutions in (0, 1):
+        generator = torch.Generator().manual_seed(0)
+        torch.manual_seed(0)
+        head = ReadingHead(32, convolutions)
+        things = torch.randn(2, 32, generator=generator)
+        cells = torch.stack([torch.randperm(16, generator=generator)[:2] for _ in range(1200)])
+        pictures = 0.3 * torch.randn(1200, 16, 32, generator=generator)
+        for thing, cell in zip(things, cells.T, strict=True):
+            pictures[torch.arange(1200), cell] += thing
+        worth = (((cells // 4).diff().abs() + (cells % 4).diff().abs()) == 1).float()[:, 0]
+        sizes = torch.tensor([[4, 4]] * 1200)
+        hidden, latest = torch.ones(1200, 1, 32), torch.arange(1200)[:, None]
+        optimizer = torch.optim.Adam(head.parameters(), 3e-3)
+        for _ in range(200):
+            rows = torch.randint(1000, (64,), generator=generator)
+            values = head(hidden[rows], pictures[rows].flatten(0, 1), sizes[rows], latest[:64])[:, 0]
+            optimizer.zero_grad()
+            (values - worth[rows]).square().mean().backward()
+            optimizer.step()
+        with torch.no_grad():
+            values = head(hidden, pictures.flatten(0, 1), sizes, latest)[:, 0]
+        explained[convolutions] = explained_variance(values[1000:], worth[1000:])
+    assert explained[0] < 0.2
+    assert explained[1] > 0.6
+
+
+@pytest.mark.parametrize("convolutions", [0, 2])
+def test_pictures_of_any_size_are_read_by_one_head(convolutions):
+    head = ReadingHead(32, convolutions)
     torch.nn.init.normal_(head.value.weight)
     sizes = torch.tensor([[4, 4], [3, 9], [20, 12]])
     tokens = torch.randn(int(sizes.prod(1).sum()), 32)
@@ -126,6 +156,20 @@ def test_heads_of_other_shapes_are_refused(tiny_folder, tmp_path):
     model.save_pretrained(tmp_path / "reads")
     with pytest.raises(TrainingConfigError, match=r"another critic: reading_head\.place and 0 more differ"):
         ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
+
+
+def test_convolutions_are_of_a_critic_that_reads_and_stay_as_many(tiny_folder, tmp_path, batch):
+    torch.manual_seed(0)
+    model = ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True, convolutions=2).eval()
+    torch.nn.init.normal_(model.reading_head.value.weight)
+    model.save_pretrained(tmp_path / "reads")
+    again = ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", reads=True, convolutions=2).eval()
+    torch.testing.assert_close(values_of(again, batch), values_of(model, batch))
+    with pytest.raises(TrainingConfigError, match="critic_convolutions"):
+        ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", reads=True)
+    for wrong in ({"critic_convolutions": 2}, {"critic_reads": True, "critic_convolutions": -1}):
+        with pytest.raises(TrainingConfigError, match="critic_convolutions"):
+            MultiTurnPPOConfig(output_dir=str(tmp_path), env_id="x", use_cpu=True, bf16=False, **wrong)
 
 
 def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(tiny_folder, tmp_path):

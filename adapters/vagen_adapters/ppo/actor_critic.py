@@ -46,6 +46,7 @@ class ActorCritic(nn.Module):
         values: whether there is a critic at all.
         reads: whether it also reads the latest picture's tokens in their places; see `reading`.
         told: whether it is told the latest state instead, which the policy isn't.
+        convolutions: of what it reads; see `reading.ReadingHead`.
 
     Attributes:
         sight: what the frozen towers of these models have said, where pictures are given by number.
@@ -56,8 +57,9 @@ class ActorCritic(nn.Module):
     """
 
     def __init__(
-        self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False, told: bool = False
-    ) -> None:
+        self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False, told: bool = False,
+        convolutions: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.policy = policy
         self.critic = critic
@@ -67,7 +69,7 @@ class ActorCritic(nn.Module):
             nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
         width = policy.config.get_text_config().hidden_size
-        self.reading_head = ReadingHead(width) if values and reads else None
+        self.reading_head = ReadingHead(width, convolutions) if values and reads else None
         self.told_head = ReadingHead(width) if values and told else None
         self.reference: Any | None = None
         self.sight: FrozenSight | None = None
@@ -80,7 +82,7 @@ class ActorCritic(nn.Module):
     @classmethod
     def from_pretrained(
         cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", reads: bool = False,
-        told: bool = False, **options: Any,
+        told: bool = False, convolutions: int = 0, **options: Any,
     ) -> Self:  # fmt: skip
         """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
 
@@ -93,7 +95,7 @@ class ActorCritic(nn.Module):
         if critic == "own":
             source = critic_path or path
             backbone = without_head(critic_class(policy.config).from_pretrained(source, **options))
-        model = cls(policy, backbone, values=critic != "none", reads=reads, told=told)
+        model = cls(policy, backbone, values=critic != "none", reads=reads, told=told, convolutions=convolutions)
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
@@ -369,8 +371,8 @@ class ActorCritic(nn.Module):
         if differing:
             raise TrainingConfigError(
                 f"{file} is of another critic: {min(differing)} and {len(differing) - 1} more differ. Leave "
-                "shared_backbone, critic_reads and critic_told as they were when it was trained, or remove that file "
-                "to begin anew"
+                "shared_backbone, critic_reads, critic_convolutions and critic_told as they were when it was trained, "
+                "or remove that file to begin anew"
             )
         self.load_state_dict(state, strict=False)
 

@@ -137,6 +137,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         critic_heads_only: whether values on a shared backbone teach the critic's heads alone and pull at no weight of
             the policy.
         critic_reads: whether it also reads the latest picture by learned questions to its tokens; see `reading`.
+        critic_convolutions: layers by which tokens hear of their neighbours before they are asked; see `reading`.
         critic_told: whether it asks them of the state's things instead, which the policy isn't told (asymmetric actor
             and critic, Pinto et al. 2017): what a critic that sees could come to, and in a simulated world a help.
         lora: of `peft.LoraConfig`; if not empty, only low-rank adapters and the value head are trained, and the
@@ -224,6 +225,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     shared_backbone: bool = False
     critic_heads_only: bool = False
     critic_reads: bool = False
+    critic_convolutions: int = 0
     critic_told: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: int = 0
@@ -288,6 +290,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name in ("critic_gate", "critic_reads", "critic_told"):
             self._require(not (getattr(self, name) and self.critic_kind == "none"), name,
                           f"false: {self.advantage} has no critic")  # fmt: skip
+        self._require(self.critic_convolutions >= 0, "critic_convolutions", "at least 0")
+        self._require(self.critic_reads or not self.critic_convolutions, "critic_convolutions",
+                      "0 without critic_reads")  # fmt: skip
         self._require(not (self.critic_told and self.critic_reads), "critic_told", "false beside critic_reads")
         self._require(not (self.critic_updates and self.critic_kind == "none"), "critic_updates",
                       f"0: {self.advantage} has no critic")  # fmt: skip

@@ -16,7 +16,7 @@ from vagen_envs.seeding import HashStream
 
 GRID = 8
 """Rows and columns of places that a reader tells apart, so that one head fits any picture."""
-QUESTIONS, ANSWER, WIDTH = 8, 32, 256
+QUESTIONS, ANSWER, WIDTH, RELATED = 8, 32, 256, 64
 THINGS, COUNTS = "state_things", "state_counts"
 """By these names what critics are told stands among a model's inputs."""
 FEW = 16
@@ -31,14 +31,23 @@ class ReadingHead(nn.Module):
     exact values, explained 0.95 of them, but learns few pictures by heart: of play that it hadn't seen it explained
     0.08 after 675 episodes, where eight questions, which look for things wherever they are, explained 0.46.
 
+    A question sees each token by itself: what lies beside what has to stand in the tokens. Where the tower doesn't say
+    it, convolutions of 3 x 3 places, whose layers add to what they read, let tokens hear of their neighbours before they
+    are asked: after 12,000 episodes three explained 0.76 of unseen play, where none explained 0.68 to 0.74.
+
     Args:
         width: of tokens and states.
+        convolutions: how many; so many places further a token can hear. 0 for none.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, convolutions: int = 0) -> None:
         super().__init__()
-        self.token = nn.Linear(width, 2 * QUESTIONS * ANSWER)
-        self.place = nn.Parameter(torch.zeros(2 * QUESTIONS * ANSWER, GRID, GRID))
+        asked = 2 * QUESTIONS * ANSWER
+        placed = RELATED if convolutions else asked
+        self.token = nn.Linear(width, placed)
+        self.place = nn.Parameter(torch.zeros(placed, GRID, GRID))
+        self.beside = nn.ModuleList(nn.Conv2d(placed, placed, 3, padding=1) for _ in range(convolutions))
+        self.related = nn.Linear(placed, asked) if convolutions else nn.Identity()
         self.question = nn.Parameter(torch.randn(QUESTIONS, ANSWER) / math.sqrt(ANSWER))  # at first all are looked at
         self.picture = nn.Linear(QUESTIONS * ANSWER, WIDTH)
         self.state = nn.Linear(width, WIDTH, bias=False)
@@ -75,11 +84,19 @@ class ReadingHead(nn.Module):
         for size, numbers in alike.items():
             places = nn.functional.interpolate(self.place[None], size, mode="bilinear", align_corners=False)[0]
             placed = torch.stack([pictures[number] for number in numbers]) + places.flatten(1).T
-            keys, values = placed.unflatten(2, (2, QUESTIONS, ANSWER)).unbind(2)  # of pictures, tokens, questions
+            asked = self.related(self._beside(placed, size))
+            keys, values = asked.unflatten(2, (2, QUESTIONS, ANSWER)).unbind(2)  # of pictures, tokens, questions
             shares = ((keys * self.question).sum(3) / math.sqrt(ANSWER)).softmax(1)
             answers = (shares[..., None] * values).sum(1).flatten(1)
             found = found.index_put((torch.tensor(numbers, device=seen.device),), answers)
         return found
+
+    def _beside(self, placed: Tensor, size: tuple[int, int]) -> Tensor:
+        """(pictures, tokens, channels) What each token has heard of those beside it; as it is without convolutions."""
+        grid = placed.transpose(1, 2).unflatten(2, size)
+        for layer in self.beside:
+            grid = grid + layer(grid.relu())
+        return grid.flatten(2).transpose(1, 2)
 
 
 class Watched:

@@ -140,8 +140,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             dtype = "auto" if args.lora or as_stored else torch.float32
             options = {"dtype": dtype, **_attention(args), **_straight_to_device(args)}
             actor_critic = ActorCritic.from_pretrained(
-                model, critic, critic=args.critic_kind, reads=args.critic_reads, told=args.critic_told, **options
-            )
+                model, critic, critic=args.critic_kind, reads=args.critic_reads, told=args.critic_told,
+                convolutions=args.critic_convolutions, **options,
+            )  # fmt: skip
             if args.lora:
                 actor_critic.add_adapters(args.lora)
             if args.freeze_vision:

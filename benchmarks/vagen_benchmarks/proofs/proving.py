@@ -83,6 +83,7 @@ class Start:
         critic_reads: whether the critic is heads on the policy's backbone, which read pictures and are all that values
             teach, here and in the trainings: `shared_backbone`, `critic_reads` and `critic_heads_only` of
             `MultiTurnPPOConfig`. Its updates are then 512 states each, drawn from all episodes.
+        critic_convolutions: of what it reads, here and in the trainings.
         critic_updates: of it, where it reads.
         critic_learning_rate: at its highest.
         reward_scale: of those returns; that of the tiny recipes.
@@ -106,6 +107,7 @@ class Start:
     critic_oracle_share: float = 0.7
     critic_forks: int = 0
     critic_reads: bool = False
+    critic_convolutions: int = 0
     critic_updates: int = 1500
     critic_learning_rate: float = 3e-4
     reward_scale: float = 0.1
@@ -332,7 +334,9 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
 
     explains: list[float] = []
     kind: Any = "shared" if start.critic_reads else "own"
-    both = ActorCritic.from_pretrained(str(out), critic=kind, reads=start.critic_reads)
+    both = ActorCritic.from_pretrained(
+        str(out), critic=kind, reads=start.critic_reads, convolutions=start.critic_convolutions
+    )
     episodes = _played(
         env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share,
         forks=start.critic_forks, word_noise=start.word_noise,
@@ -376,6 +380,7 @@ def _train_and_measure(proof: Proof, name: str, seed: int, start: Path, out: Pat
     if proof.start.critic_reads and config.critic_kind != "none":
         config.shared_backbone = config.critic_heads_only = True
         config.critic_reads = not config.critic_told
+        config.critic_convolutions = proof.start.critic_convolutions if config.critic_reads else 0
     score, asked = None, proof.reasoning_reward
     options = recipe.reward_options(proof.env) if asked else {}
     if options:
