@@ -95,12 +95,24 @@ def test_recipes_are_compared_level_by_level_and_within_what_all_have_spent():
     assert other["gain"]["value"] == pytest.approx(0.75)
     assert other["gain"]["low"] > 0
     assert other["gain"]["p"] == pytest.approx(2 / 2**6)
+    assert other["gain"]["p_over_seeds"] is None  # one training says nothing of others
     assert found["cpu_budget"] == 20.0
     assert (base["within_budget"], other["within_budget"]) == (0.25, 0.5)  # the other's first evaluation, after 15 s
     assert "+0.750 (+0." in proof_report.table(found)
     late = proof_report.summarise(start, [*runs, result("late", 0, "11110000", [40.0])], "base")
     assert "nan" not in proof_report.table(late)  # nothing of it was measured within 20 s
     json.dumps(late, allow_nan=False)
+
+
+def test_recipes_are_compared_training_by_training_too():
+    """Trainings of one recipe differ: on eight levels the other is better, but by its second seed alone."""
+    runs = [result("base", 0, 8 * "10", [10.0]), result("base", 1, 8 * "10", [10.0])]
+    runs += [result("other", 0, 8 * "10", [10.0]), result("other", 1, 16 * "1", [10.0])]
+    found = proof_report.summarise({how: runs[0][how] for how in ("sampled", "greedy")}, runs, "base")
+    (gain,) = [row["gain"] for row in found["rows"] if row["recipe"] == "other"]
+    assert gain["p"] == pytest.approx(2 / 2**8)
+    assert gain["p_over_seeds"] == 1.0
+    assert "p = 0.0078 | 1 |" in proof_report.table(found)
 
 
 def test_words_are_compared_level_by_level_too():

@@ -24,6 +24,11 @@ def test_a_row_of_the_document_is_the_mean_of_its_trainings(path):
     for row in summary["rows"]:
         said = f"| `{row['recipe']}` | {row['sampled']['success']:.3f} |"
         assert said in document, f"{path.name}: the document has no row that begins {said}"
+    head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in report.table(summary).splitlines()]
+    for row in rows if proof.baseline else ():
+        at = head.index(f"gain on `{proof.baseline}`")
+        gain = f"| {row[at]} | {row[at + 1]} |"  # with its p over seeds
+        assert gain in document, f"{path.name}: the document doesn't say of {row[1]}: {gain}"
     assert f"| *start* | {kept['start']['sampled']['success']:.3f} |" in document
     assert f"proof/{path.stem}.png" in document
 

@@ -22,7 +22,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.perf import coverage
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, relabel, sign_flip, t95, wilson
 from vagen_benchmarks.results.summary import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
@@ -79,6 +79,25 @@ def test_sign_flip_counts_every_way_to_flip(differences):
     assert sign_flip(differences) == pytest.approx(
         sum(each >= abs(sum(differences)) for each in flipped) / len(flipped)
     )
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.lists(st.integers(0, 6), min_size=1, max_size=5))
+def test_relabelling_counts_every_way_to_part_the_values(one, other):
+    """With equal values each has a label of its own, so that they count as often as there are ways to choose them."""
+    values = one + other
+
+    def apart(chosen):
+        here = [values[i] for i in chosen]
+        there = [values[i] for i in range(len(values)) if i not in chosen]
+        return abs(Fraction(sum(here), len(here)) - Fraction(sum(there), len(there)))
+
+    ways = [apart(chosen) for chosen in itertools.combinations(range(len(values)), len(one))]
+    seen = apart(range(len(one)))
+    assert relabel(one, other) == pytest.approx(sum(each >= seen for each in ways) / len(ways))
+
+
+def test_five_trainings_that_all_beat_five_others_are_two_of_252_ways():
+    assert relabel([130, 131, 132, 133, 134], [120, 121, 122, 123, 129]) == pytest.approx(2 / 252)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 3.7, 5, 9.2, 31, 127, 1e4])

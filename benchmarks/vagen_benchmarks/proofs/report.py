@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vagen_benchmarks.results.stats import difference, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import difference, relabel, sign_flip, t95, wilson
 
 WORDS = ("grounding", "world_modeling", "grounding_exact", "world_modeling_exact")
 """What is known of words: as the reward's rules judge them, and compared exactly with the state."""
@@ -18,8 +18,9 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
     """Means over the seeds of each recipe, with what is needed to judge them.
 
     With a baseline each has its gain over it on the same levels and seeds, with an interval and a p-value by level
-    (`stats.difference`, `stats.sign_flip`); where there were evaluations on the way, their last within the CPU seconds
-    that all recipes have spent. Where evaluations held the critic to forks (`forks.held_to_forks`), what it knew of the
+    (`stats.difference`, `stats.sign_flip`), which say of these very trainings whether they differ, and a p-value by
+    training, which says it of the recipes (`stats.relabel`; None with one seed); where there were evaluations on the
+    way, their last within the CPU seconds that all recipes have spent. Where evaluations held the critic to forks (`forks.held_to_forks`), what it knew of the
     states' worth then, and the ceiling, as means over the seeds.
     """
     budget = min((each["cpu_seconds"] for each in results if each.get("on_the_way")), default=0.0)
@@ -77,7 +78,7 @@ def _last_within(on_the_way: Sequence[Sequence[float]], budget: float) -> float 
     return next((success for _, spent, success in reversed(on_the_way) if spent <= budget), None)
 
 
-def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float]:
+def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float | None]:
     """Of sampled replies, from the first to the second of each pair, which share their seed and levels."""
     one, other = (
         [sum(map(int, solved)) for solved in zip(*(pair[i]["sampled"]["solved"] for pair in pairs), strict=True)]
@@ -85,7 +86,9 @@ def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float]:
     )
     found = difference([(each, len(pairs)) for each in one], [(each, len(pairs)) for each in other])
     p = sign_flip([after - before for before, after in zip(one, other, strict=True)])
-    return {"value": found.value, "low": found.low, "high": found.high, "p": p}
+    of_seeds = [[pair[i]["sampled"]["successes"] for pair in pairs] for i in (0, 1)]
+    p_over_seeds = relabel(*of_seeds) if len(pairs) > 1 else None
+    return {"value": found.value, "low": found.low, "high": found.high, "p": p, "p_over_seeds": p_over_seeds}
 
 
 def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[str, float]:
@@ -117,7 +120,7 @@ def table(summary: Mapping[str, Any]) -> str:
     parts = [part for part in (*WORDS, "other_pictures") if part in summary["before"]["sampled"]]
     named = [part.replace("_", " ") for part in parts]
     baseline, budget = summary.get("baseline", ""), summary.get("cpu_budget", 0.0)
-    more = [f"gain on `{baseline}`"] if baseline else []
+    more = [f"gain on `{baseline}`", "p over seeds"] if baseline else []
     gained = [part for part in WORDS if any(part in row.get("gains_of_words", {}) for row in summary["rows"])]
     more += [f"gain in {part.replace('_', ' ')}" for part in gained]
     more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
@@ -128,7 +131,7 @@ def table(summary: Mapping[str, Any]) -> str:
     before = summary["before"]
     lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–", ["–"] * len(more)))
     for row in summary["rows"]:
-        cells = [_said(row.get("gain"))] if baseline else []
+        cells = [_said(row.get("gain")), _of_seeds(row.get("gain"))] if baseline else []
         cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
         if budget:
             within = row["within_budget"]
@@ -148,7 +151,12 @@ def _of_critic(known: Mapping[str, Sequence[float]] | None) -> list[str]:
     return [said, f"{min(of_worth):.2f}", f"{ceiling[0]:.2f} to {ceiling[-1]:.2f}"]
 
 
-def _said(gain: Mapping[str, float] | None) -> str:
+def _of_seeds(gain: Mapping[str, Any] | None) -> str:
+    p = gain["p_over_seeds"] if gain else None
+    return "–" if p is None else f"{p:.2g}"
+
+
+def _said(gain: Mapping[str, Any] | None) -> str:
     if gain is None:
         return "–"
     p = f", p = {gain['p']:.2g}" if "p" in gain else ""
