@@ -20,8 +20,8 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
     With a baseline each has its gain over it on the same levels and seeds, with an interval and a p-value by level
     (`stats.difference`, `stats.sign_flip`), which say of these very trainings whether they differ, and a p-value by
     training, which says it of the recipes (`stats.relabel`; None with one seed); where there were evaluations on the
-    way, their last within the CPU seconds that all recipes have spent. Where evaluations held the critic to forks (`forks.held_to_forks`), what it knew of the
-    states' worth then, and the ceiling, as means over the seeds.
+    way, their last within the CPU seconds that all recipes have spent. Where evaluations held the critic to forks
+    (`forks.held_to_forks`), what it knew of the states' worth then, and the ceiling, as means over the seeds.
     """
     budget = min((each["cpu_seconds"] for each in results if each.get("on_the_way")), default=0.0)
     rows = []
