@@ -144,6 +144,13 @@ class VagenEnv(Forkable):
             raise EpisodeOverError(f"{self.id} has nothing to show yet; call reset() first")
         return self._observed
 
+    @property
+    def true_state(self) -> State:
+        """What is true now, whatever is shown of it. Raises EpisodeOverError before the first reset."""
+        if not hasattr(self, "_state"):
+            raise EpisodeOverError(f"{self.id} has no state yet; call reset() first")
+        return self._state
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -39,7 +39,7 @@ def played(observation, prediction=TRUE):
     env = gym.make(ENV, **OPTIONS)
     for seed in range(100):
         env.reset(seed=seed)
-        state = env.unwrapped._state
+        state = env.unwrapped.true_state
         (player, _), (target, _) = state.player, state.target
         if target < player - 1:
             break
@@ -66,11 +66,11 @@ def test_a_sentence_is_true_as_often_as_the_state_says_so_itself():
     env = gym.make(ENV, **OPTIONS)
     for seed in range(200):
         env.reset(seed=seed)
-        (row, column), holes = env.unwrapped._state.player, env.unwrapped._state.holes
+        (row, column), holes = env.unwrapped.true_state.player, env.unwrapped.true_state.holes
         if sum(r < row and c > column for r, c in holes) == 3:
             break
     hole = "A hole is above and on the right side of the player."
-    goal = next(each for each in sentences(env.unwrapped._state.natural_language()) if "target" in each)
+    goal = next(each for each in sentences(env.unwrapped.true_state.natural_language()) if "target" in each)
     said = " ".join([goal, hole, hole, hole, hole, goal])
     reply = env.unwrapped.grammar.render(["Left"], observation=said, reasoning="-", prediction="-")
     turn = env.step(reply)[4]["turn"]
@@ -220,7 +220,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
         def sample(self, prompts, sampling, seeds):
             env = gym.make(ENV, **OPTIONS, max_turns=1)
             env.reset(seed=0, options={"split": "train"})
-            true = env.unwrapped._state.natural_language().partition(".")[0] + "."
+            true = env.unwrapped.true_state.natural_language().partition(".")[0] + "."
             other = {"above": "below", "below": "above", "left": "right", "right": "left"}
             false = " ".join(other.get(word, word) for word in true.split())
             said = [(*self.codec.encode(env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")),

@@ -80,7 +80,7 @@ def test_prompt_examples_and_oracles_pass_their_own_strict_parser(env_id, strate
 @pytest.mark.parametrize("env_id", GRIDS)
 def test_observation_modes(env_id):
     image, text, both = (played(env_id, observation=mode) for mode in ("image", "text", "both"))
-    symbols = image.unwrapped._state.symbolic()
+    symbols = image.unwrapped.true_state.symbolic()
     shown = {mode: env.reset(seed=7)[0] for mode, env in (("image", image), ("text", text), ("both", both))}
     assert set(shown["text"]) == {"text"}
     assert symbols in shown["text"]["text"]
@@ -118,7 +118,7 @@ def test_a_malformed_reply_is_a_turn_without_format_reward():
 
 def test_feedback_tells_what_was_refused_and_what_was_blocked():
     env = played(observation="both")
-    state = env.unwrapped._state
+    state = env.unwrapped.true_state
     blocked = next(
         name
         for name, (rows, columns) in {"Up": (-1, 0), "Down": (1, 0), "Left": (0, -1), "Right": (0, 1)}.items()
@@ -148,6 +148,20 @@ def test_an_oracle_foresees_what_its_reply_says_and_nothing_else(strategy, fores
     monkeypatch.setattr(type(env), "imagine", lambda _, actions: asked.append(actions) or imagine(actions))
     env.step(env.oracle_reply())
     assert bool(asked) == foresees
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_the_true_state_is_what_reset_and_turns_say(env_id):
+    env = gym.make(env_id)
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        _ = env.unwrapped.true_state
+    _, info = env.reset(seed=3)
+    assert env.unwrapped.true_state == info["state"]
+    moment = env.unwrapped.snapshot()
+    turn = turn_of(env, env.unwrapped.oracle_reply())
+    assert env.unwrapped.true_state == turn.after != turn.before
+    env.unwrapped.restore(moment)
+    assert env.unwrapped.true_state == turn.before
 
 
 def test_the_turn_budget_truncates_and_the_step_budget_too():
@@ -253,7 +267,7 @@ def test_a_damaged_turn_is_refused(damage):
 
 def test_states_read_back_from_json():
     for env_id in GRIDS:
-        state = played(env_id).unwrapped._state
+        state = played(env_id).unwrapped.true_state
         assert State.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
@@ -324,7 +338,7 @@ def test_render_modes():
     array = played(render_mode="rgb_array")
     assert np.array_equal(array.render(), array.reset(seed=7)[0]["image"])
     text = played(render_mode="ansi")
-    assert text.render() == text.unwrapped._state.symbolic()
+    assert text.render() == text.unwrapped.true_state.symbolic()
     shown_by_text_observation = played(render_mode="rgb_array", observation="text")
     assert shown_by_text_observation.render().shape == (96, 96, 3)
 

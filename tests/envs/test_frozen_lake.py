@@ -161,7 +161,7 @@ def test_from_corner_to_corner_there_are_lakes_of_every_size_and_rung(options, m
     env = gym.make("vagen/FrozenLake-v0", observation="text", **options, **more).unwrapped
     for seed in range(2):
         env.reset(seed=seed)
-        assert env._state.player == (0, 0)
+        assert env.true_state.player == (0, 0)
         terminated = truncated = False
         while not (terminated or truncated):
             *_, terminated, truncated, _ = env.step(env.oracle_reply())

@@ -78,7 +78,7 @@ def test_a_restore_simulates_nothing_until_a_skill_is_played(blind, monkeypatch)
         monkeypatch.setattr(session, name, lambda *a, name=name, call=call: asked.append(name) or call(*a))
     env.restore(moments[2])
     env.restore(moments[1])
-    assert env._state.to_json() == turns[0]["after"]
+    assert env.true_state.to_json() == turns[0]["after"]
     assert asked == []
     assert env.step(env.oracle_reply())[4]["turn"].to_json() == turns[1]
     assert asked[:2] == ["load", "run"]  # two skills were too many, so the first turn's are played again

@@ -81,7 +81,7 @@ def test_a_batch_moves_in_lockstep_and_plays_as_single_environments_do(side_by_s
         alone = gym.make(PLACE, workers=0, picture_size=64).unwrapped
         assert np.array_equal(alone.reset(seed=seed)[0]["image"], shown["image"][i])
         assert np.array_equal(alone.step(reply)[0]["image"], after["image"][i])
-        assert alone._state == info["state"][i]
+        assert alone.true_state == info["state"][i]
         alone.close()
     copies.breaks = True
     *_, truncated, info = envs.step(["<think>x</think><answer>pick(0,0,20)</answer>"] * 2)

@@ -115,7 +115,7 @@ def test_it_plays(data):
     env = gym.make(DRAWER, assets=str(data), workers=0, picture_size=128, representation="structured").unwrapped
     shown, _ = env.reset(seed=0)
     assert np.ptp(shown["image"]) > 100
-    state = env._state
+    state = env.true_state
     assert -150 <= state.positions["apple"][0] <= -100
     assert abs(state.drawer_open_value - 240) <= 1
     x, y, z = state.positions["handle"]

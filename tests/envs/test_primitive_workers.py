@@ -90,7 +90,7 @@ def test_a_worker_killed_during_a_turn_loses_that_episode_only():
     killer.join()
     assert finish(beside) == finish(expected)
     env.reset(seed=6)
-    assert finish(env)[-1] == expected._state
+    assert finish(env)[-1] == expected.true_state
     for each in (env, elsewhere, beside):
         each.close()
 
@@ -138,7 +138,7 @@ def test_forked_processes_simulate_too():
     """Vulkan's and PyTorch's threads don't survive a fork; a child of a process that has simulated must still work."""
     env = make()
     env.reset(seed=0)
-    expected = env._state
+    expected = env.true_state
     env.close()
     envs = gym.make_vec(PLACE, num_envs=2, vectorization_mode="async",
                         vector_kwargs={"context": "fork", "shared_memory": False}, observation="text", workers=0)  # fmt: skip

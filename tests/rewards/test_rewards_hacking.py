@@ -67,7 +67,7 @@ def test_what_is_right_and_tells_something_is_never_fined():
     for each in fines:
         for seed in range(60):
             each.reset(seed=seed)
-            truth = each.unwrapped._state
+            truth = each.unwrapped.true_state
             if len(truth.holes) < 2 or truth.target[0] <= truth.player[0]:
                 continue
             said = each.unwrapped.grammar.render(
@@ -172,7 +172,7 @@ def test_the_report_tells_catch_alls_from_descriptions():
     turns = []
     for seed in range(20):
         env.reset(seed=seed)
-        truth = env.unwrapped._state.natural_language()
+        truth = env.unwrapped.true_state.natural_language()
         reply = f"<think><observation>{truth}</observation><prediction>{GIFT}</prediction></think><answer>Up</answer>"
         turns.append(env.step(reply)[4]["turn"])
     hacked = rewarded_sentences(turns, [score_turn(turn, Lenient()) for turn in turns], Lenient())

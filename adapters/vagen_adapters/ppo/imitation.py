@@ -55,7 +55,7 @@ def demonstrate(
         raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
 
     def show() -> Shown:
-        return codec.show(core.system_prompt, observation, core._state)
+        return codec.show(core.system_prompt, observation, core.true_state)
 
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
@@ -79,7 +79,7 @@ def demonstrate(
 def _misspeaker(env: gym.Env[Any, Any], core: Any, level: Level, chance: float) -> Callable[[str], str]:
     """Swaps sentences of a description for those that stand in their places in one of another level."""
     env.reset(seed=level.seed + OTHER_LEVEL, options={"split": level.split})
-    others = sentences(core._state.describe(core.config.representation))
+    others = sentences(core.true_state.describe(core.config.representation))
     stream = HashStream("misspeaking", level.split, level.seed)
 
     def misspeak(description: str) -> str:
@@ -224,7 +224,7 @@ def _said(
 ) -> str:  # fmt: skip
     """A reply of these actions, which reasons for those meant; it tells the truth before `misspeak` changes it."""
     representation = core.config.representation
-    observed = misspeak(core._state.describe(representation))
+    observed = misspeak(core.true_state.describe(representation))
     foreseen = ""
     if "prediction" in core.grammar.fields:  # to foresee is to play on, which takes a simulator as long as to act
         foreseen = misspeak(core.imagine(actions).describe(representation))

@@ -313,7 +313,8 @@ class Rollout:
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
         core: Any = env.unwrapped
-        return self.codec.show(core.system_prompt, observation, getattr(core, "_state", None))  # a remote one says none
+        state = getattr(core, "true_state", None)  # a remote one says none
+        return self.codec.show(core.system_prompt, observation, state)
 
     def seed(self, seed: int, episode: Episode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
