@@ -107,6 +107,16 @@ def test_both_bilevel_forms_agree_without_kl_at_lambda_and_gamma_token_one(batch
     torch.testing.assert_close(written.returns[at_tokens], released.returns[at_tokens], rtol=0, atol=2e-14)
 
 
+@settings(max_examples=50, deadline=None)
+@given(batch=batches(kl=False))
+def test_without_discounts_token_gae_also_credits_a_turn_with_what_was_earned_before_it(batch):
+    batch = dataclasses.replace(batch, values=batch.values.nan_to_num(0.0))
+    whole, onwards = ppo.token_gae(batch), ppo.bilevel_gae(batch)
+    before = torch.nn.functional.pad(batch.turn_rewards.cumsum(1), (1, 0))[:, :-1]
+    earned = before.gather(1, batch.turn_ids.clamp(min=0)) * whole.mask
+    torch.testing.assert_close(whole.advantages, onwards.advantages + earned, rtol=0, atol=1e-12)
+
+
 def test_bilevel_forms_differ_at_smaller_lambda_and_with_kl():
     batch = an_episode()
     written = ppo.bilevel_gae(batch, lam_turn=0.9, lam_token=0.9)

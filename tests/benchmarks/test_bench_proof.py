@@ -115,7 +115,18 @@ def test_recipes_are_compared_training_by_training_too():
     assert "p = 0.0078 | 1 |" in proof_report.table(found)
 
 
-def test_words_are_compared_level_by_level_too():
+def test_trainings_that_solve_the_same_levels_say_of_levels_what_one_says():
+    start = {how: result("base", 0, "0000", [10.0])[how] for how in ("sampled", "greedy")}
+    one, *five = [
+        result(name, seed, "10010111" * 4, [10.0]) for name, seed in [("one", 0), *(("five", i) for i in range(5))]
+    ]
+    rows = {row["recipe"]: row["sampled"] for row in proof_report.summarise(start, [one, *five])["rows"]}
+    assert rows["five"]["over_levels"] == pytest.approx(rows["one"]["over_levels"])
+    low, high = rows["one"]["over_levels"]
+    assert high - low > 0.3  # 32 levels
+
+
+def test_words_are_compared_level_by_level_and_training_by_training_too():
     runs = [result("base", 0, "1100", [10.0]), result("other", 0, "1100", [10.0])]
     for run, scores in zip(runs, ([0.5, 0.5, 0.5, 0.5], [0.5, 0.7, 0.8, 0.6]), strict=True):
         run["sampled"] |= {"grounding_exact": sum(scores) / 4, "grounding_exact_by_level": scores}
@@ -124,7 +135,12 @@ def test_words_are_compared_level_by_level_too():
     assert gain["value"] == pytest.approx(0.15)
     half = 3.182 * np.std([0.0, 0.2, 0.3, 0.1], ddof=1) / 2  # Student's 97.5 % point of three degrees of freedom
     assert (gain["low"], gain["high"]) == pytest.approx((0.15 - half, 0.15 + half), abs=5e-3)
+    assert gain["p_over_seeds"] is None
     assert "+0.150" in proof_report.table(found)
+    again = [{**run, "seed": seed} for run in runs for seed in range(4)]
+    found = proof_report.summarise({how: runs[0][how] for how in ("sampled", "greedy")}, again, "base")
+    (gain,) = [row["gains_of_words"]["grounding_exact"] for row in found["rows"] if row["recipe"] == "other"]
+    assert gain["p_over_seeds"] == pytest.approx(2 / math.comb(8, 4))
 
 
 def test_what_critics_knew_at_each_evaluation_is_a_mean_over_seeds_with_its_least_and_the_ceiling():

@@ -22,13 +22,19 @@ def test_a_row_of_the_document_is_the_mean_of_its_trainings(path):
     assert [row["recipe"] for row in summary["rows"]] == [row["recipe"] for row in kept["rows"]]
     document = (DOCS / ("training.md" if path.stem.startswith("critic-") else "learned.md")).read_text()
     for row in summary["rows"]:
-        said = f"| `{row['recipe']}` | {row['sampled']['success']:.3f} |"
+        low, high = row["sampled"]["over_levels"]
+        over_levels = "" if path.stem.startswith("critic-") else f" {low:.2f}–{high:.2f} |"
+        said = f"| `{row['recipe']}` | {row['sampled']['success']:.3f} |{over_levels}"
         assert said in document, f"{path.name}: the document has no row that begins {said}"
     head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in report.table(summary).splitlines()]
     for row in rows if proof.baseline else ():
         at = head.index(f"gain on `{proof.baseline}`")
         gain = f"| {row[at]} | {row[at + 1]} |"  # with its p over seeds
         assert gain in document, f"{path.name}: the document doesn't say of {row[1]}: {gain}"
+        for i, cell in enumerate(head) if path.stem.startswith("words-") else ():
+            if cell.startswith("gain in "):
+                gain = f"| {row[i]} | {row[i + 1]} |"
+                assert gain in document, f"{path.name}: the document doesn't say of {row[1]}: {gain}"
     assert f"| *start* | {kept['start']['sampled']['success']:.3f} |" in document
     assert f"proof/{path.stem}.png" in document
 

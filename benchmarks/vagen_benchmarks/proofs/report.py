@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vagen_benchmarks.results.stats import difference, relabel, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import difference, rate, relabel, sign_flip, t95
 
 WORDS = ("grounding", "world_modeling", "grounding_exact", "world_modeling_exact")
 """What is known of words: as the reward's rules judge them, and compared exactly with the state."""
+BOTH = " (most likely)"
 Result = Mapping[str, Any]
 
 
@@ -33,9 +34,7 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
             row[how] = {
                 "success": statistics.fmean(rates),
                 "interval": interval(rates),
-                "pooled": wilson(
-                    sum(each[how]["successes"] for each in own), sum(each[how]["episodes"] for each in own)
-                ),
+                "over_levels": over_levels([each[how] for each in own]),
                 "of_seeds": rates,
                 "format": statistics.fmean(each[how]["format"] for each in own),
             }  # fmt: skip
@@ -65,8 +64,7 @@ def summarise(start: Result, results: Sequence[Result], baseline: str = "") -> d
                 for part in ("of_worth", "ceiling")
             }
         rows.append(row)
-    before = {how: {**start[how], "pooled": wilson(start[how]["successes"], start[how]["episodes"])}
-              for how in ("sampled", "greedy")}  # fmt: skip
+    before = {how: {**start[how], "over_levels": over_levels([start[how]])} for how in ("sampled", "greedy")}
     if "other_pictures" in start:
         before["sampled"]["other_pictures"] = start["other_pictures"]["success"]
     rows.sort(key=lambda row: -row["sampled"]["success"])
@@ -91,15 +89,17 @@ def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float | None]:
     return {"value": found.value, "low": found.low, "high": found.high, "p": p, "p_over_seeds": p_over_seeds}
 
 
-def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[str, float]:
-    """As `_gain`, of the levels' mean scores, with Student's interval over levels."""
+def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[str, float | None]:
+    """As `_gain`, of the levels' mean scores, with Student's interval over levels; trainings are told to 0.0001."""
     one, other = (
         [statistics.fmean(each) for each in zip(*(pair[i]["sampled"][scores] for pair in pairs), strict=True)]
         for i in (0, 1)
     )
     gains = [after - before for before, after in zip(one, other, strict=True)]
     value, half = statistics.fmean(gains), _half(gains)
-    return {"value": value, "low": value - half, "high": value + half}
+    of_seeds = [[round(1e4 * statistics.fmean(pair[i]["sampled"][scores])) for pair in pairs] for i in (0, 1)]
+    p_over_seeds = relabel(*of_seeds) if len(pairs) > 1 else None
+    return {"value": value, "low": value - half, "high": value + half, "p_over_seeds": p_over_seeds}
 
 
 def interval(rates: Sequence[float]) -> tuple[float, float] | None:
@@ -110,6 +110,13 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
+def over_levels(plays: Sequence[Result]) -> tuple[float, float]:
+    """The 95 % interval of success over levels, each of which all of `plays` have played: one cluster each."""
+    solved = [sum(map(int, level)) for level in zip(*(each["solved"] for each in plays), strict=True)]
+    found = rate([(each, len(plays)) for each in solved])
+    return found.low, found.high
+
+
 def _half(values: Sequence[float]) -> float:
     """Of Student's 95 % interval of their mean."""
     return t95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
@@ -118,21 +125,32 @@ def _half(values: Sequence[float]) -> float:
 def table(summary: Mapping[str, Any]) -> str:
     """The summary in Markdown."""
     parts = [part for part in (*WORDS, "other_pictures") if part in summary["before"]["sampled"]]
-    named = [part.replace("_", " ") for part in parts]
+    named = [f"{part.replace('_', ' ')}{BOTH if part in WORDS else ''}" for part in parts]
     baseline, budget = summary.get("baseline", ""), summary.get("cpu_budget", 0.0)
     more = [f"gain on `{baseline}`", "p over seeds"] if baseline else []
     gained = [part for part in WORDS if any(part in row.get("gains_of_words", {}) for row in summary["rows"])]
-    more += [f"gain in {part.replace('_', ' ')}" for part in gained]
+    more += [head for part in gained for head in (f"gain in {part.replace('_', ' ')}", "p over seeds")]
     more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
     has_critic = any("critic" in row for row in summary["rows"])
     more += ["critic, of the states' worth", "at least", "ceiling"] if has_critic else []
-    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", "format", *named, "seeds", *more]
+    head = [
+        "",
+        "success",
+        "95 % over levels",
+        "over seeds",
+        "most likely reply",
+        f"format{BOTH}",
+        *named,
+        "seeds",
+        *more,
+    ]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     before = summary["before"]
     lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–", ["–"] * len(more)))
     for row in summary["rows"]:
         cells = [_said(row.get("gain")), _of_seeds(row.get("gain"))] if baseline else []
-        cells += [_said(row.get("gains_of_words", {}).get(part)) for part in gained]
+        of_words = [row.get("gains_of_words", {}).get(part) for part in gained]
+        cells += [cell for gain in of_words for cell in (_said(gain), _of_seeds(gain))]
         if budget:
             within = row["within_budget"]
             cells += [f"{row['cpu_seconds']:.0f}", "–" if within is None else f"{within:.3f}"]
@@ -164,9 +182,10 @@ def _said(gain: Mapping[str, Any] | None) -> str:
 
 
 def _row(name: str, sampled: Result, greedy: Result, parts: Sequence[str], seeds: str, more: Sequence[str]) -> str:
-    low, high = sampled["pooled"]
+    low, high = sampled["over_levels"]
     of_seeds = sampled.get("interval")
     cells = [name, f"{sampled['success']:.3f}", f"{low:.2f}–{high:.2f}",
              f"{of_seeds[0]:.2f}–{of_seeds[1]:.2f}" if of_seeds else "–", f"{greedy['success']:.3f}",
-             f"{sampled['format']:.2f}", *(f"{sampled[part]:.2f}" for part in parts), seeds, *more]  # fmt: skip
+             *(f"{sampled[part]:.2f} ({greedy[part]:.2f})" if part in greedy else f"{sampled[part]:.2f}"
+               for part in ("format", *parts)), seeds, *more]  # fmt: skip
     return f"| {' | '.join(cells)} |"
