@@ -17,7 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from vagen_benchmarks.proofs.proving import load_proofs, prove, read_results
+from vagen_benchmarks.proofs.folder import read_results
+from vagen_benchmarks.proofs.proof import load_proofs
+from vagen_benchmarks.proofs.proving import prove
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = ROOT / "docs" / "proof" / "leaderboard.md"
@@ -36,10 +38,10 @@ a row: a sprint, not a result. Seconds of other processors are other seconds.
 def main(folder: Path, name: str = "speedrun") -> None:
     for proof in load_proofs(name):
         out = folder / proof.name
-        known = read_results(out)  # their rows were written when they were made
+        known = read_results(proof, out)  # their rows were written when they were made
         prove(proof, out, lambda line: print(line, flush=True))
         start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
-        for result in (each for each in read_results(out) if each not in known):
+        for result in (each for each in read_results(proof, out) if each not in known):
             last = result["solved"] or result["on_the_way"][-1]
             spent = f"{last[1]:.0f}" if result["solved"] else f"not within {last[1]:.0f}"
             day = datetime.datetime.now(datetime.UTC).date().isoformat()

@@ -19,8 +19,10 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs import drawing
 from vagen_benchmarks.proofs import report as proof_report
+from vagen_benchmarks.proofs.imitating import imitate_play
 from vagen_benchmarks.proofs.measuring import OTHER_LEVEL, OtherPictures
-from vagen_benchmarks.proofs.proving import Start, imitate_play, load_proof, load_proofs, prove, report
+from vagen_benchmarks.proofs.proof import Start, load_proof, load_proofs
+from vagen_benchmarks.proofs.proving import prove, report
 from vagen_envs import RewardTerm
 
 SMALL = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vagen_benchmarks.proofs import report
-from vagen_benchmarks.proofs.proving import load_proof
+from vagen_benchmarks.proofs.proof import load_proof
 
 DOCS = Path(__file__).parents[2] / "docs"
 FILES = sorted((DOCS / "proof").glob("*.json"))

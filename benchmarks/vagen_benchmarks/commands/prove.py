@@ -9,9 +9,10 @@ import typer
 
 from vagen_benchmarks.commands.warmstart import EXTRA
 from vagen_benchmarks.proofs import proving
+from vagen_benchmarks.proofs.proof import HERE, check_asked, load_proofs
 from vagen_envs.extras import need
 
-PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(proving.HERE.glob("*.toml")))
+PROOFS = ", ".join(f"`{path.stem}`" for path in sorted(HERE.glob("*.toml")))
 ABOUT = f"{PROOFS}, a file, or `credit` for all whose names begin so, each in a folder of its own."
 
 
@@ -23,9 +24,11 @@ def prove(
 ) -> None:
     """Train a tiny model by several recipes and seeds, measure it on held-out levels, and draw the curves."""
     need("vagen prove", *EXTRA)
-    asked = proving.load_proofs(proof)
-    proving.check_asked(asked, recipe or [], seed or [])
-    for each in asked:
-        folder = out / each.name if len(asked) > 1 else out
+    asked = load_proofs(proof)
+    check_asked(asked, recipe or [], seed or [])
+    folders = [out / each.name if len(asked) > 1 else out for each in asked]
+    for each, folder in zip(asked, folders, strict=True):
+        proving.check(each, folder)
+    for each, folder in zip(asked, folders, strict=True):
         proving.prove(each, folder, typer.echo, recipes=recipe or [], seeds=seed or [])
         typer.echo(proving.report(each, folder).read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import functools
 import json
@@ -19,8 +18,9 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.warmstart import EXTRA, Environment
+from vagen_benchmarks.proofs.settings import check_settings
 from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_envs.errors import MissingExtraError, did_you_mean
+from vagen_envs.errors import MissingExtraError
 from vagen_envs.extras import need
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def train(
     if start is None:
         raise TrainingConfigError(f"{recipe} trains a tiny model of yours; make one with vagen warmstart, give --model")
     options, settings = parse_options(option or []), {"disable_tqdm": True, **parse_options(setting or [])}
-    _check_names(settings)
+    check_settings(settings, "--set", show=str)
     env_id = resolve_id(env)
     if plan or gpus or launch:
         if not plan:
@@ -173,23 +173,6 @@ def _check_trackers(names: Any) -> None:
             callback()
     except (ImportError, RuntimeError, ValueError) as error:
         raise TrainingConfigError(f"report_to={names}: {' '.join(str(error).split())}") from error
-
-
-def _check_names(settings: Mapping[str, Any]) -> None:
-    from vagen_adapters.ppo.config import MultiTurnPPOConfig
-
-    own = {"env_id", "env_options", "output_dir"}  # options of the command
-    known = {each.name: each.default for each in dataclasses.fields(MultiTurnPPOConfig) if each.name not in own}
-    for name, setting in settings.items():
-        if name not in known:
-            raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
-        kind, is_switch = type(known[name]), isinstance(setting, bool)
-        if kind is bool and setting is not None and not is_switch:
-            raise TrainingConfigError(f"--set {name}={setting}: it must be true or false")
-        if kind in (int, float) and (is_switch or not isinstance(setting, int | float)):
-            raise TrainingConfigError(f"--set {name}={setting}: it must be a number")
-        if kind is int and not isinstance(setting, int):
-            raise TrainingConfigError(f"--set {name}={setting}: it must be a whole number")
 
 
 def _plan(

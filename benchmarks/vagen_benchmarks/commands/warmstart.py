@@ -9,7 +9,9 @@ import typer
 
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.proofs import measuring, proving
+from vagen_benchmarks.proofs import measuring
+from vagen_benchmarks.proofs.imitating import imitate_play
+from vagen_benchmarks.proofs.proof import Start
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.extras import need
 
@@ -33,7 +35,7 @@ def warmstart(
 ) -> None:
     """Make a tiny model, teach it to see, the format and some skill, and say how well it does."""
     need("vagen warmstart", *EXTRA)
-    start = proving.Start(
+    start = Start(
         episodes=episodes,
         critic_episodes=episodes // 4,
         oracle_share=oracle_share,
@@ -42,7 +44,7 @@ def warmstart(
         seed=seed,
     )
     env_id, options = resolve_id(env), parse_options(option or [])
-    proving.imitate_play(env_id, out, start, options, typer.echo)
+    imitate_play(env_id, out, start, options, typer.echo)
     if levels:
         found = measuring.measure(out, env_id, options, split="val", episodes=levels, max_tokens=200, num_envs=32)
         for line in measuring.play_lines(found):

@@ -120,7 +120,8 @@ def train(proof_name: str, recipe: str, start: str, rollouts: str, changes: str)
 
 def make_start(proof_name: str, folder: Path, episodes: int) -> None:
     """A start as the proof's, of fewer episodes, from what the agent tiny knows: it need speak, not play well."""
-    from vagen_benchmarks.proofs.proving import imitate_play, load_proof
+    from vagen_benchmarks.proofs.imitating import imitate_play
+    from vagen_benchmarks.proofs.proof import load_proof
 
     proof = load_proof(proof_name)
     start = dataclasses.replace(
