@@ -12,7 +12,6 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 import vagen_envs  # noqa: F401
-from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.recipes import load_recipe
 from vagen_benchmarks.agents import tiny as tiny_agent
 from vagen_benchmarks.cli import app
@@ -314,8 +313,9 @@ def test_a_reward_for_reasoning_needs_words_or_is_left_out(tmp_path, monkeypatch
     text = SMALL.replace("max_turns = 1", 'max_turns = 1\nstrategy = "no_think"').replace('"small-grpo"', "")
     (tmp_path / "brief.toml").write_text(text)
     told = []
-    with pytest.raises(TrainingConfigError, match="no <observation> to reward"):
+    with pytest.raises(ProtocolError, match=r"no <observation> to reward.*reasoning_reward = false"):
         prove(load_proof(str(tmp_path / "brief.toml")), tmp_path / "out", told.append)
+    assert not told
     (tmp_path / "without.toml").write_text("reasoning_reward = false" + text)
     prove(load_proof(str(tmp_path / "without.toml")), tmp_path / "out", told.append)
     assert "reward/grounding" not in json.loads((tmp_path / "out" / "vagen-full-0.json").read_text())["curves"]

@@ -160,6 +160,7 @@ def test_starts_in_a_circle_are_refused(tmp_path, monkeypatch):
         ("rollouts = 1", "rollouts = 0", "rollouts=0 is not valid: it must be a whole number, at least 1"),
         ("rollouts = 1", 'rollouts = "1"', "[settings] rollouts='1': it must be a number"),
         ("rollouts = 1", "roll = 1", "[settings] roll: the trainer has no such setting. Did you mean 'rollouts'"),
+        ("rollouts = 1", f"entropy_coef = 1\nlearning_rate = 1{'0' * 400}", "settings that can't be taken"),
         ("rollouts = 1", 'dual_clip = "a"', "settings that can't be taken"),
         ("rollouts = 1", 'critic_gate = "no"', "[settings] critic_gate='no': it must be true or false"),
         ("rollouts = 1", "seed = 5", "[settings] seed is made of seeds; leave it out"),
@@ -257,7 +258,8 @@ def test_a_folder_remembers_its_proof(tmp_path, quick):
         with pytest.raises(ProtocolError, match=re.escape(said)) as refused:
             proving.prove(made(tmp_path, GOOD.replace(old, new, 1)), out, print)
         assert "\n" not in str(refused.value)
-        assert ("may be copied" in str(refused.value)) == said.startswith(("settings", "evaluation", "reas", "recipes"))
+        assert ("may be copied" in str(refused.value)) == said.startswith(("settings", "reasoning", "recipes"))
+        assert ("give the variant another name" in str(refused.value)) == said.startswith("recipes")
     assert quick == ["start", ("vagen-base", 0)]
     more = (
         GOOD.replace('["vagen-base"]', '["vagen-base", "v"]').replace("[0]", "[0, 1]")
@@ -280,11 +282,15 @@ def test_a_folder_of_an_older_version_is_gone_on_with_if_its_start_and_results_f
     (out / "start" / "result.json").write_text(json.dumps(known))
     for old, new, said in (
         ("episodes = 16", "episodes = 32", "start.episodes: 16 / 32"),
-        ("\nepisodes = 4", "\nepisodes = 6", "levels 4, not 6"),
+        ("\nepisodes = 4", "\nepisodes = 6", "is of another training: levels 4, not 6"),
         ("FrozenLake", "Sokoban", "env 'vagen/FrozenLake-v0', not 'vagen/Sokoban-v0'"),
     ):
         with pytest.raises(ProtocolError, match=re.escape(said)):
             proving.prove(made(tmp_path, GOOD.replace(old, new, 1)), out, print)
+    (out / "vagen-base-0.json").rename(tmp_path / "kept.json")
+    with pytest.raises(ProtocolError, match="is of 4 levels, not 6; remove it, and the start plays anew"):
+        proving.prove(made(tmp_path, GOOD.replace("\nepisodes = 4", "\nepisodes = 6")), out, print)
+    (tmp_path / "kept.json").rename(out / "vagen-base-0.json")
     proving.prove(proof, out, print)
     assert json.loads((out / folder.MARK).read_text())["env"] == "vagen/FrozenLake-v0"
     assert len(quick) == 2
@@ -359,7 +365,6 @@ def test_what_another_process_is_training_is_left_to_it(tmp_path, quick):
     """The other one is killed in the end, and with it goes its claim."""
     pytest.importorskip("matplotlib")
     out, proof, told = tmp_path / "out", made(tmp_path, GOOD.replace("[0]", "[0, 1]")), []
-    (out / ".claims").mkdir(parents=True)
     code = (
         "import sys; from pathlib import Path; from vagen_benchmarks.proofs.folder import claimed\n"
         "with claimed(Path(sys.argv[1]), 'vagen-base-0', wait=False) as held:\n"
@@ -384,7 +389,6 @@ def report_of(proof, out):
 
 def test_a_report_of_no_training_yet_has_the_start(tmp_path, quick):
     out, proof = tmp_path / "out", made(tmp_path, 'baseline = "vagen-base"\n' + GOOD)
-    (out / ".claims").mkdir(parents=True)
     with folder.claimed(out, "vagen-base-0"):
         proving.prove(proof, out, print)
     assert "*start*" in proving.report(proof, out).read_text()
@@ -399,7 +403,6 @@ def test_one_process_makes_the_start_and_the_others_wait(tmp_path, quick):
         if "waiting" in line:
             waits.set()
 
-    (out / ".claims").mkdir(parents=True)
     with folder.claimed(out, "start"):
         second = threading.Thread(target=proving.prove, args=(proof, out, tell))
         second.start()

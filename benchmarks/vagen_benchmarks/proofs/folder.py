@@ -26,6 +26,8 @@ from vagen_benchmarks.runs.protocol import differences
 MARK = "proof.json"
 WEIGHTS = ("config.json", "model.safetensors", "critic.safetensors", "tokenizer.json")
 """What a start can't be without."""
+OF_THE_START = ("env", "options", "start", "evaluation", "settings.max_tokens")
+"""What it is made and measured by."""
 OF_A_RESULT = {"recipe", "seed", "env", "seconds", "curves", "sampled", "greedy"}
 
 
@@ -39,22 +41,20 @@ def check(proof: Proof, out: Path) -> None:
         raise ProtocolError(f"--out {out} is a file; name a folder")
     differing = _differing(proof, out)
     if differing:
-        start = out / "start"
-        same = start.is_dir() and not any(each.startswith(("env", "options", "start")) for each in differing)
+        mend = "name another --out"
+        if all(each.startswith("recipes.") for each in differing):
+            mend = "give the variant another name, or " + mend
+        if (out / "start").is_dir() and not any(each.startswith(OF_THE_START) for each in differing):
+            mend += f", into which {out / 'start'} may be copied: that is the same"
         raise ProtocolError(
-            f"{out} holds what another proof has made (there / asked for): {'; '.join(differing[:8])}. Name another "
-            f"--out{f', into which {start} may be copied: that is the same' if same else ''}"
+            f"{out} holds what another proof has made (there / asked for): {'; '.join(differing[:8])}; {mend}"
         )
-    _check_start(out / "start")
     read_results(proof, out)
+    _check_start(proof, out / "start")
 
 
 def claim_for(proof: Proof, out: Path) -> None:
-    """Make the folder, and note what proof it belongs to. Raises ProtocolError as `check` does."""
-    try:
-        (out / ".claims").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ProtocolError(f"--out {out} can't be written ({error.strerror}); name another folder") from error
+    """Make the folder, if it isn't there, and note what proof it belongs to. Raises ProtocolError as `check` does."""
     with claimed(out, "proof"):
         check(proof, out)  # another process may have been quicker
         known = _read(out / MARK)["recipes"] if (out / MARK).is_file() else {}
@@ -69,17 +69,22 @@ def claimed(out: Path, what: str, *, wait: bool = True) -> Iterator[bool]:
     Gives whether it is held; without `wait`, False while another process holds it.
     """
     path = out / ".claims" / what
-    with path.open("w") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = path.open("w")
+    except OSError as error:
+        raise ProtocolError(f"--out {out} can't be written ({error.strerror}); name another folder") from error
+    with opened as file:
+        held = True
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            yield False
+            held = False
         except OSError as error:
             raise ProtocolError(
                 f"{path} can't be locked ({error.strerror}); name an --out on a disk of this machine"
             ) from error
-        else:
-            yield True
+        yield held
 
 
 def result_file(out: Path, recipe: str, seed: int) -> Path:
@@ -95,6 +100,14 @@ def read_results(proof: Proof, out: Path) -> list[dict[str, Any]]:
     """
     files = {result_file(out, recipe, seed): (recipe, seed) for recipe in proof.recipes for seed in proof.seeds}
     return [_read_result(path, proof, *files[path]) for path in sorted(files) if path.is_file()]
+
+
+def read_start(out: Path) -> dict[str, Any]:
+    """What the start plays like, and what it took. Raises ProtocolError if there is none or it can't be read."""
+    path = out / "start" / "result.json"
+    data = _read(path)
+    _require(path, data, ("sampled", "greedy", "cpu_seconds"))
+    return data
 
 
 def write(path: Path, data: Mapping[str, Any]) -> None:
@@ -129,7 +142,7 @@ def _differing(proof: Proof, out: Path) -> list[str]:
         asked["recipes"] = {name: entry for name, entry in asked["recipes"].items() if name in known}
         there["recipes"] = {name: known[name] for name in asked["recipes"]}
     elif (out / "start" / "result.json").is_file():  # by a version that left no mark
-        there = {**asked, "start": _read(out / "start" / "result.json").get("start")}
+        there = {**asked, "start": _read(out / "start" / "result.json").get("start", asked["start"])}
     else:
         return []
     if isinstance(there["start"], dict):
@@ -137,7 +150,7 @@ def _differing(proof: Proof, out: Path) -> list[str]:
     return differences(there, asked)
 
 
-def _check_start(start: Path) -> None:
+def _check_start(proof: Proof, start: Path) -> None:
     if not start.exists():
         return
     lacking = [name for name in WEIGHTS if not (start / name).is_file()]
@@ -145,9 +158,14 @@ def _check_start(start: Path) -> None:
         lacking.append("spent.json")
     if lacking:
         raise ProtocolError(f"{start} is no whole start: it lacks {', '.join(lacking)}; remove it, and it is made anew")
-    for name, parts in (("spent.json", ("cpu_seconds",)), ("result.json", ("sampled", "greedy", "cpu_seconds"))):
-        if (start / name).is_file():
-            _require(start / name, _read(start / name), parts)
+    if (start / "result.json").is_file():
+        levels, asked = read_start(start.parent)["sampled"].get("episodes"), proof.evaluation["episodes"]
+        if levels != asked:
+            raise ProtocolError(
+                f"{start / 'result.json'} is of {levels} levels, not {asked}; remove it, and the start plays anew"
+            )
+    else:
+        _require(start / "spent.json", _read(start / "spent.json"), ("cpu_seconds",))
 
 
 def _read_result(path: Path, proof: Proof, recipe: str, seed: int) -> dict[str, Any]:

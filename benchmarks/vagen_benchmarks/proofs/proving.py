@@ -59,7 +59,7 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
     check(proof, out)
     folder.claim_for(proof, out)
     start = _start(proof, out, tell)
-    tell(f"start: {json.loads((start / 'result.json').read_text(encoding='utf-8'))['sampled']['success']:.3f}")
+    tell(f"start: {folder.read_start(out)['sampled']['success']:.3f}")
     asked = [
         (recipe, seed) for seed in proof.seeds for recipe in proof.recipes
         if (not recipes or recipe in recipes) and (not seeds or seed in seeds)
@@ -111,7 +111,7 @@ def report(proof: Proof, out: Path) -> Path:
     """Write `results.json`, `table.md` and pictures of the results that are there, and give the table's path."""
     with claimed(out, "report"):  # whoever reports last has read everything
         results = read_results(proof, out)
-        start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
+        start = folder.read_start(out)
         summary = proof_report.summarise(start, results, proof.baseline)
         write(out / "results.json", {"proof": proof.name, **summary, "start": start, "runs": results})
         (out / "table.md").write_text(proof_report.table(summary) + "\n", encoding="utf-8")

@@ -102,7 +102,7 @@ def training_config(proof: Proof, name: str, seed: int, out: Path) -> Any:
             )
     except TrainingConfigError as error:
         raise ProtocolError(f"{proof.name}: {name}: {error}") from error
-    except (TypeError, ValueError) as error:  # transformers' and Python's, of values that can't be read
+    except (TypeError, ValueError, OverflowError) as error:  # transformers' and Python's, of values that can't be read
         said = ", ".join(f"{each}={shown(setting)}" for each, setting in given.items())
         raise ProtocolError(
             f"{proof.name}: {name}: settings that can't be taken ({said}): {' '.join(str(error).split())}"
