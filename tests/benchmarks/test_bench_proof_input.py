@@ -91,6 +91,7 @@ def quick(monkeypatch):
         ("episodes = 16", "episodes = -5", "[start] episodes=-5 is not valid"),
         ("episodes = 16", 'episodes = "many"', "[start] episodes='many' is not valid"),
         ("episodes = 16", "oracle_share = 7", "[start] oracle_share=7 is not valid: it must be a number from 0 to 1"),
+        ("episodes = 16", "hidden = 16", "[start] hidden=16 is not valid: it must be an integer from 32"),
         ("episodes = 16", "episods = 16", "[start] has no entry 'episods'. Did you mean 'episodes'"),
         ("episodes = 16", "critic_convolutions = 2", "add critic_reads = true"),
         ("critic_episodes = 4", "critic_episodes = 1\ncritic_reads = true", "critic_episodes=1 is not valid"),

@@ -18,7 +18,9 @@ ABOUT = f"{PROOFS}, a file, or `credit` for all whose names begin so, each in a 
 
 def prove(
     proof: Annotated[str, typer.Argument(metavar="PROOF", help=ABOUT)],
-    out: Annotated[Path, typer.Option(help="The folder of results; what is there already isn't done again.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder of this proof's results; what is there already isn't done again.")
+    ],
     recipe: Annotated[list[str] | None, typer.Option(help="Only this recipe; may be repeated.")] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Only this seed; may be repeated.")] = None,
 ) -> None:

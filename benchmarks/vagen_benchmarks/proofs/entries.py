@@ -48,7 +48,7 @@ IN_START: Mapping[str, Bound] = {
     "critic_episodes": COUNT, "critic_oracle_share": SHARE, "critic_forks": COUNT, "critic_reads": SWITCH,
     "critic_convolutions": Whole(0, 1000), "critic_updates": COUNT, "critic_learning_rate": RATE,
     "reward_scale": Number(1e-9, 1e9), "vocabulary": Whole(300, 10**6), "layers": Whole(1, 1000),
-    "hidden": Whole(1, 10**6), "processes": Whole(0, 1000), "seed": Whole(-(2**63), 2**63 - 1),
+    "hidden": Whole(32, 10**6), "processes": Whole(0, 1000), "seed": Whole(-(2**63), 2**63 - 1),
 }  # fmt: skip
 
 
