@@ -73,7 +73,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         forks: episodes that are played on from each state that was met, to find what it is worth: VinePPO's baseline,
             and elsewhere what the critic learns in place of returns, of which two thirds and more are chance.
-        critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO).
+        critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO), of the
+            returns that the estimator teaches at λ = 1; see `advantages.without_a_poor_critic`.
         bootstrap_truncated: whether the observation after a truncated episode has a value (Verlog).
         reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
             small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.

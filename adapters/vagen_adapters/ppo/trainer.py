@@ -292,10 +292,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     -args.kl_coef * self._kl_factor * losses.kl_estimates(logprobs, reference, args.kl_estimator)
                 )
         batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards, worth)
+        estimate = ESTIMATORS[args.advantage]
         if args.critic_gate:
-            batch, explained = without_a_poor_critic(batch)
+            batch, explained = without_a_poor_critic(batch, estimate, args.advantage_settings)
             self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
-        advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
+        advantages = estimate(batch, **args.advantage_settings)
         self._record(
             metrics.of_scores(batch, advantages, logprobs, sampled if "logprobs" in scores else None, reference)
         )
