@@ -177,19 +177,16 @@ def _check_trackers(names: Any) -> None:
 
 def _check_names(settings: Mapping[str, Any]) -> None:
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
+    from vagen_adapters.ppo.setting_types import must_be
 
     own = {"env_id", "env_options", "output_dir"}  # options of the command
-    known = {each.name: each.default for each in dataclasses.fields(MultiTurnPPOConfig) if each.name not in own}
+    known = {each.name for each in dataclasses.fields(MultiTurnPPOConfig)} - own
     for name, setting in settings.items():
         if name not in known:
             raise TrainingConfigError(f"--set {name}: the trainer has no such setting.{did_you_mean(name, known)}")
-        kind, is_switch = type(known[name]), isinstance(setting, bool)
-        if kind is bool and setting is not None and not is_switch:
-            raise TrainingConfigError(f"--set {name}={setting}: it must be true or false")
-        if kind in (int, float) and (is_switch or not isinstance(setting, int | float)):
-            raise TrainingConfigError(f"--set {name}={setting}: it must be a number")
-        if kind is int and not isinstance(setting, int):
-            raise TrainingConfigError(f"--set {name}={setting}: it must be a whole number")
+        kind = must_be(MultiTurnPPOConfig, name, setting)
+        if kind is not None:
+            raise TrainingConfigError(f"--set {name}={setting}: it must be {kind}")
 
 
 def _plan(
