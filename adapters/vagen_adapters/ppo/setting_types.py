@@ -13,6 +13,8 @@ WORDS: dict[Any, str] = {
     bool: "true or false", int: "a whole number", float: "a number", str: "text", list: "a list", dict: "a table",
     types.NoneType: "None",
 }  # fmt: skip
+TAKEN_FOR: dict[Any, Any] = {float: (int, float), list: (list, tuple), dict: Mapping}
+"""What else is taken for one of these types."""
 
 
 def must_be(config: type, name: str, setting: Any) -> str | None:
@@ -48,7 +50,8 @@ def _defaulting(default: Any) -> tuple[Any, ...]:
 
 
 def _is_a(setting: Any, kind: Any) -> bool:
-    if kind in (int, float):  # to Python, True is a whole number, and NaN a number
-        fits = isinstance(setting, int if kind is int else (int, float))
-        return fits and not isinstance(setting, bool) and setting == setting
-    return isinstance(setting, {dict: Mapping, list: (list, tuple)}.get(kind, kind))
+    if not isinstance(setting, TAKEN_FOR.get(kind, kind)):
+        return False
+    if kind not in (int, float):
+        return True
+    return not isinstance(setting, bool) and bool(setting == setting)  # to Python True is a number, and NaN too
