@@ -201,6 +201,16 @@ def test_while_the_critic_warms_up_the_policy_stays(tiny_folder, tmp_path):
     assert moved == {"critic", "value_head"}
 
 
+def test_a_critic_that_says_the_same_of_everything_is_not_used_and_learns(tiny_folder, tmp_path):
+    trainer = trained(
+        tiny_folder, tmp_path, critic_gate=True, advantage="turn_gae", advantage_settings={"gamma": 0.9, "lam": 0.5},
+        bootstrap_truncated=True, window=1,
+    )  # fmt: skip
+    assert history(trainer, "critic/explained_at_turns") == pytest.approx([0], abs=1e-6)
+    assert history(trainer, "critic/used") == [0]
+    assert trainer.model.value_head.weight.abs().max() > 0
+
+
 def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
     after = weights(trained(tiny_folder, tmp_path, freeze_vision=True))
