@@ -192,28 +192,38 @@ def paid_by_turn(turns=4, episodes=64, **changes):
     return Trajectories(**(fields | changes))
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("token_gae", {"lam": 0.9}),
-        ("token_gae", {"gamma": 0.97, "mask_observations": False}),
-        ("dual_discount_gae", {}),
-        ("bilevel_gae", {"gamma_turn": 0.9, "lam_turn": 0.5}),
-        ("bilevel_gae", {"gamma_turn": 0.9, "gamma_token": 0.95}),
-        ("bilevel_gae_released", {"gamma_turn": 0.9, "lam": 0.8}),
-        ("turn_gae", {"gamma": 0.5, "lam": 0.7}),
-    ],
-)
+GATED = [
+    ("token_gae", {"lam": 0.9}),
+    ("token_gae", {"gamma": 0.97, "mask_observations": False}),
+    ("dual_discount_gae", {}),
+    ("bilevel_gae", {"gamma_turn": 0.9, "lam_turn": 0.5}),
+    ("bilevel_gae", {"gamma_turn": 0.9, "gamma_token": 0.95}),
+    ("bilevel_gae_released", {"gamma_turn": 0.9, "lam": 0.8}),
+    ("turn_gae", {"gamma": 0.5, "lam": 0.7}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), GATED)
+def test_rounding_of_a_critics_values_is_no_variance_of_returns(name, options):
+    values = torch.randn(64, 17, generator=torch.Generator().manual_seed(0))
+    rewards = torch.zeros(64, 4)
+    batch = paid_by_turn(turn_rewards=rewards, values=values)
+    kept, explained = ppo.without_a_poor_critic(batch, getattr(ppo, name), options)
+    assert kept is batch
+    assert explained != explained
+
+
+@pytest.mark.parametrize(("name", "options"), GATED)
 @pytest.mark.parametrize("bootstrap", [None, 0.3])
 def test_a_critic_is_held_to_the_targets_that_it_learns(name, options, bootstrap):
     batch, estimator = paid_by_turn(), getattr(ppo, name)
     if bootstrap is not None:
         batch = dataclasses.replace(batch, bootstrap_values=torch.full((64,), bootstrap, dtype=torch.float64))
     unbiased = options | {each: 1.0 for each in ("lam", "lam_turn") if each in options}
-    for _ in range(100):  # learns them by heart; those of bilevel_gae shift with the values after turns
+    for _ in range(100):  # learns them by heart; some of bilevel_gae hold a share of the values after turns
         batch = dataclasses.replace(batch, values=estimator(batch, **unbiased).returns)
     kept, explained = ppo.without_a_poor_critic(batch, estimator, options)
-    assert explained == pytest.approx(1)
+    assert explained == pytest.approx(1, abs=0.01 if "gamma_token" in options else 1e-9)
     assert kept is batch
 
 

@@ -172,18 +172,19 @@ def without_a_poor_critic(
 
     EVPO (Pan et al. 2026): as long as the explained variance of returns isn't above 0, a critic's errors add more to
     the variance of advantages than it takes away, and the batch's mean is the better baseline. Returns are what the
-    estimator teaches the critic at λ = 1, such as R(τ) or the discounted return from a turn on: what came, and the
-    value after a truncated episode's end (of Bi-Level GAE with γ_token < 1 also 1 - γ_token of those after turns). They
-    are compared before the first token of each turn. Where they don't vary the critic stays, and explains NaN.
+    estimator teaches at λ = 1, such as R(τ) or the discounted return from a turn on, to a critic that says 0: values
+    cancel out there but for rounding, which isn't to pass for variance, and for 1 - γ_token of Bi-Level GAE's. They are
+    compared before the first token of each turn. Where they don't vary the critic stays, and explains NaN.
 
     Args:
         batch: The episodes, with `values`.
         estimator: Of the advantages; one with a critic.
         settings: Its keywords.
     """
+    tokens = PackedTokens(batch)  # checks the values, too
+    says_nothing = replace(batch, values=tokens.values.new_zeros(len(batch.turn_ids), batch.turn_ids.shape[1] + 1))
     lambdas = {name: 1.0 for name in inspect.signature(estimator).parameters if name.startswith("lam")}
-    targets = estimator(batch, **{**settings, **lambdas}).returns
-    tokens = PackedTokens(batch)
+    targets = estimator(says_nothing, **{**settings, **lambdas}).returns
     returns = targets.take((tokens.place + tokens.row)[tokens.starts_turn])
     explained = explained_variance(tokens.values[tokens.starts_turn], returns)
     if not explained <= 0:
