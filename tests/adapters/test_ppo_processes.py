@@ -53,7 +53,7 @@ def history(folder, name):
 
 RECIPES = {
     "bilevel": {},
-    "grpo": {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3, "critic_warmup_rollouts": 1},
+    "grpo": {"advantage": "grpo", "episodes_per_rollout": 6, "group_size": 3},
     "warm-up and windows": {"critic_warmup_rollouts": 1, "window": 0, "kl_loss_coef": 0.01},
     "forks": {"advantage": "vine", "forks": 2},
 }

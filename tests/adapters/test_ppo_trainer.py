@@ -53,7 +53,7 @@ def likes_short_words(turn):
 
 
 def trained(tiny_folder, tmp_path, **changes):
-    options = {key: changes.pop(key) for key in ("make_sampler",) if key in changes}
+    options = {key: changes.pop(key) for key in ("make_sampler", "callbacks") if key in changes}
     options["score"] = changes.pop("score", likes_short_words)
     trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path, **changes), **options)
     trainer.train()
@@ -183,11 +183,32 @@ def test_a_saved_folder_loads_as_a_model_with_its_critic(tiny_folder, tmp_path):
     assert again.codec.pad_id == trainer.codec.pad_id
 
 
+def of_the_first_rollout(tiny_folder, tmp_path, **changes):
+    """What has been trained when the second of two rollouts would begin."""
+    from transformers import TrainerCallback
+
+    class Stop(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            control.should_training_stop = state.global_step == args.steps_per_rollout
+
+    return trained(tiny_folder, tmp_path, rollouts=2, callbacks=[Stop()], **changes)
+
+
 def test_while_the_critic_warms_up_the_policy_stays(tiny_folder, tmp_path):
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
-    after = weights(trained(tiny_folder, tmp_path, critic_warmup_rollouts=1))
+    after = weights(of_the_first_rollout(tiny_folder, tmp_path, critic_warmup_rollouts=1))
     moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
     assert moved == {"critic", "value_head"}
+
+
+def test_a_critic_that_says_the_same_of_everything_is_not_used_and_learns(tiny_folder, tmp_path):
+    trainer = trained(
+        tiny_folder, tmp_path, critic_gate=True, advantage="turn_gae", advantage_settings={"gamma": 0.9, "lam": 0.5},
+        bootstrap_truncated=True, window=1,
+    )  # fmt: skip
+    assert history(trainer, "critic/explained_at_turns") == pytest.approx([0], abs=1e-6)
+    assert history(trainer, "critic/used") == [0]
+    assert trainer.model.value_head.weight.abs().max() > 0
 
 
 def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
@@ -201,7 +222,7 @@ def test_frozen_vision_towers_stay(tiny_folder, tmp_path):
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warms_up(warmup, tiny_folder, tmp_path):
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path, shared_backbone=True)))
-    trainer = trained(tiny_folder, tmp_path, shared_backbone=True, critic_warmup_rollouts=warmup)
+    trainer = of_the_first_rollout(tiny_folder, tmp_path, shared_backbone=True, critic_warmup_rollouts=warmup)
     after = weights(trainer)
     moved = {key.partition(".")[0] for key in after if not torch.equal(before[key], after[key])}
     assert moved == ({"value_head"} if warmup else {"policy", "value_head"})
@@ -489,7 +510,8 @@ def test_values_of_heads_alone_pull_at_no_weight_of_the_policy(heads_only, tiny_
 
 def test_evaluations_say_how_much_of_what_could_be_known_the_critic_knows(tiny_folder, tmp_path):
     """A critic that says the same of every state knows nothing of them, whatever they are worth."""
-    options = {"env_options": {**config(tmp_path).env_options, "max_turns": 3}, "eval_episodes": 8, "eval_forks": 2}
+    options = {"env_options": {**config(tmp_path).env_options, "max_turns": 3}, "eval_episodes": 8}
+    options |= {"eval_rollouts": 1, "eval_forks": 2}
     trainer = MultiTurnPPOTrainer(
         tiny_folder, config(tmp_path, advantage="turn_gae", **options), score=likes_short_words
     )
@@ -640,6 +662,11 @@ def test_checkpoints_are_where_rollouts_end_unless_it_is_said_where(tmp_path):
 def test_settings_that_cannot_work_are_refused_at_once(changes, message, tmp_path):
     with pytest.raises(TrainingConfigError, match=message):
         config(tmp_path, **changes)
+
+
+def test_sentences_are_not_paid_where_no_reward_says_what_they_are_worth(tiny_folder, tmp_path):
+    with pytest.raises(TrainingConfigError, match="and none is given; give one as score"):
+        MultiTurnPPOTrainer(tiny_folder, config(tmp_path, reasoning_credit="claim"))
 
 
 def test_every_setting_is_documented():

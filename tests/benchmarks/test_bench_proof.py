@@ -52,7 +52,7 @@ gradient_checkpointing = false
 sequences_per_forward = 8
 [variants.small-grpo]
 recipe = "grpo-mask"
-settings = { group_size = 4 }
+settings = { group_size = 4, critic_warmup_rollouts = 0, eval_forks = 0 } # it has no critic
 [evaluation]
 split = "test"
 episodes = 4

@@ -17,7 +17,7 @@ In the order of a rollout's way through it:
     forks          episodes played on from states that were met
     losses         what is minimised
     metrics        what is logged
-    config         the trainer's settings
+    config         the trainer's settings; setting_types says of what type each is
     trainer        all of it, on transformers' Trainer, in one process or many
     launch         accelerate's configuration files for 1, 8 and 2 × 8 GPUs
     tiny           a model of a million parameters to try it on

@@ -12,15 +12,16 @@ from trl.trainer.base_config import _BaseConfig
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
+from vagen_adapters.ppo.setting_types import must_be
 from vagen_envs.errors import did_you_mean
 
 SAVE_STEPS = 500
 """The updates between two checkpoints that transformers takes by default."""
 COUNTS = ("num_envs", "rollouts", "episodes_per_rollout", "group_size", "epochs_per_rollout", "minibatches",
           "env_threads", "sequences_per_forward", "eval_episodes", "max_length", "max_tokens")  # fmt: skip
-COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "critic_replay", "forks",
-                  "dynamic_sampling", "eval_rollouts", "eval_forks", "eval_samples", "patience", "log_samples",
-                  "seed")  # fmt: skip
+COUNTS_OR_NONE = ("num_levels", "critic_warmup_rollouts", "critic_updates", "critic_replay", "critic_convolutions",
+                  "forks", "dynamic_sampling", "eval_rollouts", "eval_forks", "eval_samples", "patience",
+                  "log_samples", "seed")  # fmt: skip
 AT_LEAST_0 = ("sight_memory", "clip_low", "clip_high", "learning_rate", "critic_learning_rate", "weight_decay",
               "max_grad_norm", "value_coef", "reasoning_credit_weight", "kl_coef", "kl_loss_coef",
               "first_token_value_weight")  # fmt: skip
@@ -73,7 +74,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         advantage_settings: its keywords, such as {"gamma_turn": 0.95}.
         forks: episodes that are played on from each state that was met, to find what it is worth: VinePPO's baseline,
             and elsewhere what the critic learns in place of returns, of which two thirds and more are chance.
-        critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO).
+        critic_gate: whether the mean return stands for the critic's values while those explain nothing (EVPO), of the
+            returns that the estimator teaches at λ = 1; see `advantages.without_a_poor_critic`.
         bootstrap_truncated: whether the observation after a truncated episode has a value (Verlog).
         reward_scale: rewards are multiplied by this before advantages and the critic's targets are made of them. A
             small critic reaches values near 1 in a tenth of the updates that it needs for values near 10.
@@ -148,7 +150,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         eval_episodes: episodes of an evaluation, on levels that are the same each time.
         eval_forks: how often each state of these episodes is played on from, at least 2, to log how much of what could
             be known of returns the critic knows (`eval_critic_of_worth`; see `forks.held_to_forks`). Each costs about
-            twice the turns of the evaluation. 0 plays none; nor is any played without a critic.
+            twice the turns of the evaluation. 0 plays none.
         eval_samples: of these, so many are shown in trackers with their pictures, replies, rewards and ends.
         patience: training stops when so many evaluations in a row solved no more than the best; 0 for never.
         log_samples: turns of each rollout that are printed as a table.
@@ -287,18 +289,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(self.forks > 0 or self.advantage != "vine", "forks", "at least 1 for vine")
         self._require(not self.forks or self.advantage == "vine" or self.critic_kind != "none", "forks",
                       f"0: {self.advantage} has no critic that could learn from them")  # fmt: skip
-        for name in ("critic_gate", "critic_reads", "critic_told"):
-            self._require(not (getattr(self, name) and self.critic_kind == "none"), name,
-                          f"false: {self.advantage} has no critic")  # fmt: skip
-        self._require(self.critic_convolutions >= 0, "critic_convolutions", "at least 0")
-        self._require(self.critic_reads or not self.critic_convolutions, "critic_convolutions",
-                      "0 without critic_reads")  # fmt: skip
-        self._require(not (self.critic_told and self.critic_reads), "critic_told", "false beside critic_reads")
-        self._require(not (self.critic_updates and self.critic_kind == "none"), "critic_updates",
-                      f"0: {self.advantage} has no critic")  # fmt: skip
-        self._require(not self.critic_heads_only or self.critic_kind == "shared", "critic_heads_only",
-                      "false without shared_backbone")  # fmt: skip
-        self._require(not self.critic_replay or self.critic_updates > 0, "critic_replay", "0 without critic_updates")
+        self._check_critic()
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
                       "at least 2 to filter groups by their variance")  # fmt: skip
         self._require(not (self.prompt_pool and "prompt_pack" in self.env_options), "prompt_pool",
@@ -319,7 +310,10 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.old_logprobs = "sampled" if in_float32 and self._samples_alike else "scored"
 
     def _check_ranges(self) -> None:
-        """Numbers by themselves; what goes together is checked later."""
+        """Types, and numbers by themselves; what goes together is checked later."""
+        for name in inspect.get_annotations(MultiTurnPPOConfig):
+            kind = must_be(MultiTurnPPOConfig, name, getattr(self, name))
+            self._require(kind is None, name, str(kind))
         for names, least in ((COUNTS, 1), (COUNTS_OR_NONE, 0)):
             for name in names:
                 self._require(_is_whole(getattr(self, name), least), name, f"a whole number, at least {least}")
@@ -337,8 +331,6 @@ class MultiTurnPPOConfig(_BaseConfig):
         )  # fmt: skip
         self._require(self.generation in ("transformers", "vllm", "vllm-server"), "generation",
                       "transformers, vllm or vllm-server")  # fmt: skip
-        self._require(isinstance(self.lora, dict), "lora", "a table of settings of peft.LoraConfig")
-        self._require(isinstance(self.vllm_options, dict), "vllm_options", "a table of options of vllm.LLM")
         share = self.vllm_options.get("gpu_memory_utilization", 0.3)
         self._require(_is_number(share) and 0 < share <= 1, "vllm_options", "with a share for gpu_memory_utilization")
 
@@ -347,10 +339,31 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(not self.patience or self.eval_rollouts > 0, "patience", "0 without eval_rollouts")
         self._require(not self.load_best_model_at_end, "load_best_model_at_end",
                       "left out: eval_rollouts keeps the best model in a folder of its own")  # fmt: skip
+        given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
+        self._require(not self.eval_forks or self.eval_rollouts > 0 or given != "no" or self.eval_on_start,
+                      "eval_forks", "0 without eval_rollouts: they start from the states of evaluations")  # fmt: skip
         if self.eval_rollouts:
-            given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
             self._require(given in ("no", "steps"), "eval_strategy", "left out beside eval_rollouts")
             self.eval_strategy, self.eval_steps = "steps", self.eval_rollouts * self.steps_per_rollout
+
+    def _check_critic(self) -> None:
+        """Above all, that nothing is asked of a critic that isn't there."""
+        has_none = f"{self.advantage} has no critic"
+        for name in ("critic_gate", "critic_reads", "critic_told", "bootstrap_truncated"):
+            self._require(not (getattr(self, name) and self.critic_kind == "none"), name, f"false: {has_none}")
+        for name in ("critic_updates", "critic_warmup_rollouts", "eval_forks"):
+            self._require(not (getattr(self, name) and self.critic_kind == "none"), name, f"0: {has_none}")
+        self._require(self.first_token_value_weight == 1 or self.critic_kind != "none", "first_token_value_weight",
+                      f"left out: {has_none}")  # fmt: skip
+        self._require(not self.critic_warmup_rollouts or self.critic_warmup_rollouts < self.rollouts,
+                      "critic_warmup_rollouts",
+                      f"less than rollouts={self.rollouts}, or the policy never learns")  # fmt: skip
+        self._require(self.critic_reads or not self.critic_convolutions, "critic_convolutions",
+                      "0 without critic_reads")  # fmt: skip
+        self._require(not (self.critic_told and self.critic_reads), "critic_told", "false beside critic_reads")
+        self._require(not self.critic_heads_only or self.critic_kind == "shared", "critic_heads_only",
+                      "false without shared_backbone")  # fmt: skip
+        self._require(not self.critic_replay or self.critic_updates > 0, "critic_replay", "0 without critic_updates")
 
     def _check_losses(self) -> None:
         self._require(self.gradient_sync in ("last", "each"), "gradient_sync", "last or each")
@@ -385,6 +398,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                       "None without kl_coef or kl_loss_coef, which it steers")  # fmt: skip
         self._require(self.kl_horizon > 0, "kl_horizon", "above 0")
         self._require(self.reasoning_credit in ("turn", "claim"), "reasoning_credit", "turn or claim")
+        self._require(self.reasoning_credit_weight == 1 or self.reasoning_credit == "claim", "reasoning_credit_weight",
+                      "left out where reasoning_credit isn't claim, which alone weighs words")  # fmt: skip
         self._require(self.learn_from in ("reply", "actions"), "learn_from", "reply or actions")
         self._require(
             self.learn_from == "reply" or self.reasoning_credit == "turn",
@@ -407,6 +422,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
             if not isinstance(setting, bool) and not _is_number(setting):
                 raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be a number")
+            if name.startswith(("gamma", "lam")):
+                advantages.check_unit(**{name: setting})
 
     def _require(self, condition: bool, name: str, must_be: str) -> None:
         if not condition:

@@ -129,6 +129,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
+        if args.reasoning_credit == "claim" and score is None:
+            raise TrainingConfigError(
+                "reasoning_credit='claim' pays sentences what a reward for reasoning found of them, and none is given; "
+                "give one as score (see reasoning.reasoning_score) or a recipe that has one, or take 'turn'"
+            )
         self.codec = Codec.from_pretrained(model)
         check_layout(self.codec)
         if args.shared_backbone and critic is not None:
@@ -292,10 +297,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                     -args.kl_coef * self._kl_factor * losses.kl_estimates(logprobs, reference, args.kl_estimator)
                 )
         batch = self._trajectories(episodes, sequences, episode_ids, turn_ids, scores["values"], kl_rewards, worth)
+        estimate = ESTIMATORS[args.advantage]
         if args.critic_gate:
-            batch, explained = without_a_poor_critic(batch)
+            batch, explained = without_a_poor_critic(batch, estimate, args.advantage_settings)
             self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
-        advantages = ESTIMATORS[args.advantage](batch, **args.advantage_settings)
+        advantages = estimate(batch, **args.advantage_settings)
         self._record(
             metrics.of_scores(batch, advantages, logprobs, sampled if "logprobs" in scores else None, reference)
         )
@@ -484,7 +490,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         of_critic: bool,
     ) -> tuple[Tensor, dict[str, Tensor]]:  # fmt: skip
         args = self.args
-        warming_up = of_critic or (number < args.critic_warmup_rollouts and args.advantage not in WITHOUT_CRITIC)
+        warming_up = of_critic or number < args.critic_warmup_rollouts
         want = [] if warming_up else ["logprobs", "entropies"]
         if args.kl_loss_coef and args.kl_loss_estimator == "exact" and not warming_up:
             want.append("kl")

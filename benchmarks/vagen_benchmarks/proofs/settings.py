@@ -22,15 +22,12 @@ def check_settings(settings: Mapping[str, Any], where: str, show: Callable[[Any]
         show: how a message repeats a value.
     """
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
+    from vagen_adapters.ppo.setting_types import must_be
 
-    known = {each.name: each.default for each in dataclasses.fields(MultiTurnPPOConfig) if each.name not in ELSEWHERE}
+    known = {each.name for each in dataclasses.fields(MultiTurnPPOConfig)} - ELSEWHERE
     for name, setting in settings.items():
         if name not in known:
             raise TrainingConfigError(f"{where} {name}: the trainer has no such setting.{did_you_mean(name, known)}")
-        kind, is_switch = type(known[name]), isinstance(setting, bool)
-        if kind is bool and setting is not None and not is_switch:
-            raise TrainingConfigError(f"{where} {name}={show(setting)}: it must be true or false")
-        if kind in (int, float) and (is_switch or not isinstance(setting, int | float)):
-            raise TrainingConfigError(f"{where} {name}={show(setting)}: it must be a number")
-        if kind is int and not isinstance(setting, int):
-            raise TrainingConfigError(f"{where} {name}={show(setting)}: it must be a whole number")
+        kind = must_be(MultiTurnPPOConfig, name, setting)
+        if kind is not None:
+            raise TrainingConfigError(f"{where} {name}={show(setting)}: it must be {kind}")
