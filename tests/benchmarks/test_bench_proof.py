@@ -60,6 +60,18 @@ other_pictures = true
 """
 
 
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_start_made_again_is_the_same_to_the_bit(tmp_path, reads):
+    start = Start(episodes=16, critic_episodes=16, critic_forks=2 * reads, critic_reads=reads, critic_updates=2)
+    for name in ("one", "again"):
+        options = {"prompt_pack": "terse", "max_turns": 1}
+        imitate_play("vagen/FrozenLake-v0", tmp_path / name, start, options, lambda line: None)
+    made = sorted(each.name for each in (tmp_path / "one").iterdir())
+    assert any("critic" in name for name in made)
+    for name in made:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
 def test_the_interval_over_seeds_is_students():
     low, high = proof_report.interval([0.5, 0.6, 0.7])
     assert math.isclose(low, 0.6 - 4.303 * 0.1 / math.sqrt(3), abs_tol=1e-4)

@@ -159,10 +159,10 @@ def test_starts_in_a_circle_are_refused(tmp_path, monkeypatch):
     [
         ("vagen-base", "vagen-bass", "unknown recipe 'vagen-bass'. Did you mean 'vagen-base'"),
         ("rollouts = 1", "rollouts = 0", "rollouts=0 is not valid: it must be a whole number, at least 1"),
-        ("rollouts = 1", 'rollouts = "1"', "[settings] rollouts='1': it must be a number"),
+        ("rollouts = 1", 'rollouts = "1"', "[settings] rollouts='1': it must be a whole number"),
         ("rollouts = 1", "roll = 1", "[settings] roll: the trainer has no such setting. Did you mean 'rollouts'"),
         ("rollouts = 1", f"entropy_coef = 1\nlearning_rate = 1{'0' * 400}", "settings that can't be taken"),
-        ("rollouts = 1", 'dual_clip = "a"', "settings that can't be taken"),
+        ("rollouts = 1", 'dual_clip = "a"', "[settings] dual_clip='a': it must be a number, or None"),
         ("rollouts = 1", 'critic_gate = "no"', "[settings] critic_gate='no': it must be true or false"),
         ("rollouts = 1", "seed = 5", "[settings] seed is made of seeds; leave it out"),
         ("rollouts = 1", "shared_backbone = true", "add critic_reads = true to [start]"),

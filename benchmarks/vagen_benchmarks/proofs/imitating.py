@@ -104,6 +104,8 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
 
 def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
+    import torch
+
     from vagen_adapters.ppo.actor_critic import ActorCritic
     from vagen_adapters.ppo.critic_teaching import teach_critic
 
@@ -116,9 +118,11 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
 
     explains: list[float] = []
     kind: Any = "shared" if start.critic_reads else "own"
-    both = ActorCritic.from_pretrained(
-        str(out), critic=kind, reads=start.critic_reads, convolutions=start.critic_convolutions
-    )
+    with torch.random.fork_rng(devices=[]):  # the heads, which the policy's folder doesn't have, are drawn
+        torch.manual_seed(start.seed)
+        both = ActorCritic.from_pretrained(
+            str(out), critic=kind, reads=start.critic_reads, convolutions=start.critic_convolutions
+        )
     episodes = _played(
         env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share,
         forks=start.critic_forks, word_noise=start.word_noise,
