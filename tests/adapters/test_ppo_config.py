@@ -77,6 +77,7 @@ GROUPS = {"advantage": "rloo", "group_size": 2}
          "critic_warmup_rollouts=3 is not valid: it must be less than rollouts=3, or the policy never learns"),
         ({"critic_warmup_rollouts": 1, **GROUPS}, "critic_warmup_rollouts=1 .* 0: rloo has no critic"),
         ({"eval_forks": 4}, "eval_forks=4 .* 0 without eval_rollouts"),
+        ({"forks": 4, "advantage": "token_gae"}, "forks=4 .* 0: token_gae's critic learns"),
         ({"eval_forks": 4, "eval_rollouts": 1, **GROUPS}, "eval_forks=4 .* 0: rloo has no critic"),
         ({"reasoning_credit_weight": 2.0}, "reasoning_credit_weight=2.0 .* left out where reasoning_credit isn't claim"),
         ({"first_token_value_weight": 2.0, **GROUPS}, "first_token_value_weight=2.0 .* left out: rloo has no critic"),
