@@ -290,7 +290,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._require(not self.forks or self.advantage == "vine" or self.critic_kind != "none", "forks",
                       f"0: {self.advantage} has no critic that could learn from them")  # fmt: skip
         self._require(not self.forks or self.advantage != "token_gae", "forks",
-                      "0: token_gae's critic learns what the whole episode earns, forks say what comes from a state on; "
+                      "0: token_gae's critic learns what the whole episode earns, forks what a state is worth; "
                       "turn_gae and bilevel_gae learn that")  # fmt: skip
         self._check_critic()
         self._require(self.keep_variance_share == 1 or self.group_size > 1, "group_size",
