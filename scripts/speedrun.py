@@ -10,14 +10,13 @@ the models, and goes on where it was.
 from __future__ import annotations
 
 import datetime
-import json
 import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from vagen_benchmarks.proofs.folder import read_results
+from vagen_benchmarks.proofs.folder import read_results, read_start
 from vagen_benchmarks.proofs.proof import load_proofs
 from vagen_benchmarks.proofs.proving import prove
 
@@ -40,7 +39,7 @@ def main(folder: Path, name: str = "speedrun") -> None:
         out = folder / proof.name
         known = read_results(proof, out)  # their rows were written when they were made
         prove(proof, out, lambda line: print(line, flush=True))
-        start = json.loads((out / "start" / "result.json").read_text(encoding="utf-8"))
+        start = read_start(out)
         for result in (each for each in read_results(proof, out) if each not in known):
             last = result["solved"] or result["on_the_way"][-1]
             spent = f"{last[1]:.0f}" if result["solved"] else f"not within {last[1]:.0f}"

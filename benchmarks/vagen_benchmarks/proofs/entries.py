@@ -85,11 +85,8 @@ def check(data: Mapping[str, Any]) -> None:
 
 def _check_start(start: Mapping[str, Any]) -> None:
     _require(start, IN_START, "[start]")
-    known = known_agents()
-    if start.get("agent") and start["agent"] not in known:
-        raise ProtocolError(
-            f"[start] agent: the agent tiny knows no {start['agent']!r}.{did_you_mean(start['agent'], known)}"
-        )
+    if start.get("agent"):
+        check_agent(start["agent"])
     reads = start.get("critic_reads", False)
     if start.get("critic_convolutions") and not reads:
         raise ProtocolError("[start] critic_convolutions are of a critic that reads; add critic_reads = true")
@@ -111,6 +108,8 @@ def _require(table: Mapping[str, Any], bounds: Mapping[str, Bound], where: str, 
             raise ProtocolError(f"{where or 'it'} lacks {name!r}, which must be {bounds[name]}")
 
 
-def known_agents() -> list[str]:
-    """What the agent tiny knows, by its folders' names."""
-    return sorted(path.parent.name for path in tiny_agent.FOLDER.glob("*/player.json"))
+def check_agent(name: str) -> None:
+    """Raises ProtocolError where the agent tiny knows nothing of that name, which is a folder's."""
+    known = sorted(path.parent.name for path in tiny_agent.FOLDER.glob("*/player.json"))
+    if name not in known:
+        raise ProtocolError(f"[start] agent: the agent tiny knows no {name!r}.{did_you_mean(name, known)}")

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.agents import tiny as tiny_agent
-from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.proofs import measuring
-from vagen_benchmarks.proofs.entries import known_agents
+from vagen_benchmarks.proofs.entries import check_agent
 from vagen_benchmarks.proofs.proof import Start
-from vagen_envs.errors import did_you_mean
 
 FIRST_DEMONSTRATION = 1_000_000
 """The first seed of demonstrations, so that training levels are new to the model."""
@@ -93,9 +91,7 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
         size = {"vocabulary": start.vocabulary, "layers": start.layers, "hidden": start.hidden}
         tiny.save_tiny(out, tiny.texts_of([env_id], levels=200, **options), seed=start.seed, **size)
         return tiny.load(out)
-    known = known_agents()
-    if start.agent not in known:
-        raise ProtocolError(f"the agent tiny knows no {start.agent!r}.{did_you_mean(start.agent, known)}")
+    check_agent(start.agent)
     model, codec = tiny.load(tiny_agent.FOLDER / start.agent)
     model.float().save_pretrained(out)  # it is kept in half precision
     codec.save_pretrained(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vagen_benchmarks.results.stats import difference, rate, relabel, sign_flip, t95
@@ -78,14 +78,10 @@ def _last_within(on_the_way: Sequence[Sequence[float]], budget: float) -> float 
 
 def _gain(pairs: Sequence[tuple[Result, Result]]) -> dict[str, float | None]:
     """Of sampled replies, from the first to the second of each pair, which share their seed and levels."""
-    one, other = (
-        [sum(map(int, solved)) for solved in zip(*(pair[i]["sampled"]["solved"] for pair in pairs), strict=True)]
-        for i in (0, 1)
-    )
+    one, other = (_solved_of_levels([pair[i]["sampled"] for pair in pairs]) for i in (0, 1))
     found = difference([(each, len(pairs)) for each in one], [(each, len(pairs)) for each in other])
     p = sign_flip([after - before for before, after in zip(one, other, strict=True)])
-    of_seeds = [[pair[i]["sampled"]["successes"] for pair in pairs] for i in (0, 1)]
-    p_over_seeds = relabel(*of_seeds) if len(pairs) > 1 else None
+    p_over_seeds = _p_over_seeds(pairs, lambda sampled: sampled["successes"])
     return {"value": found.value, "low": found.low, "high": found.high, "p": p, "p_over_seeds": p_over_seeds}
 
 
@@ -97,9 +93,14 @@ def _gain_of_words(pairs: Sequence[tuple[Result, Result]], scores: str) -> dict[
     )
     gains = [after - before for before, after in zip(one, other, strict=True)]
     value, half = statistics.fmean(gains), _half(gains)
-    of_seeds = [[round(1e4 * statistics.fmean(pair[i]["sampled"][scores])) for pair in pairs] for i in (0, 1)]
-    p_over_seeds = relabel(*of_seeds) if len(pairs) > 1 else None
+    p_over_seeds = _p_over_seeds(pairs, lambda sampled: round(1e4 * statistics.fmean(sampled[scores])))
     return {"value": value, "low": value - half, "high": value + half, "p_over_seeds": p_over_seeds}
+
+
+def _p_over_seeds(pairs: Sequence[tuple[Result, Result]], count: Callable[[Result], int]) -> float | None:
+    """Of what `count` makes of each training's sampled replies; None with one training of each."""
+    of_seeds = [[count(pair[i]["sampled"]) for pair in pairs] for i in (0, 1)]
+    return relabel(*of_seeds) if len(pairs) > 1 else None
 
 
 def interval(rates: Sequence[float]) -> tuple[float, float] | None:
@@ -112,9 +113,13 @@ def interval(rates: Sequence[float]) -> tuple[float, float] | None:
 
 def over_levels(plays: Sequence[Result]) -> tuple[float, float]:
     """The 95 % interval of success over levels, each of which all of `plays` have played: one cluster each."""
-    solved = [sum(map(int, level)) for level in zip(*(each["solved"] for each in plays), strict=True)]
-    found = rate([(each, len(plays)) for each in solved])
+    found = rate([(each, len(plays)) for each in _solved_of_levels(plays)])
     return found.low, found.high
+
+
+def _solved_of_levels(plays: Sequence[Result]) -> list[int]:
+    """How many of `plays` solved each of the levels that all of them have played."""
+    return [sum(map(int, level)) for level in zip(*(each["solved"] for each in plays), strict=True)]
 
 
 def _half(values: Sequence[float]) -> float:
@@ -133,17 +138,8 @@ def table(summary: Mapping[str, Any]) -> str:
     more += ["CPU s", f"on val within {budget:.0f} CPU s"] if budget else []
     has_critic = any("critic" in row for row in summary["rows"])
     more += ["critic, of the states' worth", "at least", "ceiling"] if has_critic else []
-    head = [
-        "",
-        "success",
-        "95 % over levels",
-        "over seeds",
-        "most likely reply",
-        f"format{BOTH}",
-        *named,
-        "seeds",
-        *more,
-    ]
+    head = ["", "success", "95 % over levels", "over seeds", "most likely reply", f"format{BOTH}", *named, "seeds"]
+    head += more
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     before = summary["before"]
     lines.append(_row("*start*", before["sampled"], before["greedy"], parts, "–", ["–"] * len(more)))
