@@ -18,7 +18,7 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs import drawing
 from vagen_benchmarks.proofs import report as proof_report
-from vagen_benchmarks.proofs.imitating import imitate_play
+from vagen_benchmarks.proofs.imitating import imitate_play, teach_told
 from vagen_benchmarks.proofs.measuring import OTHER_LEVEL, OtherPictures
 from vagen_benchmarks.proofs.proof import Start, load_proof, load_proofs
 from vagen_benchmarks.proofs.proving import prove, report
@@ -70,6 +70,23 @@ def test_a_start_made_again_is_the_same_to_the_bit(tmp_path, reads):
     assert any("critic" in name for name in made)
     for name in made:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def test_a_critic_that_is_told_states_begins_beside_the_same_policy(tmp_path):
+    import safetensors.torch
+
+    options = {"prompt_pack": "terse", "max_turns": 1}
+    start = Start(episodes=16, critic_episodes=16, critic_forks=2, critic_reads=True, critic_convolutions=1, critic_updates=2)
+    imitate_play("vagen/FrozenLake-v0", tmp_path / "start", start, options, lambda line: None)
+    teach_told("vagen/FrozenLake-v0", tmp_path / "start", tmp_path / "told", start, options, lambda line: None)
+    policy, critic = (
+        [safetensors.torch.load_file(tmp_path / where / f"{name}.safetensors") for where in ("start", "told")]
+        for name in ("model", "critic")
+    )
+    assert all((policy[0][name] == policy[1][name]).all() for name in policy[0].keys() | policy[1].keys())
+    heads = [{name.partition(".")[0] for name in each} for each in critic]
+    assert heads == [{"value_head", "reading_head"}, {"value_head", "told_head"}]
+    assert critic[1]["value_head.weight"].any()
 
 
 def test_the_interval_over_seeds_is_students():

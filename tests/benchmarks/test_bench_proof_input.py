@@ -44,14 +44,22 @@ def quick(monkeypatch):
     """Starts and trainings that take no time, and who asked for them."""
     asked = []
 
-    def imitate_play(env_id, out, start, options, tell):
-        asked.append("start")
+    def fill(out):
         out.mkdir(parents=True)
         for name in folder.WEIGHTS:
             (out / name).write_text("{}")
 
+    def imitate_play(env_id, out, start, options, tell):
+        asked.append("start")
+        fill(out)
+
+    def teach_told(env_id, imitated, out, start, options, tell):
+        assert (imitated / "model.safetensors").is_file()
+        asked.append("told")
+        fill(out)
+
     def train(proof, name, seed, start, out):
-        asked.append((name, seed))
+        asked.append((name, seed) if start.name == "start" else (name, seed, start.name))
         return {
             "proof": proof.name,
             "env": proof.env,
@@ -63,6 +71,7 @@ def quick(monkeypatch):
         }
 
     monkeypatch.setattr(proving, "imitate_play", imitate_play)
+    monkeypatch.setattr(proving, "teach_told", teach_told)
     monkeypatch.setattr(proving, "_train_and_measure", train)
     monkeypatch.setattr(proving, "_measure", lambda start, proof: PLAY)
     return asked
@@ -349,6 +358,38 @@ def test_half_a_start_is_refused(missing, tmp_path, quick):
     for each in (out / "start").iterdir() if missing == "everything" else [out / "start" / missing]:
         each.unlink()
     with pytest.raises(ProtocolError, match=r"start is no whole start: it lacks .*remove it"):
+        proving.prove(proof, out, print)
+
+
+def with_told(tmp_path, reads="true"):
+    text = GOOD.replace('["vagen-base"]', '["vagen-base", "told"]').replace("[0]", "[0, 1]")
+    told = '[variants.told]\nrecipe = "turn-ppo-mask"\nsettings = { critic_told = true }\n'
+    return made(tmp_path, text.replace(START, f"{START}critic_reads = {reads}\n") + told)
+
+
+def test_a_critic_that_is_told_states_is_taught_once_for_the_first_training_that_begins_with_it(tmp_path, quick):
+    out, proof = tmp_path / "out", with_told(tmp_path)
+    proving.prove(proof, out, print, recipes=["vagen-base"])
+    assert quick == ["start", ("vagen-base", 0), ("vagen-base", 1)]
+    assert "told" not in folder.read_start(out)
+    proving.prove(proof, out, print)
+    assert quick[3:] == ["told", ("told", 0, "told"), ("told", 1, "told")]
+    assert folder.read_start(out)["told"]["cpu_seconds"] >= 0
+    assert sorted(each.name for each in (out / "start" / "told").iterdir()) == sorted([*folder.WEIGHTS, "spent.json"])
+
+
+def test_where_no_critic_was_taught_by_reading_one_that_is_told_begins_untaught(tmp_path, quick):
+    proving.prove(with_told(tmp_path, reads="false"), tmp_path / "out", print)
+    assert "told" not in quick
+    assert ("told", 0) in quick
+
+
+@pytest.mark.parametrize("missing", ["critic.safetensors", "spent.json"])
+def test_half_a_told_critic_is_refused(missing, tmp_path, quick):
+    out, proof = tmp_path / "out", with_told(tmp_path)
+    proving.prove(proof, out, print)
+    (out / "start" / "told" / missing).unlink()
+    with pytest.raises(ProtocolError, match=rf"start is no whole start: it lacks told/{missing}; remove"):
         proving.prove(proof, out, print)
 
 

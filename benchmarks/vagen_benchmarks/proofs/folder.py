@@ -2,6 +2,7 @@
 
 proof.json        what everything in it is made by, written at the first use
 start/            the imitated model; result.json in it what it plays like, spent.json what it took
+start/told/       the same with a critic that is told states, where a training begins with one
 NAME-SEED.json    the result of a training, written when it ends
 models/           what was trained
 .claims/          a file for each thing that is being made, locked by the process that makes it
@@ -23,7 +24,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.proofs.proof import Proof, Start
 from vagen_benchmarks.runs.protocol import differences
 
-MARK = "proof.json"
+MARK, SPENT, TOLD = "proof.json", "spent.json", "told"
 WEIGHTS = ("config.json", "model.safetensors", "critic.safetensors", "tokenizer.json")
 """What a start can't be without."""
 OF_THE_START = ("env", "options", "start", "evaluation", "settings.max_tokens")
@@ -103,11 +104,12 @@ def read_results(proof: Proof, out: Path) -> list[dict[str, Any]]:
 
 
 def read_start(out: Path) -> dict[str, Any]:
-    """What the start plays like, and what it took. Raises ProtocolError if there is none or it can't be read."""
+    """What the start plays like, and what it and a critic that is told states took. Raises ProtocolError if there is none or it can't be read."""
     path = out / "start" / "result.json"
     data = _read(path)
     _require(path, data, ("sampled", "greedy", "cpu_seconds"))
-    return data
+    spent = out / "start" / TOLD / SPENT
+    return {**data, "told": _read(spent)} if spent.is_file() else data
 
 
 def write(path: Path, data: Mapping[str, Any]) -> None:
@@ -153,9 +155,10 @@ def _differing(proof: Proof, out: Path) -> list[str]:
 def _check_start(proof: Proof, start: Path) -> None:
     if not start.exists():
         return
-    lacking = [name for name in WEIGHTS if not (start / name).is_file()]
-    if not (start / "result.json").is_file() and not (start / "spent.json").is_file():
-        lacking.append("spent.json")
+    told = [f"{TOLD}/{name}" for name in (*WEIGHTS, SPENT) if (start / TOLD).is_dir()]
+    lacking = [name for name in (*WEIGHTS, *told) if not (start / name).is_file()]
+    if not (start / "result.json").is_file() and not (start / SPENT).is_file():
+        lacking.append(SPENT)
     if lacking:
         raise ProtocolError(f"{start} is no whole start: it lacks {', '.join(lacking)}; remove it, and it is made anew")
     if (start / "result.json").is_file():
@@ -165,7 +168,7 @@ def _check_start(proof: Proof, start: Path) -> None:
                 f"{start / 'result.json'} is of {levels} levels, not {asked}; remove it, and the start plays anew"
             )
     else:
-        _require(start / "spent.json", _read(start / "spent.json"), ("cpu_seconds",))
+        _require(start / SPENT, _read(start / SPENT), ("cpu_seconds",))
 
 
 def _read_result(path: Path, proof: Proof, recipe: str, seed: int) -> dict[str, Any]:

@@ -67,7 +67,18 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     with Meter("updates of imitation", updates) as meter:
         imitation.imitate(model, codec, played, updates, batch_size=size, learning_rate=rate, report=progress(meter))
     model.save_pretrained(out)
-    _teach_critic(env_id, out, codec, start, options, tell)
+    _teach_critic(env_id, out, out, codec, start, options, tell)
+
+
+def teach_told(
+    env_id: str, imitated: Path, out: Path, start: Start, options: Mapping[str, Any], tell: Tell
+) -> None:
+    """The policy in `imitated` once more, with a critic that is told states, taught by what the one that reads was."""
+    from vagen_adapters.ppo.codec import Codec
+
+    codec = Codec.from_pretrained(str(imitated))
+    codec.save_pretrained(out)
+    _teach_critic(env_id, imitated, out, codec, start, options, tell, told=True)
 
 
 def _played(
@@ -98,7 +109,10 @@ def _untaught(env_id: str, out: Path, start: Start, options: Mapping[str, Any]) 
     return model, codec
 
 
-def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
+def _teach_critic(
+    env_id: str, imitated: Path, out: Path, codec: Any, start: Start, options: Mapping[str, Any], tell: Tell, *,
+    told: bool = False,
+) -> None:  # fmt: skip
     """Teach the critic what play comes to that succeeds about as often as the imitated policy."""
     import torch
 
@@ -117,10 +131,11 @@ def _teach_critic(env_id: str, out: Path, codec: Any, start: Start, options: Map
     with torch.random.fork_rng(devices=[]):  # the heads, which the policy's folder doesn't have, are drawn
         torch.manual_seed(start.seed)
         both = ActorCritic.from_pretrained(
-            str(out), critic=kind, reads=start.critic_reads, convolutions=start.critic_convolutions
-        )
+            str(imitated), critic=kind, reads=start.critic_reads and not told, told=told,
+            convolutions=start.critic_convolutions,
+        )  # fmt: skip
     episodes = _played(
-        env_id, out, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share,
+        env_id, imitated, start, options, FIRST_RETURN, start.critic_episodes, start.critic_oracle_share,
         forks=start.critic_forks, word_noise=start.word_noise,
     )  # fmt: skip
     updates = start.critic_updates if start.critic_reads else start.critic_episodes // 16

@@ -57,7 +57,8 @@ class Start:
         critic_forks: how often each of their states is played on from for what it is worth; 0 learns what came of it.
         critic_reads: whether the critic is heads on the policy's backbone, which read pictures and are all that values
             teach, here and in the trainings: `shared_backbone`, `critic_reads` and `critic_heads_only` of
-            `MultiTurnPPOConfig`. Its updates are then 512 states each, drawn from all episodes.
+            `MultiTurnPPOConfig`. Its updates are then 512 states each, drawn from all episodes. Trainings with
+            `critic_told` begin with one that is taught the same, but told the states.
         critic_convolutions: of what it reads, here and in the trainings.
         critic_updates: of it, where it reads.
         critic_learning_rate: at its highest.

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.proofs import drawing, folder, measuring, trainings
 from vagen_benchmarks.proofs import report as proof_report
 from vagen_benchmarks.proofs.folder import claimed, read_results, result_file, write
-from vagen_benchmarks.proofs.imitating import Tell, imitate_play
+from vagen_benchmarks.proofs.imitating import Tell, imitate_play, teach_told
 from vagen_benchmarks.proofs.proof import Proof
 
 CURVES = (
@@ -75,7 +75,8 @@ def prove(proof: Proof, out: Path, tell: Tell, *, recipes: Sequence[str] = (), s
                     tell(f"{recipe}, seed {seed}: another process is training it")
                 elif not result.is_file():  # it may have ended since
                     tell(f"{recipe}, seed {seed}")
-                    write(result, _train_and_measure(proof, recipe, seed, start, out))
+                    begins = _told(proof, start, tell) if trainings.begins_told(proof, recipe) else start
+                    write(result, _train_and_measure(proof, recipe, seed, begins, out))
                     meter.advance()
 
 
@@ -89,22 +90,42 @@ def _start(proof: Proof, out: Path, tell: Tell) -> Path:
         if not start.is_dir():
             tell("imitating noisy play")
             begun = time.process_time()
-            part = out / f"start.{os.getpid()}.part"  # nobody else's, and nothing is left in it
-            shutil.rmtree(part, ignore_errors=True)
-            try:
+            with _whole(start) as part:
                 imitate_play(proof.env, part, proof.start, proof.options, tell)
-                write(part / "spent.json", {"cpu_seconds": time.process_time() - begun})
-                try:
-                    part.rename(start)
-                except OSError:
-                    if not start.is_dir():  # else one that didn't know of claims was first
-                        raise
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
+                write(part / folder.SPENT, {"cpu_seconds": time.process_time() - begun})
         if not (start / "result.json").is_file():
-            spent = json.loads((start / "spent.json").read_text(encoding="utf-8"))
+            spent = json.loads((start / folder.SPENT).read_text(encoding="utf-8"))
             write(start / "result.json", {"start": dataclasses.asdict(proof.start), **spent, **_measure(start, proof)})
     return start
+
+
+def _told(proof: Proof, start: Path, tell: Tell) -> Path:
+    """The start with a critic that is told states. It is made for the first training that begins there."""
+    told = start / folder.TOLD
+    with claimed(start.parent, folder.TOLD):
+        if not told.is_dir():
+            tell("teaching a critic that is told states")
+            begun = time.process_time()
+            with _whole(told) as part:
+                teach_told(proof.env, start, part, proof.start, proof.options, tell)
+                write(part / folder.SPENT, {"cpu_seconds": time.process_time() - begun})
+    return told
+
+
+@contextlib.contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A folder to fill, which has its name when all is in it. Nothing is left of one that fails."""
+    part = out.with_name(f"{out.name}.{os.getpid()}.part")  # nobody else's, and nothing is left in it
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        yield part
+        try:
+            part.rename(out)
+        except OSError:
+            if not out.is_dir():  # else one that didn't know of claims was first
+                raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def report(proof: Proof, out: Path) -> Path:

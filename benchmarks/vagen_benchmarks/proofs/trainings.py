@@ -110,6 +110,12 @@ def training_config(proof: Proof, name: str, seed: int, out: Path) -> Any:
     return config
 
 
+def begins_told(proof: Proof, name: str) -> bool:
+    """Whether a recipe or variant begins with a critic that was told states, as the start's was shown them."""
+    told: bool = training_config(proof, name, proof.seeds[0], Path()).critic_told
+    return told and proof.start.critic_reads
+
+
 def _fit_critic(proof: Proof, config: Any, given: Mapping[str, Any]) -> None:
     """Make the critic the one that the start has taught."""
     if config.critic_kind == "none":
