@@ -76,7 +76,9 @@ def test_a_critic_that_is_told_states_begins_beside_the_same_policy(tmp_path):
     import safetensors.torch
 
     options = {"prompt_pack": "terse", "max_turns": 1}
-    start = Start(episodes=16, critic_episodes=16, critic_forks=2, critic_reads=True, critic_convolutions=1, critic_updates=2)
+    start = Start(
+        episodes=16, critic_episodes=16, critic_forks=2, critic_reads=True, critic_convolutions=1, critic_updates=2
+    )
     imitate_play("vagen/FrozenLake-v0", tmp_path / "start", start, options, lambda line: None)
     teach_told("vagen/FrozenLake-v0", tmp_path / "start", tmp_path / "told", start, options, lambda line: None)
     policy, critic = (

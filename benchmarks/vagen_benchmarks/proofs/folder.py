@@ -104,7 +104,10 @@ def read_results(proof: Proof, out: Path) -> list[dict[str, Any]]:
 
 
 def read_start(out: Path) -> dict[str, Any]:
-    """What the start plays like, and what it and a critic that is told states took. Raises ProtocolError if there is none or it can't be read."""
+    """What the start plays like, and what it and a critic that is told states took.
+
+    Raises ProtocolError if there is none or it can't be read.
+    """
     path = out / "start" / "result.json"
     data = _read(path)
     _require(path, data, ("sampled", "greedy", "cpu_seconds"))

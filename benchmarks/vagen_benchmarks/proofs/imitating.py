@@ -70,9 +70,7 @@ def imitate_play(env_id: str, out: Path, start: Start, options: Mapping[str, Any
     _teach_critic(env_id, out, out, codec, start, options, tell)
 
 
-def teach_told(
-    env_id: str, imitated: Path, out: Path, start: Start, options: Mapping[str, Any], tell: Tell
-) -> None:
+def teach_told(env_id: str, imitated: Path, out: Path, start: Start, options: Mapping[str, Any], tell: Tell) -> None:
     """The policy in `imitated` once more, with a critic that is told states, taught by what the one that reads was."""
     from vagen_adapters.ppo.codec import Codec
 
