@@ -249,7 +249,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=count, metavar=str(count))
     asked = parser.parse_args()
     for name, count in vars(asked).items():
-        if count < (least := int(name in ("pictures", "episodes", "levels"))):
+        if count < (least := {"pictures": 2, "episodes": 1, "levels": 1}.get(name, 0)):
             parser.error(f"argument --{name}: {count} is not valid: it must be at least {least}")
     torch.set_num_threads(1)
     torch.manual_seed(asked.seed)

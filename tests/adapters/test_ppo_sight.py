@@ -129,6 +129,8 @@ def test_what_does_not_go_together_is_refused(tiny_folder):
     small, large = seen(codec, 4), seen(codec, 4, size=96)
     with pytest.raises(TrainingConfigError, match="one size"):
         teach_sight(model, [*small, *large], 1)
+    with pytest.raises(TrainingConfigError, match="at least two pictures"):
+        teach_sight(model, small[:1], 1)  # there is no spread to divide by, and the tower became NaN
     with pytest.raises(TrainingConfigError, match="one picture each"):
         teach_sight(model, [(codec.show("", {"text": "words"}), things) for _, things in small], 1)
     with pytest.raises(TrainingConfigError, match="nothing to see"):

@@ -419,12 +419,14 @@ class MultiTurnPPOConfig(_BaseConfig):
             raise TrainingConfigError(
                 f"unknown advantage {self.advantage!r}.{did_you_mean(self.advantage, ESTIMATORS)}"
             )
-        known = list(inspect.signature(ESTIMATORS[self.advantage]).parameters)[1:]
+        known = dict(list(inspect.signature(ESTIMATORS[self.advantage], eval_str=True).parameters.items())[1:])
         for name, setting in self.advantage_settings.items():
             if name not in known:
                 raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
-            if not isinstance(setting, bool) and not _is_number(setting):
-                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be a number")
+            switch = known[name].annotation is bool
+            if not (isinstance(setting, bool) if switch else _is_number(setting)):
+                must_be = "true or false" if switch else "a number"
+                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be {must_be}")
             if name.startswith(("gamma", "lam")):
                 advantages.check_unit(**{name: setting})
 

@@ -68,13 +68,15 @@ def teach_sight(
         The reader, which measures what is told of other pictures.
 
     Raises:
-        TrainingConfigError: not one picture each or several sizes, or no relation that differs between them.
+        TrainingConfigError: fewer than two pictures, not one each, several sizes, or no relation that differs.
     """
     grids = {tuple(shown.grids.flatten().tolist()) for shown, _ in seen}
     if len(grids) != 1 or {len(grid) for grid in grids} != {3}:
         raise TrainingConfigError(
             f"sight needs one picture each, all of one size; got sizes {sorted(grids)} in patches"
         )
+    if len(seen) < 2:
+        raise TrainingConfigError("sight needs at least two pictures, as it learns what differs between them; got 1")
     generator = torch.Generator().manual_seed(seed)
     before = torch.cat([_look(model, [shown for shown, _ in seen[i : i + 256]]) for i in range(0, len(seen), 256)])
     reader = Reader(seen, _size_of(model, seen[0][0]), before.shape[2], generator).to(model.device)
