@@ -17,7 +17,8 @@ def test_a_row_of_the_document_is_the_mean_of_its_trainings(path):
     kept = json.loads(path.read_text(), parse_constant=pytest.fail)  # NaN isn't JSON
     proof = load_proof(path.stem)
     assert kept["proof"] == proof.name
-    assert {each["recipe"] for each in kept["runs"]} <= set(proof.recipes)
+    trainings = sorted((each["recipe"], each["seed"]) for each in kept["runs"])
+    assert trainings == sorted((recipe, seed) for recipe in proof.recipes for seed in proof.seeds), "it isn't whole"
     summary = report.summarise(kept["start"], kept["runs"], proof.baseline)
     assert [row["recipe"] for row in summary["rows"]] == [row["recipe"] for row in kept["rows"]]
     document = (DOCS / ("training.md" if path.stem.startswith("critic-") else "learned.md")).read_text()
@@ -35,6 +36,10 @@ def test_a_row_of_the_document_is_the_mean_of_its_trainings(path):
             if cell.startswith("gain in "):
                 gain = f"| {row[i]} | {row[i + 1]} |"
                 assert gain in document, f"{path.name}: the document doesn't say of {row[1]}: {gain}"
+    for row in rows if path.stem.startswith("critic-") else ():
+        at = head.index("critic, of the states' worth")
+        known = f"| {' | '.join(row[at : at + 3])} |"
+        assert known in document, f"{path.name}: the document doesn't say of {row[1]}'s critic: {known}"
     assert f"| *start* | {kept['start']['sampled']['success']:.3f} |" in document
     assert f"proof/{path.stem}.png" in document
 
