@@ -111,7 +111,9 @@ def test_it_runs_and_is_short(loop, monkeypatch, capsys):
     assert len(re.findall(r"of 8 test levels it solves \d\.\d{3}", said)) == 2
 
 
-@pytest.mark.parametrize(("words", "least"), [(["--seed", "-1"], 0), (["--episodes", "0"], 1), (["--pictures", "1"], 2)])
+@pytest.mark.parametrize(
+    ("words", "least"), [(["--seed", "-1"], 0), (["--episodes", "0"], 1), (["--pictures", "1"], 2)]
+)
 def test_what_no_run_can_begin_with_is_refused_in_a_line(words, least, loop, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [str(FILE), *FEW, *words])
     with pytest.raises(SystemExit):
