@@ -12,7 +12,7 @@ from trl.trainer.base_config import _BaseConfig
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
-from vagen_adapters.ppo.setting_types import must_be
+from vagen_adapters.ppo.setting_types import WORDS, must_be
 from vagen_envs.errors import did_you_mean
 
 SAVE_STEPS = 500
@@ -423,10 +423,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name, setting in self.advantage_settings.items():
             if name not in known:
                 raise TrainingConfigError(f"{self.advantage} has no setting {name!r}.{did_you_mean(name, known)}")
-            switch = known[name].annotation is bool
-            if not (isinstance(setting, bool) if switch else _is_number(setting)):
-                must_be = "true or false" if switch else "a number"
-                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be {must_be}")
+            kind = known[name].annotation
+            if not (isinstance(setting, bool) if kind is bool else _is_number(setting)):
+                raise TrainingConfigError(f"{self.advantage} can't take {name}={setting!r}: it must be {WORDS[kind]}")
             if name.startswith(("gamma", "lam")):
                 advantages.check_unit(**{name: setting})
 

@@ -89,10 +89,8 @@ def _start(proof: Proof, out: Path, tell: Tell) -> Path:
             stack.enter_context(claimed(out, "start"))
         if not start.is_dir():
             tell("imitating noisy play")
-            begun = time.process_time()
             with _whole(start) as part:
                 imitate_play(proof.env, part, proof.start, proof.options, tell)
-                write(part / folder.SPENT, {"cpu_seconds": time.process_time() - begun})
         if not (start / "result.json").is_file():
             spent = json.loads((start / folder.SPENT).read_text(encoding="utf-8"))
             write(start / "result.json", {"start": dataclasses.asdict(proof.start), **spent, **_measure(start, proof)})
@@ -105,20 +103,20 @@ def _told(proof: Proof, start: Path, tell: Tell) -> Path:
     with claimed(start.parent, folder.TOLD):
         if not told.is_dir():
             tell("teaching a critic that is told states")
-            begun = time.process_time()
             with _whole(told) as part:
                 teach_told(proof.env, start, part, proof.start, proof.options, tell)
-                write(part / folder.SPENT, {"cpu_seconds": time.process_time() - begun})
     return told
 
 
 @contextlib.contextmanager
 def _whole(out: Path) -> Iterator[Path]:
-    """A folder to fill, which has its name when all is in it. Nothing is left of one that fails."""
+    """A folder to fill, which has its name when all is in it, and what that took. Nothing is left of one that fails."""
+    begun = time.process_time()
     part = out.with_name(f"{out.name}.{os.getpid()}.part")  # nobody else's, and nothing is left in it
     shutil.rmtree(part, ignore_errors=True)
     try:
         yield part
+        write(part / folder.SPENT, {"cpu_seconds": time.process_time() - begun})
         try:
             part.rename(out)
         except OSError:
