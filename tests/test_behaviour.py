@@ -38,7 +38,7 @@ def _play(name, strategy, representation):
         texts, rewards = [observation["text"]], []
         end = False
         while not end:
-            observation, reward, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
+            observation, _, terminated, truncated, info = env.step(env.unwrapped.oracle_reply())
             texts.append(observation["text"])
             rewards.append([[term.name, round(term.value, 4)] for term in info["turn"].rewards])
             end = terminated or truncated
