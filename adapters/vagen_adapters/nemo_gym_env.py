@@ -17,10 +17,10 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import observation_parts, system_prompt_of
+from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import permitted_reset
@@ -88,7 +88,7 @@ class Session:
         try:
             level = Level.model_validate(row)
             seed, split = permitted_reset(level.env_id, level.seed, level.split)
-            self._env = make_from_row(level.env_id, level.options, level.reasoning)
+            self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
         except (ValidationError, gym.error.Error) as error:
             raise ConfigError(f"the row asks for no level: {error}") from error
         self._env.reset(seed=seed, options={"split": split} if split else None)
@@ -293,32 +293,14 @@ def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
     return f"<think>{thought}</think>{text}" if thought else text
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    agent: str = AGENT,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows of a NeMo Gym dataset: row `i` is the level of seed `first_seed + i`, its input the system prompt.
+def levels(env_id: str, *, agent: str = AGENT, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a NeMo Gym dataset, to be played by the agent server `agent`.
 
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        agent: the name of the agent server that plays them.
-        options: for `gym.make`.
+    Takes the other arguments of `vagen_adapters.rows.levels`.
     """
-    prompt = {"input": [{"role": "system", "content": system_prompt_of(env_id, **options)}]}
-    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
+    for prompt, level in rows.levels(env_id, **settings):
         agent_ref = {"type": "responses_api_agents", "name": agent}
-        yield {"responses_create_params": prompt, "agent_ref": agent_ref, **level}
+        yield {"responses_create_params": {"input": prompt}, "agent_ref": agent_ref, **level}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import Message, observation_parts, system_prompt_of
+from vagen_envs.chat import Message, observation_parts
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.seeding import Split
 
 try:
     import skyrl_gym
@@ -45,7 +44,7 @@ class VagenText(BaseTextEnv):
         missing = [name for name in ("env_id", "seed") if name not in self.extras]
         if missing:
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
-        self._env = make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
+        self._env = rows.make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
         self.max_turns = self._core.config.max_turns
         self.played: list[Turn] = []
 
@@ -81,28 +80,9 @@ class VagenText(BaseTextEnv):
         self._env.close()
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows of a SkyRL dataset: row `i` is the level of seed `first_seed + i`, its prompt the system prompt.
-
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`.
-    """
-    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
-    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
+def levels(env_id: str, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a SkyRL dataset. Takes the arguments of `vagen_adapters.rows.levels`."""
+    for prompt, level in rows.levels(env_id, **settings):
         yield {"prompt": prompt, "env_class": NAME, **level}
 
 

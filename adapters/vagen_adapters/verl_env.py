@@ -16,11 +16,10 @@ from uuid import uuid4
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import Message, observation_parts, system_prompt_of
+from vagen_envs.chat import Message, observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.seeding import Split
 
 try:
     import torch
@@ -155,7 +154,7 @@ def make(level: dict[str, Any]) -> gym.Env[Any, Any]:
     """The environment of a row, without Gymnasium's wrappers, with the reward for reasoning that the row asks for."""
     said = level.get("reasoning")
     reasoning = {name: value for name, value in said.items() if value is not None} if said else None
-    return make_from_row(level["env_id"], level.get("options"), reasoning)
+    return rows.make_from_row(level["env_id"], level.get("options"), reasoning)
 
 
 def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:
@@ -164,31 +163,15 @@ def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:
     return cast(VagenEnv, env.unwrapped).observed
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows for verl's dataset (write them to a parquet file): row `i` is the level of seed `first_seed + i`.
+def levels(env_id: str, *, reasoning: Mapping[str, Any] | None = None, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield rows for verl's dataset, to be written to a parquet file.
 
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`.
+    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of `REASONING`.
     """
-    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     asked = None if reasoning is None else {**REASONING, **reasoning}
-    for index, row in enumerate(levels_of(env_id, split, first_seed, num_levels, asked, options)):
-        level = {"index": index, **row, "options": options or None}
-        yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}
+    for index, (prompt, level) in enumerate(rows.levels(env_id, reasoning=asked, **settings)):
+        info = {"index": index, **level, "options": level["options"] or None}
+        yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": info}
 
 
 @register_adv_est(ESTIMATOR)
