@@ -416,7 +416,7 @@ class VagenEnv(Forkable):
         return None
 
     def _published(self, levels: Sequence[L]) -> L:
-        """The one of a split's published levels that is to be loaded; for `_load`. Raises LevelError if none is left."""
+        """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
         if not levels:
             raise LevelError(f"{self.id}: this split has no level; use another split or more data")
         return levels[self._level_seed % len(levels)]
