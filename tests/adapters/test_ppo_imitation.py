@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
+from vagen_benchmarks.proofs.measuring import exact_words  # noqa: E402
+
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.ppo import tiny  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
@@ -24,7 +26,6 @@ from vagen_adapters.ppo.imitation import (  # noqa: E402
     sentences,
 )
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_benchmarks.proofs.measuring import exact_words  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
 SHORT = {"strategy": "no_think", "max_turns": 3}
