@@ -1,6 +1,6 @@
 """The bias test of this package's own estimators.
 
-python -m vagen_adapters.parity.bias_of_ppo
+python -m vagen_adapters.parity.ppo_bias
 """
 
 from __future__ import annotations
