@@ -1,4 +1,4 @@
-"""The model that recorded episodes are sampled and trained with: Qwen3-VL's architecture, small enough for any CI."""
+"""A tiny Qwen3-VL with random weights, with which recorded episodes are sampled and trained."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ OPTIONS: dict[str, Any] = {
 Pixels = NDArray[np.uint8]
 
 
-class Stage:
-    """A model's folder, loaded.
+class ReferenceModel:
+    """A loaded model folder.
 
     Args:
-        folder: where the tiny model is, or is written if there is none.
+        folder: folder of the tiny model; it is written if it doesn't exist.
 
     Attributes:
-        folder: of a Qwen3-VL checkpoint, which any trainer's loading code takes.
+        folder: a Qwen3-VL checkpoint that any trainer can load.
         model: in float32 on the CPU, in evaluation mode.
-        codec: its tokenizer and image processor.
+        codec: tokenizer and image processor.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -45,37 +45,37 @@ class Stage:
 
     @property
     def image_token(self) -> int:
-        """The token that stands for a merged patch of a picture."""
+        """The id of the image token, one per merged patch."""
         return self.codec.image_token_id
 
     @property
     def end_token(self) -> int:
-        """The token that ends a reply."""
+        """The id of the token that ends a reply."""
         end: int = self.codec.end_id
         return end
 
     def features(self, pictures: Sequence[Pixels]) -> dict[str, Tensor]:
-        """`pixel_values` and `image_grid_thw` of pictures; nothing without pictures."""
+        """Return `pixel_values` and `image_grid_thw` of pictures; empty without pictures."""
         if not pictures:
             return {}
         made = self.codec.image_processor(images=list(pictures), return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
 
     def patches(self, grids: Tensor) -> list[int]:
-        """How many image tokens each picture takes."""
+        """Return the number of image tokens of each picture."""
         merged: list[int] = (grids.prod(1) // self.codec.image_processor.merge_size**2).tolist()
         return merged
 
     def collapse(self, ids: Sequence[int]) -> tuple[list[int], list[int]]:
-        """`ids` with one image token for each run of them, and where each of these tokens stands in `ids`.
+        """Return `ids` with runs of image tokens reduced to one, and the positions of the kept tokens.
 
-        Sampling servers take one for a picture, models as many as it has merged patches.
+        Sampling servers expect one image token per picture, models one per merged patch.
         """
         kept = [at for at, token in enumerate(ids) if token != self.image_token or not at or ids[at - 1] != token]
         return [ids[at] for at in kept], kept
 
     def expand(self, ids: Sequence[int], sizes: Sequence[int]) -> list[int]:
-        """`ids` with as many image tokens for the n-th run of them as `sizes[n]`, as they are where there is none."""
+        """Return `ids` with the n-th run of image tokens set to length `sizes[n]`; further runs stay."""
         left = iter(sizes)
         collapsed, places = self.collapse(ids)
         whole: list[int] = []
@@ -84,12 +84,12 @@ class Stage:
         return whole
 
     def inputs(self, ids: Sequence[int], pictures: Sequence[Pixels]) -> dict[str, Tensor]:
-        """A forward pass's tensors, as they should be."""
+        """Return the correct inputs of a forward pass."""
         tokens = torch.tensor([list(ids)])
         return {"input_ids": tokens, "mm_token_type_ids": (tokens == self.image_token).int(), **self.features(pictures)}
 
     def positions(self, ids: Sequence[int], grids: Tensor | None) -> Tensor:
-        """(3, L) The model's own position ids."""
+        """Return the model's own position ids, (3, L)."""
         tokens = torch.tensor([list(ids)])
         types = (tokens == self.image_token).int()
         found: Tensor = self.model.model.get_rope_index(tokens, types, image_grid_thw=grids)[0][:, 0]
@@ -97,20 +97,20 @@ class Stage:
 
     @torch.no_grad()
     def logprobs(self, inputs: dict[str, Tensor]) -> list[float]:
-        """Of each token given those before it, at temperature 1; 0 for the first. Raises whatever the model raises."""
+        """Return the log-probability of each token given those before it, at temperature 1; 0 for the first."""
         self.model.model.rope_deltas = None
         logits = self.model(**inputs, use_cache=False).logits[0]
         scores = logits[:-1].float().log_softmax(1).gather(1, inputs["input_ids"][0, 1:, None])
         return [0.0, *scores.squeeze(1).tolist()]
 
     def say(self, ids: Sequence[int]) -> str:
-        """Tokens in words, each run of image tokens as one."""
+        """Decode tokens for a message; runs of image tokens are shown as one."""
         return " ".join(repr(self.codec.tokenizer.decode([token])) for token in self.collapse(ids)[0])
 
 
 @torch.no_grad()
 def _make_pictures_matter(folder: Path) -> None:
-    """As drawn, a tiny model's words hardly depend on its pictures: a blind one would pass for one that sees."""
+    """Scale the weights, since an untrained tiny model hardly reacts to pictures and missing ones would pass."""
     model, _ = tiny.load(folder)
     for parameter in model.parameters():
         if parameter.dim() > 1:
