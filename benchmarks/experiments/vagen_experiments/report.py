@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from vagen_benchmarks.results.stats import difference, rate, relabel, sign_flip, t95
@@ -47,9 +48,7 @@ def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[S
     }
     statements = [part for part in STATEMENTS if part in checkpoint["sampled"]]
     for part in statements:
-        columns[part.removesuffix("_exact").replace("_", " ")] = lambda own, part=part: (
-            f"{_mean(own, 'sampled', part):.2f} ({_mean(own, 'greedy', part):.2f})"
-        )
+        columns[_plain(part)] = partial(_truth, part)
     if "shuffled_images" in checkpoint:
         columns["shuffled images"] = lambda own: f"{_mean(own, 'shuffled_images', 'success'):.3f}"
     if baseline:
@@ -59,11 +58,8 @@ def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[S
         for part in statements:
             if not all(f"{part}_by_level" in run["sampled"] for run in runs):
                 continue
-            name = part.removesuffix("_exact").replace("_", " ")
-            columns[f"gain in {name}"] = lambda own, part=part: _gain_of_statements(pairs(own), f"{part}_by_level")
-            columns[f"p over seeds ({name})"] = lambda own, part=part: _p_over_seeds(
-                pairs(own), lambda sampled: round(1e4 * statistics.fmean(sampled[f"{part}_by_level"]))
-            )
+            columns[f"gain in {_plain(part)}"] = partial(_gain_in_truth, pairs, part)
+            columns[f"p over seeds ({_plain(part)})"] = partial(_p_of_truth, pairs, part)
     if any("critic" in run for run in runs):
         columns["state values explained"] = lambda own: ", ".join(f"{value:.2f}" for value in _critic(own)) or "–"
         columns["at least"] = lambda own: f"{min(_critic(own)):.2f}" if _critic(own) else "–"
@@ -101,16 +97,33 @@ def _gain(pairs: Pairs) -> str:
     return f"{found.value:+.3f} ({found.low:+.2f} to {found.high:+.2f}), p = {p:.2g}"
 
 
-def _gain_of_statements(pairs: Pairs, scores: str) -> str:
+def _plain(part: str) -> str:
+    return part.removesuffix("_exact").replace("_", " ")
+
+
+def _truth(part: str, own: Sequence[Result]) -> str:
+    return f"{_mean(own, 'sampled', part):.2f} ({_mean(own, 'greedy', part):.2f})"
+
+
+def _gain_in_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+    pairs = pairing(own)
     if not pairs:
         return "–"
     before, after = (
-        [statistics.fmean(level) for level in zip(*(pair[i]["sampled"][scores] for pair in pairs), strict=True)]
+        [
+            statistics.fmean(level)
+            for level in zip(*(pair[i]["sampled"][f"{part}_by_level"] for pair in pairs), strict=True)
+        ]
         for i in (0, 1)
     )
     gains = [new - old for old, new in zip(before, after, strict=True)]
     value, half = statistics.fmean(gains), _half_width(gains)
     return f"{value:+.3f} ({value - half:+.2f} to {value + half:+.2f})"
+
+
+def _p_of_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+    """Trainings are compared by their mean F1 in ten-thousandths."""
+    return _p_over_seeds(pairing(own), lambda sampled: round(1e4 * statistics.fmean(sampled[f"{part}_by_level"])))
 
 
 def _p_over_seeds(pairs: Pairs, count: Callable[[Result], int]) -> str:
