@@ -57,6 +57,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "Bi-Level GAE, λ 0.95": estimator(advantages.bilevel_gae, lam_turn=0.95, lam_token=0.95),
     "Bi-Level GAE, γ_turn 0.95": estimator(advantages.bilevel_gae, gamma_turn=0.95),
     "Bi-Level GAE as released": estimator(advantages.bilevel_gae_released),
+    "Bi-Level GAE mixed (γ_turn, λ_turn 0.95)": estimator(advantages.bilevel_gae_mixed),
     "dual discount, γ 1, λ 1": estimator(advantages.dual_discount_gae, gamma_turn=1.0, lam_turn=1.0),
     "dual discount, γ_turn 0.99, λ_turn 0.95": estimator(advantages.dual_discount_gae),
     "VinePPO": estimator(advantages.vine),
