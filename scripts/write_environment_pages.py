@@ -62,8 +62,8 @@ def read(page: Path) -> str:
 
 def all_options(package: Any) -> str:
     return (
-        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add their own options and may change "
-        "these defaults. `preset=` selects a named set of options; options given beside it override it.\n\n"
+        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add options of their own and "
+        "may change these defaults. `preset=` selects a named set of options; options given beside it override it.\n\n"
         + options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)])
     )
 
@@ -164,9 +164,8 @@ def options_table(package: Any, config_class: type[EnvConfig], names: list[str],
         if defaults_only:
             lines.append(f"| `{name}` | {default} |")
         else:
-            lines.append(
-                f"| `{name}` | {code(type_name(hints[name]))} | {default} | {docstring_of(package, config_class, name)} |"
-            )
+            meaning = docstring_of(package, config_class, name)
+            lines.append(f"| `{name}` | {code(type_name(hints[name]))} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -192,8 +191,8 @@ def levels(config_class: type[EnvConfig]) -> str:
     train, val = config_class.shares
     return (
         "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and these options: "
-        f"{fields or 'none'}. `train`, `val` and `test` contain {train}, {val} and {100 - train - val} % of the levels and "
-        "are disjoint.\n"
+        f"{fields or 'none'}. `train`, `val` and `test` contain {train}, {val} and {100 - train - val} % of the levels "
+        "and are disjoint.\n"
     )
 
 
