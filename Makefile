@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test test-vllm test-adapters lint docs pictures dist perf speedrun
+.PHONY: help bench test test-vllm test-adapters lint docs pictures dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -44,7 +44,3 @@ dist:  ## Build sdist and wheel into dist/; the same bytes each time
 perf:  ## Print speeds as ratios, side by side in one run
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/python -m pytest benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
-
-speedrun:  ## Train tiny models until they solve 0.8 of held-out levels; adds what that took to docs/proof/leaderboard.md
-	@$(PYTHON) scripts/setup.py test
-	$(BIN)/python scripts/speedrun.py

@@ -148,9 +148,7 @@ def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoin
 
 def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
     pytest.importorskip("trl")
-    import vagen_benchmarks.agents.tiny as tiny
-
-    folder = tiny.FOLDER / "frozenlake"
+    folder = Path(__file__).parents[2] / "benchmarks" / "experiments" / "checkpoints" / "frozenlake"
     (agent,) = make_agents([f"transformers:{folder}"], Asked(sampling={"max_tokens": 8}))
     outcome = runs.play(tmp_path / "1", [agent], ["frozenlake"], episodes=1, options={"max_turns": 1})
     assert outcome.played == 1, runs.episodes(tmp_path / "1")[0].ended

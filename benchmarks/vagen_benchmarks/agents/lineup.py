@@ -65,10 +65,6 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
         from vagen_benchmarks.agents.text_only import TextOnly
 
         return TextOnly()
-    if name == "tiny":
-        from vagen_benchmarks.agents.tiny import Tiny
-
-        return Tiny()
     if is_own(name):
         return load_own(name)
     if is_trained(name):

@@ -17,4 +17,4 @@ def complete_agent(begun: str) -> list[str]:
     from vagen_benchmarks.agents.scripted import SCRIPTED
     from vagen_benchmarks.clients.registry import Registry
 
-    return sorted(name for name in {*SCRIPTED, *FLOORS, "tiny", *Registry().models} if name.startswith(begun))
+    return sorted(name for name in {*SCRIPTED, *FLOORS, *Registry().models} if name.startswith(begun))
