@@ -62,7 +62,7 @@ def read(page: Path) -> str:
 
 def all_options(package: Any) -> str:
     return (
-        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add their own options and "
+        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add options and "
         "may change these defaults. `preset=` selects a named set of options; options given beside it override it.\n\n"
         + options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)])
     )
