@@ -15,7 +15,6 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
@@ -31,6 +30,7 @@ from vagen_benchmarks.sharing.files import (
     plain,
     table_findings,
 )
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.permission import permitted
 from vagen_envs.spaces import MAX_TEXT_LENGTH

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
 from vagen_benchmarks.runs.run_folder import RunFolder

@@ -15,13 +15,13 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
 
-def is_own(name: str) -> bool:
+def is_custom(name: str) -> bool:
     """Whether a name means a class or a function in a file."""
     path, found, attribute = name.rpartition(":")
     return bool(found and attribute) and path.endswith(".py")
 
 
-def load_own(name: str) -> Agent:
+def load_custom(name: str) -> Agent:
     """The agent of `FILE.py:NAME`: an `Agent`'s class, any class with a `reply(game)`, or a function of a game.
 
     Raises:
@@ -41,10 +41,10 @@ def load_own(name: str) -> Agent:
         raise ProtocolError(
             f"agent {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
         ) from error
-    return own_agent(made, name, hashlib.sha256(file.read_bytes()).hexdigest())
+    return custom_agent(made, name, hashlib.sha256(file.read_bytes()).hexdigest())
 
 
-def own_agent(made: Any, name: str | None = None, sha256: str | None = None) -> Agent:
+def custom_agent(made: Any, name: str | None = None, sha256: str | None = None) -> Agent:
     """An agent of a user's as the runner takes it.
 
     Args:

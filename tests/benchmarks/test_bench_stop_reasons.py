@@ -14,17 +14,17 @@ from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.registry import Registry
-from vagen_benchmarks.endings import Stop, recognise
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.stats import by_level, rate
 from vagen_benchmarks.results.summary import ERRORS
 from vagen_benchmarks.runs.plans import Plan, load_plan
+from vagen_benchmarks.stop_reasons import Stop, recognise
 
 AZURE = (
     "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify "
     "your prompt and retry."
 )
-SAID = [  # status, body as providers send it (where each is quoted stands in endings.toml), what it means
+SAID = [  # status, body as providers send it (where each is quoted stands in provider_errors.toml), what it means
     (400, {"error": {"message": "This model's maximum context length is 4097 tokens. However, your messages resulted in 4363 tokens. Please reduce the length of the messages.", "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}}, "context full"),
     (400, {"error": {"message": "This model's maximum context length is 131072 tokens. However, you requested 131134 tokens (122942 in the messages, 8192 in the completion). Please reduce the length of the messages or completion.", "type": "invalid_request_error", "param": None, "code": "invalid_request_error"}}, "context full"),
     (400, {"error": {"message": "Input tokens exceed the configured limit of 272000 tokens.", "type": "invalid_request_error"}}, "context full"),

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-PROVIDERS = Path(__file__).parent / "endings.toml"
+PROVIDERS = Path(__file__).parent / "provider_errors.toml"
 """What providers say when a model ran into something, each with its source."""
 LONGEST_BODY = 20_000
 """Characters of an error that are read."""

@@ -19,7 +19,7 @@ import runs
 from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.base import Call, Reply
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError, RunFolderError

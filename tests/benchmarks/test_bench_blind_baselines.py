@@ -6,16 +6,16 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.agents import Game, floors, text_only
-from vagen_benchmarks.agents.floors import Blind, search
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents import Game, blind_baselines, text_only
+from vagen_benchmarks.agents.blind_baselines import Blind, search
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.agents.text_only import TextOnly
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(floors, "SIZES", {"sokoban": (60, 24), "frozen_lake": (60, 24), "sample": (8, 6)})
-    monkeypatch.setattr(floors, "OTHERS", (4, 2))
+    monkeypatch.setattr(blind_baselines, "SIZES", {"sokoban": (60, 24), "frozen_lake": (60, 24), "sample": (8, 6)})
+    monkeypatch.setattr(blind_baselines, "OTHERS", (4, 2))
     monkeypatch.setattr(text_only, "ROOM", 96)
 
 
@@ -29,7 +29,7 @@ def returned(env, replies, seeds):
     for seed in seeds:
         env.reset(seed=seed)
         for actions in replies:
-            _, _, terminated, truncated, info = env.step(env.grammar.render(actions, **floors.WORDS))
+            _, _, terminated, truncated, info = env.step(env.grammar.render(actions, **blind_baselines.WORDS))
             if terminated or truncated:
                 break
         solved += info["turn"].success

@@ -10,7 +10,7 @@ from typing import Any
 
 import vagen_envs
 from vagen_benchmarks.agents.base import Agent
-from vagen_benchmarks.agents.own import is_own, load_own
+from vagen_benchmarks.agents.custom import is_custom, load_custom
 from vagen_benchmarks.agents.scripted import SCRIPTED, Baseline
 from vagen_benchmarks.agents.trained import Trained, is_trained
 from vagen_benchmarks.clients.registry import Registry
@@ -18,7 +18,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import History
 from vagen_envs.registration import declared
 
-FLOORS = ("random", "blind", "text-only")
+BLIND_BASELINES = ("random", "blind", "text-only")
 """Who doesn't look: what a model has to beat."""
 
 
@@ -58,15 +58,15 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
     if name in SCRIPTED:
         return SCRIPTED[name]()
     if name == "blind":
-        from vagen_benchmarks.agents.floors import Blind
+        from vagen_benchmarks.agents.blind_baselines import Blind
 
         return Blind()
     if name == "text-only":
         from vagen_benchmarks.agents.text_only import TextOnly
 
         return TextOnly()
-    if is_own(name):
-        return load_own(name)
+    if is_custom(name):
+        return load_custom(name)
     if is_trained(name):
         return Trained(name)
     if name in baselines:

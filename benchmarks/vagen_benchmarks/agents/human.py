@@ -11,8 +11,8 @@ from rich.table import Table
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.agents.terminal import HalfBlocks, ask, draws_pictures, kitty
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, Stopped
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
 from vagen_envs.pictures import Picture
