@@ -40,7 +40,7 @@ def chain_findings(run: RunFolder) -> Iterator[str]:
 
 
 def journal_findings(run: RunFolder) -> Iterator[str]:
-    """Journal entries that were changed or removed, and episodes that were there when an entry was written and are gone.
+    """Journal entries that were changed or removed, and episodes removed since an entry was written.
 
     An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again lack that hash.
     """
