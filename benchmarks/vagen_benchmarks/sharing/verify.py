@@ -23,6 +23,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import (
     HERE,
     chain_findings,
+    journal_findings,
     key_findings,
     missing_findings,
     page_findings,
@@ -97,7 +98,8 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
         verdict.wrong += _plan_findings(plan, run.protocol)
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*chain_findings(run), *key_findings(run), *missing_findings(run), *picture_findings(run)]
+    verdict.wrong += [*chain_findings(run), *journal_findings(run), *key_findings(run)]
+    verdict.wrong += [*missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()

@@ -1,7 +1,7 @@
 """Measure the rungs of an environment's ladder: success of three agents, and the time of a reset.
 
-    python scripts/measure_ladder.py vagen/Sokoban-v0 --kept ladder.jsonl --resets 256
-    python scripts/measure_ladder.py vagen/PrimitiveSkill-v0 --levels 64 --kept ladder.jsonl --seconds 280
+    .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Sokoban-v0 --kept ladder.jsonl --resets 256
+    .venv/bin/python benchmarks/experiments/measure_ladder.py vagen/Navigation-v0 --kept ladder.jsonl --seconds 280
 
 `noisy` is the oracle with every fifth action drawn at random, `greedy` takes what looks nearest (see `GREEDY`),
 `random` doesn't look. None writes anything but actions. Episodes are stored in the file `--kept` and not played
