@@ -17,6 +17,7 @@ from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
+from vagen_envs.svg.drawing import RendererName
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import SAME_PICTURE
@@ -78,6 +79,8 @@ class SvgConfig(EnvConfig):
     """Targets with more shapes are left out."""
     size: int = 224
     """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
+    renderer: RendererName = "resvg"
+    """What draws targets and answers: `resvg`, as browsers do, or `cairosvg`, the paper's, which knows less of SVG."""
     scorer: ScorerName = "auto"
     """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these that has all it
     needs here. Which one it was stands in the metric `scorer` of each turn."""
@@ -146,7 +149,7 @@ class SvgEnv(VagenEnv):
         return {"similarity_reward": f"{self.config.similarity_reward:g}"}
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._renderer = shared_renderer()
+        self._renderer = shared_renderer(self.config.renderer)
         self._scorer = self._make_scorer()
         stated = self.config.success_score
         self._enough = SAME_PICTURE[self._scorer.name] if stated is None else stated
