@@ -43,7 +43,7 @@ dist:  ## Build sdist and wheel into dist/; the same bytes each time
 
 perf:  ## Print speeds as ratios, side by side in one run
 	@$(PYTHON) scripts/setup.py test
-	$(BIN)/python -m pytest benchmarks/vagen_benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
+	$(BIN)/python -m pytest benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
 
 speedrun:  ## Train tiny models until they solve 0.8 of held-out levels; adds what that took to docs/proof/leaderboard.md
 	@$(PYTHON) scripts/setup.py test

@@ -14,7 +14,7 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from service_fixtures import Command
 
-from vagen_benchmarks.perf.service_scale import Site, simulate
+from perf.service_scale import Site, simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 CLIENT, RAY = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -17,13 +17,13 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from costly import GRABS, HOARDS, SLOW, SPINS, SWALLOWS
 from service_fixtures import Served, wait_until
 
+from perf.processes import resident
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.host import Answer, Call, EnvHost
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv
-from vagen_benchmarks.perf.processes import resident
 from vagen_envs.errors import ConfigError, EpisodeOverError, SimulatorError
 
 COSTLY = "costly:test/Costly-v0"

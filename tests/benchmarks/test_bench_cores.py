@@ -14,9 +14,9 @@ import pytest
 import runs
 from commands import vagen
 
+from perf.processes import children
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.notebook import bench as python_bench
-from vagen_benchmarks.perf.processes import children
 from vagen_benchmarks.runs import cores
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify

@@ -7,13 +7,13 @@ import math
 
 import pytest
 
+from perf.diagnosis_power import power
 from vagen_benchmarks.agents import Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Played, diagnose
 from vagen_benchmarks.diagnosis.attribution import attribute
 from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.perf.diagnosis_power import power
 
 EXACT = {"representation": "structured"}
 

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 safetensors = pytest.importorskip("safetensors.torch")
 pytest.importorskip("skimage")
 
-from vagen_benchmarks.perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
+from perf.random_weights import ALPHA, RANK, write_weights  # noqa: E402
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer  # noqa: E402
 from vagen_envs.svg.scorers.vit import Block, as_batch  # noqa: E402
 from vagen_envs.svg.scorers.weights import (  # noqa: E402

@@ -14,7 +14,7 @@ from trl.chat_template_utils import qwen3_vl_chat_template
 from vagen_adapters.parity import RecordedSampler, Trained
 from vagen_adapters.parity.recordings import Watched
 from vagen_adapters.parity.stage import ENV_ID
-from vagen_adapters.trl_env import EACH_REPLY_PLAYS, Episode, levels
+from vagen_adapters.trl_env import REPLY_AS_TOOL_CALL, TRLEnvironment, levels
 
 
 class Recorded(GRPOTrainer):
@@ -41,7 +41,7 @@ class OfTRL:
     def play(self, scene):
         recording = scene.recording
         processor = qwen.processor(scene.stage.folder, qwen3_vl_chat_template, padding_side="left")
-        processor.tokenizer.response_template = EACH_REPLY_PLAYS
+        processor.tokenizer.response_template = REPLY_AS_TOOL_CALL
         envs = iter([scene.env, Watched(recording)])
         with tempfile.TemporaryDirectory() as folder:
             config = GRPOConfig(
@@ -54,7 +54,7 @@ class OfTRL:
                 args=config,
                 train_dataset=levels(ENV_ID, first_seed=recording.seed, num_levels=1, **recording.options),
                 processing_class=processor,
-                environment_factory=lambda: Episode(next(envs)),
+                environment_factory=lambda: TRLEnvironment(next(envs)),
             )
             trainer.samplers = [scene.sampler, RecordedSampler(scene.stage, recording)]
             made = trainer._generate_and_score_completions([trainer.train_dataset[0]] * 2)

@@ -10,11 +10,11 @@ import sys
 import threading
 import time
 
+from perf.processes import children, resident
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.server import Server
 from vagen_adapters.service.sessions import ServiceConfig
-from vagen_benchmarks.perf.processes import children, resident
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
 

@@ -1,4 +1,4 @@
-"""What a turn costs the runner, and how near it comes to the ideal: `python -m vagen_benchmarks.perf.runner_load`.
+"""What a turn costs the runner, and how near it comes to the ideal: `python -m perf.runner_load`.
 
 Prints a table against an endpoint that answers at once and one that takes 0.2 s, with so many requests in flight: of a
 bare asyncio client that sends as much and reads the answers, then of runs by one process and by two. Processor time is
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from perf.endpoint import endpoint
+from perf.processes import children, processor_seconds
 from vagen_benchmarks.agents.lineup import Asked, make_agents
 from vagen_benchmarks.loops import loop_factory
-from vagen_benchmarks.perf.endpoint import endpoint
-from vagen_benchmarks.perf.processes import children, processor_seconds
 from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.jobs import Job

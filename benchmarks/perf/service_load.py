@@ -1,4 +1,4 @@
-"""Many sessions at once against `vagen serve`, and what a turn costs: `python -m vagen_benchmarks.perf.service_load`.
+"""Many sessions at once against `vagen serve`, and what a turn costs: `python -m perf.service_load`.
 
 Each session has a connection of its own and plays Sokoban with pictures as fast as it is answered, or, with
 `--think`, after a pause like a model's. The client decodes nothing, so that the server is what is measured;
@@ -25,9 +25,9 @@ import orjson
 import uvloop
 from websockets.asyncio.client import ClientConnection, connect
 
+from perf.bench_grids import REPLY
+from perf.processes import children, processor_seconds, resident
 from vagen_adapters.service.wire import parted
-from vagen_benchmarks.perf.bench_grids import REPLY
-from vagen_benchmarks.perf.processes import children, processor_seconds, resident
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 

@@ -1,6 +1,6 @@
 """How often a diagnosis names the fault that an oracle was given.
 
-    python -m vagen_benchmarks.perf.diagnosis_power [RUNS]
+    python -m perf.diagnosis_power [RUNS]
 
 Oracles that see, foresee or plan wrongly in 20, 50 and 100 % of their turns play 64 levels under each condition; other
 levels and other turns each run. Prints the share of runs whose main cause is the fault. A run takes about a second.

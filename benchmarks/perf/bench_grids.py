@@ -21,7 +21,7 @@ import pytest
 from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv as GymnasiumLake
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf import peers
+from perf import peers
 
 REPLY = (
     "<think><observation>The box is below and on the left side of the player. The target is below the box."

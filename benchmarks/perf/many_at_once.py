@@ -1,6 +1,6 @@
 """Turns a second of a simulator in 1, 2, 4 and 8 processes, and what bounds them.
 
-    python -m vagen_benchmarks.perf.many_at_once vagen/Navigation-v0 [SECONDS [PROCESSES …]]
+    python -m perf.many_at_once vagen/Navigation-v0 [SECONDS [PROCESSES …]]
 
 Each process plays one environment, as `gym.make_vec` makes them: processes of Gymnasium, or the workers of
 PrimitiveSkill. A turn is as many actions as fit it, and a picture.
@@ -17,7 +17,7 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf.processes import children, processor_seconds, resident
+from perf.processes import children, processor_seconds, resident
 
 ANSWERS = {
     "navigation": ["moveahead", "moveback", "rotateright", "moveleft", "moveright"],

@@ -1,4 +1,4 @@
-"""Our server beside OpenEnv's with the same environment: `python -m vagen_benchmarks.perf.service_openenv`.
+"""Our server beside OpenEnv's with the same environment: `python -m perf.service_openenv`.
 
 openenv asks for other versions than the rest, so it may live in an environment of its own, whose interpreter
 `--python` names. Both servers run; sessions with a connection each play Sokoban with pictures as fast as they are
@@ -23,8 +23,8 @@ from typing import Any
 import orjson
 import uvloop
 
-from vagen_benchmarks.perf.processes import children, processor_seconds
-from vagen_benchmarks.perf.service_load import Load, Player, serving
+from perf.processes import children, processor_seconds
+from perf.service_load import Load, Player, serving
 
 TOLD = ("turns_per_s", "p50_ms", "p99_ms", "server_us_per_turn", "bytes_per_turn")
 

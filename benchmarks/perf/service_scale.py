@@ -1,4 +1,4 @@
-"""Ten thousand environments at once, on paper and simulated: `python -m vagen_benchmarks.perf.service_scale`.
+"""Ten thousand environments at once, on paper and simulated: `python -m perf.service_scale`.
 
 Each environment's player thinks (a model writes its reply), then its turn passes a server's event loop and
 one core of the workers, and back. Both serve in order of arrival. The service times are those that

@@ -1,4 +1,4 @@
-"""What a second process brings a run: `python -m vagen_benchmarks.perf.runner_cores`.
+"""What a second process brings a run: `python -m perf.runner_cores`.
 
 Processor time is of those who play and of the one who stores, without their start: what 64 episodes take is taken off
 what 1,500 take. Wall time is told beside it; an endpoint that answers at once takes its part of the cores, too.
@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from perf.endpoint import endpoint
 from vagen_benchmarks.agents.lineup import Asked
 from vagen_benchmarks.notebook import bench
-from vagen_benchmarks.perf.endpoint import endpoint
 from vagen_benchmarks.runs.runner import Policy
 
 FEW, MANY = 64, 1500

@@ -21,13 +21,13 @@ pytest.importorskip("uvicorn", reason="needs the extra serve")
 
 from gymnasium.vector import AutoresetMode
 
+from perf.bench_grids import REPLY, turner
+from perf.service_load import serving
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.places import InPool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
-from vagen_benchmarks.perf.bench_grids import REPLY, turner
-from vagen_benchmarks.perf.service_load import serving
 
 SOKOBAN = "vagen/Sokoban-v0"
 MANY = 64

@@ -15,7 +15,7 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf.processes import resident
+from perf.processes import resident
 from vagen_envs.errors import SimulatorError
 
 pytest.importorskip("mani_skill")

@@ -19,7 +19,7 @@ import pytest
 from PIL import Image
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf.random_weights import write_weights
+from perf.random_weights import write_weights
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.check import check
 from vagen_envs.svg.dataset import load_dataset

@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf.bench_grids import resetter
+from perf.bench_grids import resetter
 from vagen_envs.navigation.scene import extract
 
 pytest.importorskip("mujoco")

@@ -94,7 +94,7 @@ async def serve(delay: float, reply: str) -> None:
 @contextmanager
 def endpoint(delay: float, reply: str = REPLY) -> Iterator[str]:
     """Its URL, while it runs."""
-    command = [sys.executable, "-m", "vagen_benchmarks.perf.endpoint", str(delay), reply]
+    command = [sys.executable, "-m", "perf.endpoint", str(delay), reply]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdout is not None
         try:

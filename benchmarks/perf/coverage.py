@@ -1,6 +1,6 @@
 """How often the 95 % intervals of `vagen_benchmarks.results.stats` hold the truth, and its test rejects it: simulated.
 
-    python -m vagen_benchmarks.perf.coverage [SIMULATIONS]
+    python -m perf.coverage [SIMULATIONS]
 
 Levels have a chance of success each, drawn from a beta distribution; `agreement` is its intra-class correlation: 0
 where all levels are alike, 1 where each is always or never solved.

@@ -1,4 +1,4 @@
-"""Whether a run's memory grows with its episodes: `python -m vagen_benchmarks.perf.memory [EPISODES]`."""
+"""Whether a run's memory grows with its episodes: `python -m perf.memory [EPISODES]`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from perf.endpoint import endpoint
+from perf.processes import resident
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
-from vagen_benchmarks.perf.endpoint import endpoint
-from vagen_benchmarks.perf.processes import resident
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks

@@ -12,7 +12,7 @@ import gymnasium as gym
 import pytest
 
 import vagen_envs
-from vagen_benchmarks.perf import endpoint as loopback
+from perf import endpoint as loopback
 from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
 from vagen_rewards.calibration import labelled_file

@@ -11,9 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason='needs pip install "vagen-envs[ppo]"')
 
+from perf import advantage_loops  # noqa: E402
 from vagen_adapters.ppo import advantages, group_advantages  # noqa: E402
 from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
-from vagen_benchmarks.perf import advantage_loops  # noqa: E402
 
 ROWS, LENGTH, TURNS = 128, 4096, 8
 TWO_LEVELS = {"gamma_turn": 0.95, "lam_turn": 0.9, "gamma_token": 1.0, "lam_token": 0.98}

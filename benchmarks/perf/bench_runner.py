@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from vagen_benchmarks.perf.endpoint import endpoint
-from vagen_benchmarks.perf.runner_load import DELAY, ask, play
+from perf.endpoint import endpoint
+from perf.runner_load import DELAY, ask, play
 
 TURNS = 3
 """Of an episode: the endpoint's reply solves nothing."""
