@@ -37,7 +37,7 @@ register_namespace("xlink", XLINK)
 _DATA = re.compile(r"\s*data:(image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
-_LENGTH = re.compile(r"\s*\+?(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*(px|pt|pc|mm|cm|in|em|ex|rem)?\s*")
+_LENGTH = re.compile(r"\s*+\+?(\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|\.\d++)\s*+(px|pt|pc|mm|cm|in|em|ex|rem)?\s*+")
 _PIXELS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
 
 

@@ -41,7 +41,7 @@ MAX_DEPTH = 128
 _UNITS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0,
           "ex": 8.0}  # fmt: skip
 _CONTAINERS = frozenset({"svg", "g", "a", "switch", "symbol"})
-_LENGTH = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([a-z]+|%)?\s*")
+_LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
 _URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
 _PATTERN = (0.5, 0.5, 0.5, 1.0)
 """The colour that stands for a pattern's."""
@@ -194,8 +194,11 @@ class _Walk:
             self._note(shape, "filled", self._paint("fill", "black", place), low, high)
         stroke = self._paint("stroke", "none", place)
         width = place.length(place.style.get("stroke-width", "1"), "r") * math.sqrt(abs(a * d - b * c))
+        reach = np.full(2, width / 2)
+        if len(points) == 2 and (length := math.dist(*points)):  # a straight line has no caps beyond its ends
+            reach = np.abs(points[1] - points[0])[::-1] / length * width / 2
         if width > 0:
-            self._note(shape, "outlined", stroke, low - width / 2, high + width / 2)
+            self._note(shape, "outlined", stroke, low - reach, high + reach)
 
     def _note_text(self, element: Element, place: _Place) -> None:
         """Each run of letters, in the font that texts are drawn in."""

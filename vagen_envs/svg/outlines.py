@@ -25,8 +25,8 @@ IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 Length = Callable[[str | None, str], float]
 """Pixels of a length: its text and its axis, `x`, `y` or `r` for neither."""
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_TRANSFORM = re.compile(r"(\w+)\s*\(([^)]*)\)")
+_NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
+_TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
 _SHARES = np.arange(1, 9)[:, None] / 8  # 8 points of a curve: boxes are then right to 1 % of its size
 _TURN = np.linspace(0, 2 * math.pi, 32, endpoint=False)
 _CIRCLE = np.stack((np.cos(_TURN), np.sin(_TURN)), axis=1)
