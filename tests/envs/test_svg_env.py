@@ -25,7 +25,7 @@ from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.state import SvgState, colour_name, elements
 
 GOLDEN_PICTURES = Path(__file__).parent.parent / "golden" / "svg_pictures.png"
-GOLDEN = "30ba64fb6c0b48e12436224a587cd624d498ffe44bbfd2265df149a448cf1a60"
+GOLDEN = "c1735cf3f321ced0bc6d8df13c09dcaad71366b2bea1858727295285bbe232b8"
 ID = "vagen/SVGReconstruction-v0"
 TWO = (
     '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg"><circle cx="25" cy="25" r="15" fill="red"/>'

@@ -209,15 +209,15 @@ class _Walk:
             x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
             y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
             high = inner.length(style.get("font-size", "16"), "r")
-            left, top, right, bottom = (side * high / _FONT_SIZE for side in _box_of(run))
-            begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * right
+            left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
+            begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
             corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
             points = apply(inner.matrix, corners)
             if style.get("visibility") not in ("hidden", "collapse") and style.get("display") != "none" and high > 0:
                 self._note(
                     "text", "filled", self._paint("fill", "black", inner), points.min(axis=0), points.max(axis=0)
                 )
-            x = begin + right
+            x = begin + advance
 
     def _paint(self, name: str, default: str, place: _Place) -> str | None:
         """`#rrggbb` of a fill or stroke as it looks on white; None if it can't be seen."""
@@ -302,11 +302,14 @@ _FONT_SIZE = 64
 
 
 @functools.lru_cache(maxsize=256)
-def _box_of(words: str) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of words at `_FONT_SIZE`, from the start of their base line."""
+def _box_of(words: str) -> tuple[float, float, float, float, float]:
+    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
     from PIL import ImageFont
 
-    return ImageFont.load_default(_FONT_SIZE).getbbox(words[:1000], anchor="ls")  # type: ignore[union-attr]
+    font = ImageFont.load_default(_FONT_SIZE)
+    mask, (x, y) = font.getmask2(words[:1000], anchor="ls")  # type: ignore[union-attr]
+    left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
+    return left + x, top + y, right + x, bottom + y, font.getlength(words)
 
 
 def font_file() -> bytes:
