@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from perf.endpoint import endpoint
-from vagen_benchmarks.agents.lineup import Asked
+from vagen_benchmarks.agents.factory import Asked
 from vagen_benchmarks.notebook import bench
 from vagen_benchmarks.runs.runner import Policy
 

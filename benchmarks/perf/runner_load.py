@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 
 from perf.endpoint import endpoint
 from perf.processes import children, processor_seconds
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.loops import loop_factory
 from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.jobs import Job
+from vagen_benchmarks.runs.job import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.runner import Policy

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent
-from vagen_benchmarks.agents.lineup import Asked, make_agents
-from vagen_benchmarks.agents.own import own_agent
+from vagen_benchmarks.agents.custom import custom_agent
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.jobs import Job
+from vagen_benchmarks.runs.job import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.runner import Outcome, Policy
@@ -110,7 +110,7 @@ def bench(
     made: list[Agent] = []
     for each in several:
         named = isinstance(each, str)
-        made += make_agents([each], asked or Asked(), None, baselines) if named else [own_agent(each)]
+        made += make_agents([each], asked or Asked(), None, baselines) if named else [custom_agent(each)]
     if len({agent.name for agent in made}) < len(made):
         raise ProtocolError(f"two agents have the same name: {', '.join(agent.name for agent in made)}; rename one")
     for agent in made:

@@ -7,7 +7,7 @@ import pytest
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity.bias import StopOrGo, measure
-from vagen_adapters.parity.bias_of_ppo import ESTIMATORS
+from vagen_adapters.parity.ppo_bias import ESTIMATORS
 
 
 def reinforce(batch):

@@ -11,8 +11,8 @@ import pytest
 from vagen_benchmarks.clients.board import Board
 from vagen_benchmarks.clients.patience import Gate
 from vagen_benchmarks.clients.spending import Purse
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop
 
 DOWN = EndpointError(Stop.UNREACHABLE, "nobody is there")
 
@@ -89,7 +89,7 @@ def test_who_has_died_holds_nothing_and_probes_no_more(boards):
         "from vagen_benchmarks.clients.board import Board\n"
         "from vagen_benchmarks.clients.patience import Gate\n"
         "from vagen_benchmarks.clients.spending import Purse\n"
-        "from vagen_benchmarks.endings import Stop; from vagen_benchmarks.errors import EndpointError\n"
+        "from vagen_benchmarks.stop_reasons import Stop; from vagen_benchmarks.errors import EndpointError\n"
         f"board = Board(Path({str(store.path)!r}), 2)\n"
         "gate = Gate(60, 0.01); gate.share(board.gate(0))\n"
         "async def main():\n"

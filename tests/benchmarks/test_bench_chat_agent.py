@@ -12,7 +12,7 @@ import runs
 from chat_endpoint import GOOD, completion
 
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.clients.registry import Registry

@@ -16,12 +16,12 @@ from chat_endpoint import GOOD, Endpoint
 from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.base import retry_after
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.jobs import parse_headers
+from vagen_benchmarks.runs.job import parse_headers
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.runner import Policy
 

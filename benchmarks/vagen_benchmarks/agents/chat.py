@@ -15,8 +15,8 @@ from vagen_benchmarks.clients.board import GateState
 from vagen_benchmarks.clients.patience import LONGEST_BACKOFF, Gate
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_tokens, text_tokens
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.chat import History, Message, chat_messages
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.tags import tag_pattern

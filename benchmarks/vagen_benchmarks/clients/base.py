@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Literal
 
-from vagen_benchmarks.endings import Stop, recognise, stays
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop, recognise, stays
 from vagen_envs.chat import Message, PictureForm
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]

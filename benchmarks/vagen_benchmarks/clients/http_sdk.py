@@ -17,8 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 from vagen_adapters.quick_json import read, written
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, in_a_line, status_error
 from vagen_benchmarks.clients.http_exchange import Exchange, GarbledError, Response, TooLargeError
-from vagen_benchmarks.endings import Stop, recognise, stays
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop, recognise, stays
 from vagen_envs.chat import Message
 
 LONGEST_CONNECT = 10.0

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from vagen_benchmarks.clients.board import GateState
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop
 
 LONGEST_WAIT = 60.0
 """Seconds between two probes, whatever the endpoint asks for."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from vagen_benchmarks.clients.board import LOOK, NOTHING, Board, Spent
 from vagen_benchmarks.clients.registry import Price
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.chat import Message
 
 BYTES_A_TOKEN = 4

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.agents.lineup import FLOORS, Asked, make_agents
+from vagen_benchmarks.agents.factory import BLIND_BASELINES, Asked, make_agents
 from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.jobs import Job, baselines_of, parse_headers
+from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.runner import Policy
@@ -132,7 +132,7 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
     )  # fmt: skip
     own = baselines_of(tasks)
-    agents = make_agents(agent or ["oracle", *own, *FLOORS], asked, models, own)
+    agents = make_agents(agent or ["oracle", *own, *BLIND_BASELINES], asked, models, own)
     for player in agents:
         for task in tasks:
             player.check(task.env_id, task.config)

@@ -11,7 +11,7 @@ import typer
 from vagen_benchmarks.commands.options import Names
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.runs.jobs import made_again
+from vagen_benchmarks.runs.job import made_again
 from vagen_benchmarks.runs.run_folder import RunFolder
 
 

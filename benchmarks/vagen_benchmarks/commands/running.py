@@ -14,7 +14,7 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.cores import run_job
-from vagen_benchmarks.runs.jobs import Job
+from vagen_benchmarks.runs.job import Job
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.runner import Outcome
 from vagen_benchmarks.sharing.trackers import track as track_run

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_benchmarks.clients.spending import Bill
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.results.stats import Estimate, average, by_level, mean, pass_at, rate
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_rewards.scores import PARTS
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})

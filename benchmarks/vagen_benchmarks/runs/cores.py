@@ -23,14 +23,14 @@ from typing import Any
 
 from vagen_benchmarks.clients.board import Board, Spent
 from vagen_benchmarks.clients.spending import Purse
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.encoding import Encoder, Line
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.jobs import Job, made_again
+from vagen_benchmarks.runs.job import Job, made_again
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, read_episode
 from vagen_benchmarks.runs.runner import Outcome, Policy, begin, finish, run
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.pictures import Picture
 from vagen_envs.workers import cause_of_end, started
 

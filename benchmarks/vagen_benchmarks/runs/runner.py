@@ -19,7 +19,6 @@ from typing import Any
 from vagen_benchmarks.agents.base import Agent, AsyncAgent
 from vagen_benchmarks.clients.board import Board
 from vagen_benchmarks.clients.spending import Bill, Purse
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import Stopped
 from vagen_benchmarks.loops import loop_factory
 from vagen_benchmarks.runs.episode import Ended, Episode
@@ -28,6 +27,7 @@ from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.scoring import Scoring
 from vagen_benchmarks.runs.writing import Writer
+from vagen_benchmarks.stop_reasons import Stop
 
 
 @dataclass
