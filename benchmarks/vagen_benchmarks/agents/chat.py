@@ -18,8 +18,8 @@ from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_toke
 from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
-from vagen_envs.tags import tag_pattern
 
 
 class ChatAgent(AsyncAgent):
