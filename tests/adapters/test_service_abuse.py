@@ -354,4 +354,4 @@ def test_the_server_ends_while_clients_stay_connected():
         served.server.should_exit = True
         served.thread.join(30)
         assert not served.thread.is_alive()
-        wait_until(lambda: not served.pool.workers)
+        assert not served.pool.workers
