@@ -1,6 +1,6 @@
 """Pictures spoilt in known ways, to judge a scorer by the order it gives.
 
-    python -m vagen_envs.svg.degradations --scorer classical
+    python benchmarks/experiments/svg/degradations.py --scorer classical
 
 Each icon is moved, recoloured and robbed of parts, in three strengths each. A scorer is right about a
 pair if it gives the picture that is spoilt less the higher score.
@@ -130,7 +130,7 @@ def judge(scorer: Scorer, of: Sequence[Pair]) -> dict[str, tuple[float, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m vagen_envs.svg.degradations", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python benchmarks/experiments/svg/degradations.py", description=main.__doc__)
     parser.add_argument("--scorer", default="auto")
     parser.add_argument("--weights", default="", help="folder of DreamSim's and DINO's weights")
     parser.add_argument("--dataset", default="builtin")
