@@ -1,4 +1,4 @@
-"""How an episode came to its end: one enumeration, which the run, the table, the report and the export share."""
+"""Why an episode ended, and how to tell it from a provider's error."""
 
 from __future__ import annotations
 
@@ -80,9 +80,17 @@ def recognise(status: int, body: str) -> Stop | None:
     return None if first is None else Stop(first["stop"])
 
 
-def stays(body: str) -> bool:
+def is_permanent(body: str) -> bool:
     """Whether an endpoint's error is one that asking again won't mend, whatever its status: no money, no pictures."""
-    return _first("stays", body) is not None
+    return _first("permanent", body) is not None
+
+
+_PICTURES = re.compile(r"\b(image|picture|photo|media|multimodal|multi-modal)s?\b", re.IGNORECASE)
+
+
+def is_about_pictures(words: str) -> bool:
+    """Whether an error that means a full context is about pictures rather than tokens."""
+    return _PICTURES.search(words) is not None
 
 
 def _first(kind: str, body: str) -> dict[str, Any] | None:

@@ -142,7 +142,7 @@ def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoin
     assert notes[0].splitlines() == ["What I remember:"]
     assert "Turn 2" in notes[2]
     assert notes[3].splitlines() == ["What I remember:"]  # another episode
-    assert outcome.bills[agent.name].requests == 6
+    assert outcome.usage[agent.name].requests == 6
     assert all(len(body["messages"]) == 2 for body in endpoint.requests)
 
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 import runs
+from chat_endpoint import GOOD
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -139,12 +140,27 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     assert len(endpoint.requests) == asked  # played is played
 
 
-def test_episode_that_ends_before_its_first_turn_counts_too(tmp_path, endpoint):
-    endpoint.script = full_after(0)
-    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=3)
-    assert (outcome.played, outcome.failed, len(endpoint.requests)) == (3, 0, 3)
-    (row,) = runs.rows(tmp_path)
-    assert (row["success"], row["turns"], row["errors"]["context full"]) == (0.0, 0.0, 1.0)
+@pytest.mark.parametrize(
+    ("body", "held", "fix"),
+    [
+        (SAID[0][1], 0, "--max-model-len"),
+        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--history 0"),
+    ],
+)
+def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(tmp_path, endpoint, body, held, fix):
+    good = full_after(held)
+    endpoint.script = lambda number, asked: (400, {}, body) if isinstance(good(number, asked), tuple) else GOOD
+    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=30)
+    assert outcome.left > 0
+    assert fix in outcome.reason
+    assert Stop.CONTEXT not in {episode.ended.kind for episode in runs.episodes(tmp_path)}
+
+
+def test_one_prompt_that_is_longer_than_all_others_is_the_models_loss(tmp_path, endpoint):
+    endpoint.script = lambda number, asked: (400, {}, SAID[0][1]) if number == 1 else GOOD
+    outcome = runs.play(tmp_path, [chat(endpoint.url)], ["frozenlake"], episodes=6)
+    assert (outcome.played, outcome.failed) == (6, 0)
+    assert Stop.CONTEXT in {episode.ended.kind for episode in runs.episodes(tmp_path)}
 
 
 def test_errors_name_every_unsolved_ending():

@@ -87,7 +87,6 @@ def bench(
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the episodes, for more cores.")] = 1,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
@@ -148,7 +147,7 @@ def bench(
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track, "workers": workers, "max_tokens": max_total_tokens,
+        "track": track, "max_tokens": max_total_tokens,
     }  # fmt: skip
     raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how)))
 
