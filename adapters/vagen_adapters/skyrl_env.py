@@ -1,4 +1,4 @@
-"""Environments of this package for SkyRL-Gym, and levels as rows of its dataset.
+"""SkyRL-Gym: an environment class for all ids, and levels as dataset rows.
 
 >>> import skyrl_gym
 >>> from vagen_adapters.skyrl_env import levels
@@ -27,14 +27,14 @@ except ImportError as error:
     raise not_importable("vagen_adapters.skyrl_env", "skyrl", "skyrl_gym", error) from error
 
 NAME = "vagen"
-"""The `env_class` under which all ids are registered with SkyRL-Gym; a row says which id it is."""
+"""The `env_class` of all ids in SkyRL-Gym; each row names its id."""
 
 
 class VagenText(BaseTextEnv):
-    """An episode for SkyRL-Gym: replies in, user messages with pictures (PNG in a `data:` URL) out.
+    """An episode for SkyRL-Gym. Observations are user messages with PNGs in `data:` URLs.
 
     Args:
-        env_config: SkyRL's configuration of the environment class; not used.
+        env_config: SkyRL's configuration of the environment class; unused.
         extras: a row of `levels`: `env_id`, `split`, `seed`, `options` and `reasoning`.
     """
 
@@ -46,24 +46,24 @@ class VagenText(BaseTextEnv):
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
         self._env = rows.make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
         self.max_turns = self._core.config.max_turns
-        self.played: list[Turn] = []
+        self.turns_played: list[Turn] = []
 
     @property
     def _core(self) -> VagenEnv:
         return cast(VagenEnv, self._env.unwrapped)
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the row's level: the prompt, and after it the first observation."""
+        """Start the row's level and return the prompt followed by the first observation."""
         split = self.extras.get("split")
         _, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
-        self.played, self.turns = [], 0
+        self.turns_played, self.turns = [], 0
         return [*prompt, {"role": "user", "content": observation_parts(self._core.observed)}], {"level": info["level"]}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Play one turn. `metadata` has `terminated` and `truncated` apart, and the turn in JSON form."""
+        """Play one turn. `metadata` contains `terminated`, `truncated` and the turn as JSON."""
         *_, reward, terminated, truncated, info = self._env.step(action)
         turn: Turn = info["turn"]
-        self.played.append(turn)
+        self.turns_played.append(turn)
         self.turns += 1
         return BaseTextEnvStepOutput(
             observations=[{"role": "user", "content": observation_parts(turn.result)}],
@@ -73,8 +73,8 @@ class VagenText(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, float]:
-        """`success`, `turns`, and the mean over the turns of each true-or-false metric or number."""
-        return episode_metrics(self.played)
+        """Return `success`, `turns` and the mean of each numeric or boolean turn metric."""
+        return episode_metrics(self.turns_played)
 
     def close(self) -> None:
         self._env.close()

@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     summary = measure(args.sessions, args.seconds, args.think, args.workers).summary()
-    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())  # noqa: T201
+    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())
 
 
 if __name__ == "__main__":
