@@ -69,6 +69,35 @@ def dual_discount_gae(
     return advantages, returns
 
 
+def bilevel_gae_mixed(
+    turn_ids: Row,
+    turn_rewards: Row,
+    values: Row,
+    kl: Row,
+    end_value: Any,
+    *,
+    gamma_turn: float,
+    lam_turn: float,
+    lam_token: float,
+    mix: float,
+) -> Estimate:
+    """VAGEN's main branch: the advantages of two recursions, mixed token by token."""
+    turns = _turns(turn_ids)
+    advantages, returns = {}, {}
+    next_value, next_two, next_one = end_value, 0.0, 0.0
+    for t in sorted(turns, reverse=True):
+        for i in reversed(turns[t]):
+            last = i == turns[t][-1]
+            reward = kl[i] + (turn_rewards[t] if last else 0.0)
+            gamma, lam = (gamma_turn, lam_turn) if last else (1.0, lam_token)
+            next_two = reward + gamma * next_value - values[i] + gamma * lam * next_two
+            next_one = reward + next_value - values[i] + lam_token * next_one
+            advantages[i] = (1 - mix) * next_one + mix * next_two
+            returns[i] = advantages[i] + values[i]
+            next_value = values[i]
+    return advantages, returns
+
+
 def bilevel_gae(
     turn_ids: Row, turn_rewards: Row, values: Row, kl: Row, end_value: Any, *,
     gamma_turn: float, lam_turn: float, gamma_token: float, lam_token: float,

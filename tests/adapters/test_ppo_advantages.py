@@ -22,6 +22,7 @@ COEFFICIENTS = {
     "dual_discount_gae": TWO_LEVELS,
     "bilevel_gae": TWO_LEVELS,
     "bilevel_gae_released": ("gamma_turn", "gamma_token", "lam"),
+    "bilevel_gae_mixed": ("gamma_turn", "lam_turn", "lam_token", "mix"),
     "turn_gae": ("gamma", "lam"),
 }
 WITH_CRITIC = list(COEFFICIENTS)
