@@ -82,7 +82,7 @@ class Service:
         replies: dict[int, Reply] = {}
         for home, indices in homes.items():
             for request in self._requests(items, indices):
-                answers = self._until_room(verb, [items[i] for i in request], home)
+                answers = self._retried(verb, [items[i] for i in request], home)
                 replies.update(zip(request, answers, strict=True))
         if verb == "close":
             for item in items:
@@ -102,32 +102,25 @@ class Service:
             size += length
         yield request
 
-    def _until_room(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
-        """Ask again while there is no room: sessions that nobody uses any more make room within half a minute."""
-        deadline = time.monotonic() + self._patience
-        replies = self._retried(verb, items, home)
-        wait = 0.05
-        while True:
-            waiting = [i for i, reply in enumerate(replies) if reply.code == "full"]
-            if not waiting or time.monotonic() > deadline:
-                return replies
-            time.sleep(wait)
-            wait = min(2 * wait, 1.0)
-            for i, reply in zip(waiting, self._retried(verb, [items[i] for i in waiting], home), strict=True):
-                replies[i] = reply
-
     def _retried(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
-        wait = 0.05
-        deadline = float("inf")  # patience begins with the first failure: a turn may take its time
+        """Ask until there is an answer and room: sessions that nobody uses make room within half a minute."""
+        replies: dict[int, Reply] = {}
+        left = list(range(len(items)))
+        wait, deadline = 0.05, float("inf")  # patience begins with the first failure: a turn may take its time
         while True:
+            failure: ServiceError | None = None
             try:
-                return self._talk(verb, items, home)
+                replies.update(zip(left, self._talk(verb, [items[i] for i in left], home), strict=True))
+                left = [i for i in left if replies[i].code == "full"]
             except (OSError, WebSocketException) as error:  # TimeoutError is an OSError
                 _raise_if_final(error, self.url)
-                deadline = min(deadline, time.monotonic() + self._patience)
-                if time.monotonic() >= deadline:
-                    why = f"{type(error).__name__}: {error}"
-                    raise ServiceError("unreachable", f"{self.url} gives no answer ({why})") from error
+                why = f"{self.url} gives no answer ({type(error).__name__}: {error})"
+                failure = ServiceError("unreachable", why)
+            deadline = min(deadline, time.monotonic() + self._patience)
+            if time.monotonic() >= deadline and failure is not None:
+                raise failure
+            if failure is None and (not left or time.monotonic() >= deadline):
+                return [replies[i] for i in range(len(items))]
             time.sleep(wait)
             wait = min(2 * wait, 2.0)
 

@@ -67,14 +67,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions of a server, in front of a pool. For one event loop.
-
-    Args:
-        pool: where the environments live.
-        config: limits.
-        share: sessions of one tenant.
-        metrics: counts what happens.
-    """
+    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one tenant."""
 
     def __init__(self, pool: Pool, config: ServiceConfig, share: int, metrics: Metrics) -> None:
         self._pool, self._config, self._share, self._metrics = pool, config, share, metrics
@@ -205,11 +198,13 @@ class Sessions:
             self._end(min(idle)[1], "evicted")
         return bool(idle)
 
-    def expire(self) -> None:
-        """End sessions whose lease is over."""
-        late = self._loop.time() - self._config.lease
-        for key in [key for key, session in self._sessions.items() if session.used < late and session.task is None]:
-            self._end(key, "expired")
+    async def expire(self) -> None:
+        """End sessions whose lease is over, until cancelled."""
+        while True:
+            await asyncio.sleep(min(1.0, self._config.lease / 4))
+            late = self._loop.time() - self._config.lease
+            for key in [key for key, session in self._sessions.items() if session.used < late and not session.task]:
+                self._end(key, "expired")
 
     def _end(self, key: str, why: str) -> None:
         session = self._sessions.pop(key)
