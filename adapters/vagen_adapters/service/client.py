@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.backends import decode, with_picture
+from vagen_adapters.service.backends import reply_of
 from vagen_adapters.service.framing import MAX_ITEMS, MAX_REQUEST, read, unpack, written
 from vagen_adapters.service.journal import Journal, Reply
 from vagen_envs.errors import MissingExtraError
@@ -131,7 +131,11 @@ class Service:
         connection = self._take(home)
         try:
             connection.socket.send(request)
-            replies = self._replies(connection.socket.recv(timeout=self._timeout))
+            body, pictures = unpack(connection.socket.recv(timeout=self._timeout, decode=False))
+            answer: dict[str, Any] = read(body)
+            if "error" in answer:
+                raise ServiceError(answer["error"]["code"], answer["error"]["message"])
+            replies = [reply_of(data, dict(pictures)) for data in answer["items"]]
         except BaseException as error:
             connection.socket.socket.close()
             if isinstance(error, ValueError | KeyError | TypeError):
@@ -143,17 +147,6 @@ class Service:
             if verb != "close":
                 self._homes.update((item["session"], connection.server) for item in items)
         return replies
-
-    @staticmethod
-    def _replies(message: str | bytes) -> list[Reply]:
-        if not isinstance(message, bytes):
-            raise ValueError("a text message")
-        body, pictures = unpack(message)
-        answer: dict[str, Any] = read(body)
-        if "error" in answer:
-            raise ServiceError(answer["error"]["code"], answer["error"]["message"])
-        decoded = decode(pictures)
-        return [with_picture(data, decoded) for data in answer["items"]]
 
     def _take(self, home: str) -> Connection:
         """An idle connection to this server, or a new one to whichever answers."""
