@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.bounds import REWARD, SWITCH, Bound, Several, Whole
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
@@ -16,6 +15,7 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, Names
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.bounds import REWARD, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.replies import Action, ActionGrammar
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
 from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
