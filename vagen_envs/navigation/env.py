@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation import ENV_ID
@@ -21,8 +20,8 @@ from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, e
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
-from vagen_envs.parsed import ParsedTurn, Problem
 from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 
@@ -104,9 +103,21 @@ class NavigationEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         self._loaded = (split, stream.position())
-        level = self._levels_of.draw(stream, split)
+        if self.config.backend == "thor":
+            known = self._levels_of.of_split(split)
+            if not known:
+                raise LevelError(
+                    f"episodes={self.config.episodes!r} has none for split {split!r}; use another split, or "
+                    'split_by="content"'
+                )
+            level = self._levels_of.load(self._published(known))
+        else:
+            level = self._levels_of.draw(stream, split)
         self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
         self._last_success = True
+
+    def _level_count(self, split: Split) -> int | None:
+        return len(self._levels_of.of_split(split)) if self.config.backend == "thor" else None
 
     def _content(self) -> str:
         return content_hash(self._level_content)

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 from vagen_adapters.two_player_sokoban.board import PLAYERS, Board, Moved, draw_board
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
-from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.env import SokobanConfig
 from vagen_envs.sokoban.levels import ACTIONS, Level

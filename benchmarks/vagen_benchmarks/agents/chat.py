@@ -16,8 +16,8 @@ from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
 from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
-from vagen_envs.tags import tag_pattern
 
 
 class ChatAgent(AsyncAgent):

@@ -1,18 +1,19 @@
-"""What a reply says, and what is wrong with it."""
+"""The result of parsing a reply: its fields, its actions and its problems."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from vagen_envs.actions import Action
+from vagen_envs.replies.actions import Action
 
 FORMAT_CODES = frozenset({
-    "no_answer", "missing_tag", "unclosed_tag", "repeated_tag", "unexpected_tag", "tag_order", "tag_case",
-    "text_outside", "empty_field", "native_thinking", "too_long", "dressed_answer",
+    "no_answer", "missing_tag", "unclosed_tag", "repeated_tag", "unexpected_tag", "tag_order", "tag_form",
+    "text_outside", "empty_field", "native_thinking", "too_long", "markdown_answer",
 })  # fmt: skip
 """Problems that break the format. The other codes are about actions: `no_action`, `unknown_action`,
-`bad_argument`, `too_many_actions`, `withheld`."""
+`bad_argument`, `too_many_actions`, `withheld`, and `answers_differ`, which alone is no fault: the reply has several
+complete answers, drafts included, and they aren't the same."""
 
 
 REFUSED_CODES = frozenset({"unknown_action", "bad_argument"})
@@ -69,6 +70,11 @@ class ParsedTurn:
         return any(problem.code == "too_many_actions" for problem in self.problems)
 
     @property
+    def answers_differ(self) -> bool:
+        """Whether the reply has complete answers, drafts in its thoughts included, that aren't the same."""
+        return any(problem.code == "answers_differ" for problem in self.problems)
+
+    @property
     def refused(self) -> bool:
         """Whether a piece of the answer isn't an action of this environment."""
         return any(problem.code in REFUSED_CODES for problem in self.problems)
@@ -87,9 +93,9 @@ class ParsedTurn:
             "think": self.think,
             "answer": self.answer,
             "native_thinking": self.native_thinking,
-            "actions": [each.to_json() for each in self.actions],
+            "actions": [action.to_json() for action in self.actions],
             "well_formed": self.well_formed,
-            "problems": [each.to_json() for each in self.problems],
+            "problems": [problem.to_json() for problem in self.problems],
         }
 
     @classmethod

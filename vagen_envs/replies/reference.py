@@ -1,4 +1,4 @@
-"""Which replies VAGEN's released parsers accept, and what they execute. Linear in the text.
+"""The rules of VAGEN's released parsers: which replies they accept and what they execute. Linear in the text.
 
 Two releases. The paper's (branch `vagen-legacy`, the layout `nested`) asks two questions of a reply, both of which let
 a field hold anything, other tags included: whether the tags stand in order somewhere in it, adjacent tags with nothing
@@ -20,8 +20,8 @@ Rule = Literal["whole", "either", "anywhere"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What such a parser finds.
+class ReleasedParse:
+    """The result of such a parser.
 
     Attributes:
         spans: where the text of each field stands, by its name; none if nothing is executed.
@@ -33,7 +33,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Released:
+class ReferenceParser:
     """A released parser.
 
     Args:
@@ -57,7 +57,7 @@ class Released:
         patterns = tuple(re.compile(r"\s*".join(map(re.escape, joint))) for joint in joints)
         object.__setattr__(self, "_joints", patterns)
 
-    def read(self, text: str) -> Found:
+    def read(self, text: str) -> ReleasedParse:
         """The fields of a reply. Never raises."""
         if MARK not in text:
             return self._read(text)
@@ -74,14 +74,14 @@ class Released:
 
         # An end is led back through the character before it, so that a mark after it stays outside.
         spans = {tag: (back(a), back(b - 1) + 1 if b > a else back(a)) for tag, (a, b) in found.spans.items()}
-        return Found(spans, found.well_formed)
+        return ReleasedParse(spans, found.well_formed)
 
-    def _read(self, text: str) -> Found:
+    def _read(self, text: str) -> ReleasedParse:
         found = self._search(text)
         whole = found is not None and self._is_whole(text.strip())
         if found is None or (self.rule == "whole" and not whole):
-            return Found({}, False)
-        return Found(found, whole or self.rule == "anywhere")
+            return ReleasedParse({}, False)
+        return ReleasedParse(found, whole or self.rule == "anywhere")
 
     def _search(self, text: str) -> dict[str, tuple[int, int]] | None:
         """The first place of the sequence, each field as short as can be; what a lazy regular expression finds."""

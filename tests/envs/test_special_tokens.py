@@ -1,13 +1,11 @@
-"""What models write of their own beside a reply, under the layout that sets it aside, and under no other."""
+"""Thinking marks and tokens of other models' templates, in every layout."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vagen_envs.actions import Names
-from vagen_envs.native import set_aside
-from vagen_envs.parsing import Grammar
-from vagen_envs.tags import TAGS
+from vagen_envs.replies import Grammar, Names
+from vagen_envs.replies.special_tokens import without_tokens
 
 DRAFT = "It wants <answer>Up</answer>. So"
 THOUGHTS = [
@@ -42,29 +40,38 @@ def grammar(**options):
 @pytest.mark.parametrize("thought", THOUGHTS)
 def test_answer_that_a_thought_drafts_is_not_executed(thought):
     parsed = grammar().parse(f"{thought}\n<answer>Down</answer>")
-    assert ([each.name for each in parsed.actions], parsed.format_correct) == (["Down"], True)
+    assert ([action.name for action in parsed.actions], parsed.format_correct) == (["Down"], True)
     assert "It wants" in parsed.think
 
 
 @pytest.mark.parametrize("reply", REPLIES)
 def test_tokens_of_a_template_are_set_aside(reply):
     parsed = grammar().parse(reply)
-    assert ([each.name for each in parsed.actions], parsed.format_correct) == (["Down"], True)
+    assert ([action.name for action in parsed.actions], parsed.format_correct) == (["Down"], True)
     (action,) = parsed.actions
     assert "Down" in reply[action.start : action.end]
 
 
 def test_what_follows_an_answer_is_not_the_thought():
     parsed = grammar().parse("t<answer>Down</answer><|im_end|>\n[THINK]u[/THINK] and so on")
-    assert [each.name for each in parsed.actions] == ["Down"]
-    parsed = grammar().parse("[THINK]t[/THINK]<answer>Down</answer>[THINK]u[/THINK]<answer>Up</answer>")
-    assert [each.name for each in parsed.actions] == ["Down"]
+    assert [action.name for action in parsed.actions] == ["Down"]
+    parsed = grammar().parse("[THINK]t[/THINK]<answer>Up</answer>[THINK]u[/THINK]<answer>Down</answer>")
+    assert [action.name for action in parsed.actions] == ["Down"]
 
 
-def test_other_layouts_take_a_reply_as_it_stands():
-    parsed = grammar(layout="nested").parse("<think>t</think><answer>Down</answer><|im_end|>")
+@pytest.mark.parametrize("thought", THOUGHTS)
+@pytest.mark.parametrize("layout", ["nested", "flat"])
+def test_other_layouts_know_the_marks_too(thought, layout):
+    parsed = grammar(layout=layout).parse(f"{thought}\n<think>t</think><answer>Down</answer>")
+    assert [action.name for action in parsed.actions] == ["Down"]
+    assert parsed.think == "t"
+    assert "It wants" in parsed.native_thinking
+
+
+def test_tokens_break_the_format_of_other_layouts_and_nothing_else():
+    parsed = grammar(layout="nested").parse("<think>t</think><answer><|x|>Down</answer><|im_end|>")
+    assert [action.name for action in parsed.actions] == ["Down"]
     assert not parsed.format_correct
-    assert grammar(layout="nested").parse("<think>t</think><answer><|x|>Down</answer>").actions == ()
 
 
 @given(
@@ -72,5 +79,6 @@ def test_other_layouts_take_a_reply_as_it_stands():
 )
 def test_places_stay_where_they_are(pieces):
     text = "".join(pieces)
-    assert len(set_aside(text, TAGS)) == len(text)
-    grammar().parse(text)
+    assert len(without_tokens(text)) == len(text)
+    parsed = grammar(layout="nested").parse(text)
+    assert all(action.name in text[action.start : action.end] for action in parsed.actions)

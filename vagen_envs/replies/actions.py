@@ -1,6 +1,6 @@
-"""What an answer may say: names, calls with numbers, or free text.
+"""Actions and their grammars: names, calls with numbers, free text.
 
-Each grammar turns one piece of an answer into an action, or says why it isn't one.
+Each grammar turns one piece of an answer into an action, or gives the reason why it isn't one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from vagen_envs.errors import did_you_mean
 from vagen_envs.seeding import HashStream
 
 Number = int | float
+_SHORTEST_ECHO = 3  # of two actions, both may well be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +62,46 @@ class ActionGrammar(Protocol):
 
 
 class Names:
-    """A fixed vocabulary, matched without regard to case."""
+    """A fixed vocabulary, matched without regard to case.
 
-    def __init__(self, *names: str) -> None:
+    Args:
+        names: of the actions, as the environment executes them.
+        called: what replies call them, in the same order; by default the same.
+    """
+
+    def __init__(self, *names: str, called: Sequence[str] = ()) -> None:
+        if called and (len(called) != len(names) or len({name.lower() for name in called}) < len(names)):
+            raise ValueError(f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names")
         self.names = names
-        self._canonical = {name.lower(): name for name in names}
+        self.called = tuple(called) or names
+        self._canonical = {said.lower(): (name, said) for name, said in zip(names, self.called, strict=True)}
+        self._written = dict(zip(names, self.called, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.names == self.names
+        return type(other) is type(self) and (other.names, other.called) == (self.names, self.called)
 
     def __hash__(self) -> int:
-        return hash(self.names)
+        return hash((self.names, self.called))
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
-        name = self._canonical.get(piece.lower())
-        if name is None:
+        found = self._canonical.get(piece.lower())
+        if found is None:
             return Refused("unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}")
-        return Action(name, (), name, start, end)
+        return Action(found[0], (), found[1], start, end)
+
+    def written(self, name: str) -> str:
+        """What replies call an action of the environment."""
+        return self._written.get(name, name)
+
+    def echoed(self, names: Sequence[str]) -> bool:
+        """Whether these are all actions in the order of the prompt: a list that is repeated, not a plan."""
+        return len(names) == len(self.names) >= _SHORTEST_ECHO and tuple(names) == self.names
 
     def summary(self) -> str:
-        return ", ".join(self.names)
+        return ", ".join(self.called)
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
-        return [stream.choice(self.names) for _ in range(count)]
+        return [stream.choice(self.called) for _ in range(count)]
 
 
 class Calls:
@@ -117,7 +135,7 @@ class Calls:
                 kind = "an integer" if self.integers else "a finite number"
                 return Refused("bad_argument", f"{_short(word)} in {name}(…) is not {kind}")
             args.append(value)
-        return Action(name, tuple(args), written(name, args), start, end)
+        return Action(name, tuple(args), call_text(name, args), start, end)
 
     def _number(self, word: str) -> Number | None:
         if not self._NUMBER.fullmatch(word):
@@ -137,7 +155,7 @@ class Calls:
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """With whole numbers from -100 to 100."""
         names = [stream.choice(sorted(self.arity)) for _ in range(count)]
-        return [written(name, [stream.below(201) - 100 for _ in range(self.arity[name])]) for name in names]
+        return [call_text(name, [stream.below(201) - 100 for _ in range(self.arity[name])]) for name in names]
 
 
 class FreeText:
@@ -154,7 +172,7 @@ class FreeText:
         return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
 
 
-def written(name: str, numbers: Sequence[Number]) -> str:
+def call_text(name: str, numbers: Sequence[Number]) -> str:
     """A call as an answer has it, such as `pick(62, -55, 20)`."""
     return f"{name}({', '.join(map(str, numbers))})"
 

@@ -1,4 +1,4 @@
-"""The tags of a reply: where they stand, what is amiss with them, what stands between them."""
+"""The tags of a reply: where they stand and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vagen_envs.parsed import Problem
+from vagen_envs.replies.parsed import Problem
+from vagen_envs.replies.special_tokens import in_ascii
 
 TagNames = tuple[str, ...]
 TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
-"""The fields of a reply. A grammar may call them otherwise, in this order: for some models `<think>` is a token of
-its own, which they don't write when they are asked to."""
+"""The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
+of its own, which they don't write when they are asked to."""
 TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
 
 
@@ -23,7 +24,7 @@ class Tag:
 
     Attributes:
         name: of its field, one of `TAGS` whatever the grammar calls it.
-        exact: whether it is written in lower case.
+        exact: whether it is written exactly as the format has it.
         start, end: its place in the reply.
     """
 
@@ -46,14 +47,23 @@ def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
     return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
 
 
+@functools.lru_cache(maxsize=64)
+def loose_pattern(names: TagNames) -> re.Pattern[str]:
+    """A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
+    called = "|".join(map(re.escape, names))
+    return re.compile(
+        rf"<\s{{0,4}}([/\\]?)\s{{0,4}}({called})(?:\s[^<>]{{0,200}}(?<!/))?\s{{0,4}}>", re.IGNORECASE | re.ASCII
+    )
+
+
 def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
     """All tags of any strategy, in order."""
     fields = dict(zip(names, TAGS, strict=True))
     found = []
-    for match in tag_pattern(names).finditer(text):
-        written = match[0].strip("</>")
-        closes = match[0][1] == "/"
-        found.append(Tag(fields[written.lower()], closes, match.start(), match.end(), written.islower()))
+    for match in loose_pattern(names).finditer(in_ascii(text)):
+        closes, name = bool(match[1]), match[2].lower()
+        exact = text[match.start() : match.end()] == f"<{'/' if closes else ''}{name}>"
+        found.append(Tag(fields[name], closes, match.start(), match.end(), exact))
     return found
 
 
@@ -62,27 +72,16 @@ def without_tags(text: str, names: TagNames = TAGS) -> str:
     return tag_pattern(names).sub("", text)
 
 
-def native_thinking_end(text: str, tags: list[Tag], *, think_first: bool) -> int:
-    """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
-
-    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think>
-    reply"; others write "<think>thought</think> reply" or never close it. `think_first` says that the
-    reply proper begins with `<think>` too.
-    """
-    thinks = [tag for tag in tags if tag.name == "think"]
-    if not thinks:
-        return 0
-    if thinks[0].closes:
-        return thinks[0].end
-    if text[: thinks[0].start].strip():
-        return 0
-    if think_first:
-        if len(thinks) > 1 and not thinks[1].closes:  # opened twice: the first was never closed
-            return thinks[1].start
-        if len(thinks) > 2 and not thinks[2].closes and not text[thinks[1].end : thinks[2].start].strip():
-            return thinks[1].end
-        return 0
-    return thinks[1].end if len(thinks) > 1 and thinks[1].closes else 0
+def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:
+    """The text of the first `<name>` up to the `</name>` that follows it."""
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == name:
+            if opened is None and not tag.closes:
+                opened = tag
+            elif opened is not None and tag.closes:
+                return text[opened.end : tag.start].strip()
+    return None
 
 
 def format_problems(
@@ -113,7 +112,7 @@ def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called:
         opened = [tag for tag in tags if tag.name == name and not tag.closes]
         closed = [tag for tag in tags if tag.name == name and tag.closes]
         tag = called[name]
-        span = next(((each.start, each.end) for each in (*opened, *closed)), (0, 0))
+        span = next(((found.start, found.end) for found in (*opened, *closed)), (0, 0))
         if name not in known:
             yield Problem("unexpected_tag", f"<{tag}> doesn't belong to this format", *span)
         elif not opened and not closed:
@@ -125,8 +124,8 @@ def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called:
             yield Problem("missing_tag", f"</{tag}> closes what was never opened", closed[0].start, closed[0].end)
         elif len(opened) > 1:
             yield Problem("repeated_tag", f"<{tag}> stands {len(opened)} times", opened[1].start, opened[1].end)
-        elif not all(each.exact for each in (*opened, *closed)):
-            yield Problem("tag_case", f"<{tag}> must be written in lower case", *span)
+        elif not all(found.exact for found in (*opened, *closed)):
+            yield Problem("tag_form", f"<{tag}> must be written in lower case, without anything else in it", *span)
 
 
 def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
@@ -144,39 +143,3 @@ def _empty_fields(text: str, tags: list[Tag], called: dict[str, str]) -> Iterato
     for left, right in itertools.pairwise(tags):
         if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
             yield Problem("empty_field", f"<{called[left.name]}> is empty", left.start, right.end)
-
-
-def field_text(text: str, tags: list[Tag], name: str) -> str | None:
-    """The text of the first `<name>` up to the `</name>` that follows it."""
-    opened: Tag | None = None
-    for tag in tags:
-        if tag.name == name:
-            if opened is None and not tag.closes:
-                opened = tag
-            elif opened is not None and tag.closes:
-                return text[opened.end : tag.start].strip()
-    return None
-
-
-def answer_span(tags: list[Tag]) -> tuple[int, int] | None:
-    """The answer to execute: the first complete one outside a closed `<think>`, else the first complete one.
-
-    A thought may mention an answer, and text after the answer may be a hallucinated next turn.
-    """
-    first: tuple[int, int] | None = None
-    inside: tuple[int, int] | None = None  # the first since a <think> that isn't closed
-    opened: Tag | None = None
-    thinking = False
-    for tag in tags:
-        if tag.name == "think":
-            thinking, inside = not tag.closes, None if tag.closes else inside
-        elif tag.name == "answer":
-            if not tag.closes:
-                opened = tag
-            elif opened is not None:
-                span = (opened.end, tag.start)
-                opened = None
-                if not thinking:
-                    return span
-                inside, first = inside or span, first or span
-    return inside or first
