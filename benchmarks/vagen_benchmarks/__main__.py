@@ -8,14 +8,14 @@ from vagen_envs.extras import explained
 
 
 def main() -> None:
-    """Run the command, or say which extra it needs."""
+    """Run the command, or name the extra that it needs."""
     try:
         from vagen_benchmarks.cli import main as command
     except ModuleNotFoundError as error:
-        said = explained("the command vagen", error, "bench")
-        if said is None:
+        message = explained("the command vagen", error, "bench")
+        if message is None:
             raise
-        sys.exit(f"vagen: {said}")
+        sys.exit(f"vagen: {message}")
     command()
 
 

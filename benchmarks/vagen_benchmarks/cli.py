@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,6 +20,7 @@ from vagen_benchmarks.commands import (
     judge,
     leaderboard,
     models,
+    new,
     play,
     push,
     resume,
@@ -36,22 +38,23 @@ from vagen_envs.errors import VagenError
 from vagen_envs.extras import explained
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-LIKELY = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
-"""The extra of a command, where several bring what it lacks."""
+EXTRAS = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
+"""The extra to install for a command where several extras provide a missing module."""
 
 
 def main() -> None:
-    """Run the command; errors of ours are one message and exit code 2, or 3 if a run couldn't be stored any further."""
+    """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't be stored."""
+    sys.path.append(str(Path.cwd()))  # so that `-e module:ID` finds a module here; last, so that it shadows nothing
     try:
         app()
     except (BenchError, VagenError) as error:
         _fail(error)
     except ModuleNotFoundError as error:
-        command = next((each for each in sys.argv[1:] if not each.startswith("-")), "")
-        said = explained(f"vagen {command}".strip(), error, LIKELY.get(command, ""))
-        if said is None:  # a fault of ours, or of a file of the user's
+        command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        message = explained(f"vagen {command}".strip(), error, EXTRAS.get(command, ""))
+        if message is None:  # a fault of this package, or of a user's file
             raise
-        _fail(said)
+        _fail(message)
 
 
 def _fail(error: Exception) -> None:
@@ -72,19 +75,25 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Play, judge and train agents in vision environments. `vagen COMMAND --help` says more of each."""
+    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`"""
 
 
-for command in (
-    bench.bench, resume.resume, view.view, compare.compare, export.export, gif.gif,
-    envs.envs, play.play, doctor.doctor, serve.serve,
-    verify.verify, leaderboard.leaderboard, push.push, track.track,
-    warmstart.warmstart, train.train,
-):  # fmt: skip
-    app.command()(command)
-app.command("diagnose")(diagnose.diagnose_command)
-app.add_typer(judge.app, name="judge")
-app.add_typer(models.models, name="models")
+BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and share runs"
+TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
+
+for panel, commands in {
+    BENCHMARK: (bench.bench, resume.resume),
+    RESULTS: (view.view, compare.compare, gif.gif, export.export),
+    SHARE: (verify.verify, leaderboard.leaderboard, push.push, track.track),
+    TRAIN: (train.train, warmstart.warmstart),
+    ENVIRONMENTS: (envs.envs, play.play, serve.serve, doctor.doctor),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
+app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
+app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)
+app.add_typer(new.new, name="new", rich_help_panel=ENVIRONMENTS)
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""What the command prints: tables, and a progress bar where somebody watches."""
+"""Tables, progress bars and messages of the commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
 from vagen_benchmarks.runs.episode import Episode
@@ -22,7 +23,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 def visible(text: str) -> str:
-    """What others wrote, without what would steer a terminal: escape codes, turned writing, halves of characters."""
+    """Text from outside without what steers a terminal: escape codes, bidirectional controls, lone surrogates."""
     # U+2400 and on picture the control characters: `␛` for an escape, which a terminal would obey.
     return _UNSEEN.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
 
@@ -45,7 +46,7 @@ err = _Plain(stderr=True)
 
 
 class Bar:
-    """How far a run is. It is told of each episode."""
+    """Progress of a run, advanced by each episode."""
 
     def __init__(self, total: int, done: int) -> None:
         self._meter = Meter("episodes", total, done=done, console=err)
@@ -71,7 +72,7 @@ class Bar:
 
 
 def say(words: str) -> None:
-    """Something about the endpoint, while a run goes on."""
+    """Print a message about the endpoint while a run goes on."""
     err.print(words, style="yellow", soft_wrap=True)
 
 
@@ -80,31 +81,31 @@ def print_usage(bills: Mapping[str, Usage]) -> None:
     for agent, bill in bills.items():
         if not bill.requests:
             continue
-        dollars = "at a price that isn't known" if bill.dollars is None else f"${bill.dollars:.4f}"
-        cached = f", {bill.cached_tokens / max(1, bill.prompt_tokens):.0%} of them from a cache"
-        counted = f"; counted by us in {bill.estimated} of them" if bill.estimated else ""
+        dollars = "price unknown" if bill.dollars is None else f"${bill.dollars:.4f}"
+        cached = f", {bill.cached_tokens / max(1, bill.prompt_tokens):.0%} of them cached"
+        counted = f"; token counts of {bill.estimated} replies are estimates" if bill.estimated else ""
         out.print(
-            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} tokens asked{cached}, "
-            f"{bill.completion_tokens:,} written{counted}",
+            f"{agent}: {dollars}, {bill.requests:,} replies, {bill.prompt_tokens:,} prompt tokens{cached}, "
+            f"{bill.completion_tokens:,} completion tokens{counted}",
             soft_wrap=True,
         )
 
 
 UNREAD = 0.5
-"""Share of turns with a readable answer below which the terminal says so."""
+"""Share of turns with a readable answer below which a warning is printed."""
 
 
 def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
-    """Say which models mostly wrote what could not be read: that measures their format, or their server."""
+    """Warn of models whose answers mostly could not be read: their score then measures their format or their server."""
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:
             continue
         cut = row["errors"].get("cut short", 0) >= UNREAD
-        mend = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens" if cut else (
+        fix = "replies end at their limit of tokens: --max-tokens, --reasoning-tokens" if cut else (
             f"vagen models try {row['agent']} says which profile fits how it writes, or how it is served")  # fmt: skip
         out.print(
             f"{row['task'].removeprefix('vagen/')}, {row['agent']}: only {row['valid']:.0%} of its turns had an answer "
-            f"that could be read; {mend}",
+            f"that could be read; {fix}",
             style="yellow", soft_wrap=True,
         )  # fmt: skip
 
@@ -112,43 +113,41 @@ def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
 def print_table(summary: Summary) -> None:
     """Print a run's table."""
     table = Table(box=None, header_style="bold")
-    table.add_column("environment", no_wrap=True)
+    table.add_column("environment", overflow="fold", max_width=48)
     table.add_column("agent", no_wrap=True)
     for name in ("success", "95 %", "return", "turns", "valid", "effective", "episodes", "levels", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("its own metrics")
-    rows = summary.rows()
+    table.add_column("own metrics")
+    rows, titles = summary.rows(), task_titles(summary.protocol)
     for row in rows:
         cells = [_percent(row[name]) for name in ("valid", "effective")]
         numbers = [f"{name} {_number(value)}" for name, value in {**row["metrics"], **row["judged"]}.items()]
         own = ", ".join([*numbers, *(f"{name} {value}" for name, value in row["said"].items())])
         table.add_row(
-            row["task"].removeprefix("vagen/"), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],
+            titles.get(row["task"], row["task"]), row["agent"], _percent(row["success"]) + FLAG * row["flagged"],
             f"{100 * row['low']:.0f}–{100 * row['high']:.0f}" if row["played"] else "–",
             _number(row["return"]), _number(row["turns"], 1), *cells, str(row["played"]), str(row["levels"]),
             str(row["failed"]) + (f" +{row['missing']} not played" if row["missing"] else ""), own,
         )  # fmt: skip
     out.print(table)
     if any(row["played"] for row in rows):
-        out.print("valid: turns whose actions could all be read; effective: turns in which an action changed something",
+        out.print("valid: turns whose actions could all be read; effective: turns in which an action changed the state",
                   style="dim")  # fmt: skip
     if any(row["flagged"] for row in rows):
-        out.print(f"{FLAG} more than 2 % of its episodes failed or weren't played: the interval counts them as lost "
-                  "for its one end and as won for the other", style="yellow")  # fmt: skip
+        out.print(f"{FLAG} more than 2 % of the episodes failed or weren't played; the interval counts them as lost "
+                  "for its lower end and as won for its upper end", style="yellow")  # fmt: skip
     for row in rows:
         ended = {name: share for name, share in row["errors"].items() if name in EARLY and share}
         if ended:
             said = ", ".join(f"{share:.0%} by {name}" for name, share in ended.items())
-            out.print(
-                f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended before its time, {said}", style="yellow"
-            )
+            out.print(f"{row['task'].removeprefix('vagen/')}, {row['agent']}: ended early, {said}", style="yellow")
 
 
 def print_plan(said: Mapping[str, Any], summary: Summary) -> None:
     """Print the table of a run's protocol file, beside what was published."""
     plan = Plan(said["name"], said)
     made = plan_table(plan, summary.rows())
-    title = f"protocol {plan.name}; † as published; below a score its 95 % interval"
+    title = f"protocol {plan.name}; † published result; below each score its 95 % interval"
     table = Table(box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for group, name in made.columns:

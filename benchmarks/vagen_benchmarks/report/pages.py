@@ -27,7 +27,7 @@ _ENVIRONMENT.policies["json.dumps_kwargs"] = {}  # Jinja sorts keys by default; 
 
 def render(template: str, file: TextIO, **context: Any) -> None:
     """Write a page to an open file, a piece at a time."""
-    _ENVIRONMENT.get_template(template).stream(**context).dump(file)
+    file.writelines(_ENVIRONMENT.get_template(template).generate(**context))
 
 
 def relative_link(page: Path, target: Path) -> str:

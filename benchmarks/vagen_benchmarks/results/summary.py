@@ -295,6 +295,7 @@ class Summary:
     """
 
     def __init__(self, protocol: Protocol | None = None) -> None:
+        self.protocol = protocol
         planned: dict[tuple[str, str], set[tuple[int, int]]] = {}
         for agent in protocol.agents if protocol else ():
             for _, task, seed, repeat in protocol.keys(agent["name"]) if protocol else ():
