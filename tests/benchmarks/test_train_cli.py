@@ -11,7 +11,7 @@ import safetensors.torch
 from typer.testing import CliRunner
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo import tiny
+from vagen_adapters.parity import tiny_model as tiny
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 
