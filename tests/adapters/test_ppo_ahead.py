@@ -48,13 +48,14 @@ def trained(folder, out, slow=0.0, **changes):
         return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
 
     trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
-    score = trainer._score
+    play = trainer.player.play_enough
 
-    def kept(model, episodes, *rest):
-        keep.rollouts.append(list(episodes))
-        return score(model, episodes, *rest)
+    def kept(*words):
+        episodes, chosen = play(*words)
+        keep.rollouts.append(list(chosen))
+        return episodes, chosen
 
-    trainer._score = kept
+    trainer.player.play_enough = kept
     trainer.train()
     return trainer, keep
 

@@ -73,7 +73,11 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
                       "train a vision-language model whose family has one")  # fmt: skip
     if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
         module = cls.__module__.rpartition("processing_")[2]
-        cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+        try:
+            cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+        except ImportError as error:
+            raise refusal(config.model_type, "its processor", f"it can't be imported ({error})",
+                          "install torchvision") from error  # fmt: skip
     if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
         raise refusal(config.model_type, "its processor", f"{cls.__name__} has no {' and no '.join(sorted(missing))}",
                       "train a vision-language model whose family has one")  # fmt: skip

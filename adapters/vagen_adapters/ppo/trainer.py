@@ -165,6 +165,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """Play, score and estimate advantages; None if no episode of the rollout can be trained on."""
         clock = self.player.clock = metrics.Clock()
         episodes, kept = self.player.play_enough(number, self.state.global_step)
+        kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.player.check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
@@ -245,6 +246,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def critic_heads(self, args: MultiTurnPPOConfig) -> Mapping[str, Any]:
         """Further arguments of `actor_critic_class`."""
         return {}
+
+    def select(self, episodes: list[Episode]) -> list[Episode]:
+        """The episodes of a rollout to train on, whole groups of them."""
+        return episodes
 
     def estimate_advantages(self, batch: Trajectories) -> Advantages:
         """Advantages and the critic's targets."""

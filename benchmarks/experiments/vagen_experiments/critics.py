@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import statistics
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +19,11 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.anatomy import decoder_of
 from vagen_adapters.ppo.codec import Shown
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of
-from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.losses import explained_variance
+from vagen_adapters.ppo.packing import Advantages, PackedTokens
 from vagen_adapters.ppo.playing import seed_of
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
@@ -133,6 +136,8 @@ class StudyConfig(MultiTurnPPOConfig):
         critic_replay: rollouts before this one whose sequences those updates also draw from.
         eval_continuations: Monte Carlo continuations of each state of an evaluation's episodes, at least 2, to log how
             much of the states' value the critic explains; 0 for none.
+        critic_gate: take the mean return in place of the critic's values while those explain nothing (EVPO).
+        keep_variance_share: share of the groups, those whose returns vary most, to train on (RAGEN's filter).
         learn_from: `actions` gives only the tokens of executed actions an advantage.
         span_credit_weight: weight of the sentences' advantages beside the task's.
     """
@@ -144,6 +149,8 @@ class StudyConfig(MultiTurnPPOConfig):
     critic_updates: int = 0
     critic_replay: int = 0
     eval_continuations: int = 0
+    critic_gate: bool = False
+    keep_variance_share: float = 1.0
     learn_from: Literal["reply", "actions"] = "reply"
     span_credit_weight: float = 1.0
 
@@ -197,8 +204,16 @@ class StudyTrainer(MultiTurnPPOTrainer):
             parameter.grad = None
         return loss
 
+    def select(self, episodes: list[Episode]) -> list[Episode]:
+        """See `StudyConfig.keep_variance_share`."""
+        share = self.args.keep_variance_share
+        return episodes if share == 1 else keep_by_variance(episodes, share)
+
     def estimate_advantages(self, batch: Trajectories) -> Advantages:
         """With continuations, the critic learns their mean returns instead of the episode's own."""
+        if self.args.critic_gate:
+            batch, explained = without_a_poor_critic(batch, self.args.advantage, self.args.advantage_settings)
+            self._record({"critic/explained_at_turns": explained, "critic/used": float(not explained <= 0)})
         advantages = super().estimate_advantages(batch)
         if batch.turn_values is None or self.args.critic_kind == "none":
             return advantages
@@ -235,6 +250,37 @@ class StudyTrainer(MultiTurnPPOTrainer):
                     known.append(values[row][sequence.turn_ids.index(turn)])
                     drawn.append([value * self.args.reward_scale for value in returns[owner][turn]])
         return {**found, **{f"critic_{name}": entry for name, entry in held_to_forks(known, drawn).items()}}
+
+
+def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
+    """The episodes of the `share` of groups whose returns vary most, in their order."""
+    returns: dict[int, list[float]] = {}
+    for episode in episodes:
+        returns.setdefault(episode.level.group, []).append(episode.rewards)
+    most_first = sorted(returns, key=lambda group: (-statistics.pvariance(returns[group]), group))
+    kept = set(most_first[: math.ceil(share * len(most_first))])
+    return [episode for episode in episodes if episode.level.group in kept]
+
+
+def without_a_poor_critic(batch: Trajectories, name: str, settings: Mapping[str, Any]) -> tuple[Trajectories, float]:
+    """The batch with the mean return as values if the critic explains none of the returns; and what it explains.
+
+    EVPO (Pan et al. 2026): a critic whose explained variance isn't above 0 adds more variance to advantages than it
+    takes away. Returns are the estimator's targets at λ = 1 for a critic of zeros, compared before each turn's first
+    token. Where they don't vary, the critic stays, and the explained variance is NaN.
+    """
+    estimator = ESTIMATORS[name]
+    tokens = PackedTokens(batch)
+    zeros = replace(batch, values=tokens.values.new_zeros(len(batch.turn_ids), batch.turn_ids.shape[1] + 1))
+    lambdas = {each: 1.0 for each in inspect.signature(estimator).parameters if each.startswith("lam")}
+    targets = estimator(zeros, **{**settings, **lambdas}).returns
+    returns = targets.take((tokens.place + tokens.row)[tokens.starts_turn])
+    explained = explained_variance(tokens.values[tokens.starts_turn], returns)
+    if not explained <= 0:
+        return batch, explained
+    mean = float(returns.mean())
+    at_ends = None if batch.bootstrap_values is None else torch.full_like(batch.bootstrap_values, mean)
+    return replace(batch, values=torch.full_like(targets, mean), bootstrap_values=at_ends), explained
 
 
 def answers_only(advantages: Advantages, sequences: Sequences, codec: Any) -> Advantages:

@@ -82,8 +82,7 @@ def train(
     _train(config, start, resume, reward)
 
 
-def _check_folders(model: str, out: Path, resume: Path | None) -> None:
-    """What would end, minutes later, in another library's traceback."""
+def _check_model(model: str) -> None:
     from transformers import AutoConfig
 
     try:
@@ -93,6 +92,10 @@ def _check_folders(model: str, out: Path, resume: Path | None) -> None:
             f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here "
             f"({_in_short(error)})"
         ) from error
+
+
+def _check_folders(model: str, out: Path, resume: Path | None) -> None:
+    """What would end, minutes later, in another library's traceback."""
     if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
         raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
     for file in sorted(Path(model).glob("*.safetensors")) if Path(model).is_dir() else ():
@@ -179,6 +182,7 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
     if reasoning_reward:
         with contextlib.closing(gym.make(config.env_id, **config.plain_options)) as env:
             score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
+    _check_model(model)
     meter = RolloutMeter(config)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])
