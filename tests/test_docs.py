@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -62,6 +63,33 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request):
     seen: dict[str, object] = {}
     for block in blocks_of(page):
         exec(compile(block, name, "exec"), seen)  # noqa: S102
+
+
+SHELL = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`(vagen [^`]+)`")
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The words of each `vagen` command that a page shows; spans and lines with placeholders such as … are left out."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    found = [line for line in [*lines, *SPAN.findall(text)] if line.startswith("vagen ") and "…" not in line]
+    return [shlex.split(line.replace("\\|", "|"), comments=True)[1:] for line in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
+def test_commands_of_a_page_can_be_parsed(page, tmp_path, monkeypatch):
+    """Every command, option and choice exists, and nothing that is required is missing."""
+    typer_main = pytest.importorskip("typer.main")
+    from vagen_benchmarks.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    for words in commands_of(page):
+        command = typer_main.get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        if words and "--help" not in words and "--install-completion" not in words:  # a bare name refers to the command
+            command.make_context(command.name, words)
 
 
 def test_the_readme_names_every_id():

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, OrNone, Several, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean, shown
-from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
+from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
 from vagen_envs.seeding import Shares, Split
-from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]

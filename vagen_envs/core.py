@@ -16,7 +16,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import (
     ConfigError,
@@ -29,10 +28,10 @@ from vagen_envs.errors import (
     shown,
 )
 from vagen_envs.forking import Forkable
-from vagen_envs.parsing import ParsedTurn, Problem, grammar_of
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import prompts_of
 from vagen_envs.rendering import Window
+from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
@@ -327,15 +326,11 @@ class VagenEnv(Forkable):
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:
             return reply, self.grammar.parse(reply)
-        cut = reply[:MAX_TEXT_LENGTH]
+        cut = reply[-MAX_TEXT_LENGTH:]  # the answer stands at the end, after long visible thoughts
         parsed = self.grammar.parse(cut)
-        problem = Problem(
-            "too_long",
-            f"the reply has {len(reply)} characters; only the first {MAX_TEXT_LENGTH} were read",
-            MAX_TEXT_LENGTH,
-            len(reply),
-        )
-        return cut, dataclasses.replace(parsed, well_formed=False, problems=(*parsed.problems, problem))
+        message = f"the reply has {len(reply)} characters; only the last {MAX_TEXT_LENGTH} were read"
+        problems = (*parsed.problems, Problem("too_long", message, 0, 0))
+        return cut, dataclasses.replace(parsed, well_formed=False, problems=problems)
 
     def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
         executed: list[Executed] = []

@@ -30,6 +30,7 @@ try:
     from openenv.core.env_client import EnvClient
     from openenv.core.env_server import Action, Environment, Observation, State
     from openenv.core.env_server.http_server import create_fastapi_app
+    from openenv.core.env_server.types import ConcurrencyConfig
 except ImportError as error:
     raise not_importable("vagen_adapters.openenv_env", "openenv", "openenv", error) from error
 
@@ -146,19 +147,28 @@ class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
 
 
 def create_app(
-    env_id: str, *, max_sessions: int = 64, reasoning: Mapping[str, Any] | None = None, **options: Any
+    env_id: str,
+    *,
+    max_sessions: int = 64,
+    session_timeout: float = 600.0,
+    reasoning: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> FastAPI:
     """Create the server's application.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
         max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
+        session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
+            connection would otherwise keep its place for good.
         reasoning: options of `vagen_rewards.ReasoningReward`, or None.
         options: for `gym.make`. Invalid options raise here and not in the first session.
     """
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)
     factory().close()
-    return create_fastapi_app(factory, VagenAction, VagenObservation, max_concurrent_envs=max_sessions)
+    # `max_concurrent_envs=` would leave the timeout out
+    bounds = ConcurrencyConfig(max_concurrent_envs=max_sessions, session_timeout=session_timeout)
+    return create_fastapi_app(factory, VagenAction, VagenObservation, concurrency_config=bounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

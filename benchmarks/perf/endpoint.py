@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from vagen_benchmarks.loops import loop_factory
-
 REPLY = (
     "<think><observation>The box is above the player.</observation><reasoning>I push it.</reasoning>"
     "<prediction>The box is on the target.</prediction></think><answer>Up,Left,Down</answer>"
@@ -104,5 +102,4 @@ def endpoint(delay: float, reply: str = REPLY) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(float(sys.argv[1]), sys.argv[2]))
+    asyncio.run(serve(float(sys.argv[1]), sys.argv[2]))

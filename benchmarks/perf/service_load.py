@@ -27,7 +27,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from perf.bench_grids import REPLY
 from perf.processes import children, processor_seconds, resident
-from vagen_adapters.service.wire import parted
+from vagen_adapters.service.framing import unpack
 
 ACTIONS = ("Up", "Down", "Left", "Right")
 
@@ -116,13 +116,13 @@ class Player:
         self._move += 1
         return self._move
 
-    async def _ask(self, do: str, **item: Any) -> Any:
-        await self._ws.send(orjson.dumps({"id": 1, "do": do, "items": [{"session": self._session, **item}]}))
+    async def _ask(self, verb: str, **item: Any) -> Any:
+        await self._ws.send(orjson.dumps({"id": 1, "verb": verb, "items": [{"session": self._session, **item}]}))
         frame = await self._ws.recv()
         self._load.received += len(frame)
-        answer = orjson.loads(parted(frame)[0])["items"][0]
+        answer = orjson.loads(unpack(frame)[0])["items"][0]
         if "error" in answer:
-            raise RuntimeError(f"{do}: {answer['error']}")
+            raise RuntimeError(f"{verb}: {answer['error']}")
         return answer
 
 
@@ -166,7 +166,7 @@ def serving(*options: str) -> Iterator[tuple[int, int]]:
 
 def measure(sessions: int, seconds: float, think: float = 0.0, workers: int = 2) -> Load:
     """Start the command, drive it, and end it."""
-    with serving("--workers", str(workers), "--max-sessions", str(sessions + 10)) as (port, pid):
+    with serving("--workers", str(workers), "--max-sessions", str(2 * sessions + 10)) as (port, pid):
         return uvloop.run(drive(port, pid, sessions, seconds, think))
 
 
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     summary = measure(args.sessions, args.seconds, args.think, args.workers).summary()
-    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())  # noqa: T201
+    print(orjson.dumps({name: round(value, 1) for name, value in summary.items()}, option=orjson.OPT_INDENT_2).decode())
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:
     """OpenEnv's server in a process of its own: its port and the process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     paths = os.pathsep.join(str(each) for each in (root, root / "adapters"))
     command = [python, "-m", "vagen_adapters.openenv_env", "--port", str(port), "--max-sessions", str(sessions)]
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL,  # noqa: S603

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
 from oracle import oracle_episode
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
 from vagen_adapters.openenv_env import VagenAction, VagenClient, create_app
 from vagen_envs import ENV_IDS, Turn
@@ -119,6 +121,39 @@ def test_one_session_too_many_is_refused_and_the_others_go_on():
 
     with Served("vagen/Sokoban-v0", max_sessions=2) as url:
         asyncio.run(crowd(url))
+
+
+VANISHING = """
+import os, signal, sys
+from vagen_adapters.openenv_env import VagenClient
+client = VagenClient(base_url=sys.argv[1]).sync()
+client.connect()
+client.reset(seed=0)
+print("playing", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)  # its connection stays open, as that of a machine without power does
+"""
+
+
+def test_the_place_of_a_client_that_vanished_behind_an_open_connection_is_freed():
+    with Served("vagen/Sokoban-v0", max_sessions=1, session_timeout=1.0) as url:
+        command = [sys.executable, "-c", VANISHING, url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as vanished:
+            try:
+                assert vanished.stdout.readline() == "playing\n"
+                deadline = time.monotonic() + 60
+                while not asyncio.run(finds_room(url)):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.5)
+            finally:
+                vanished.kill()
+
+
+async def finds_room(url):
+    with contextlib.suppress(ConnectionClosed):  # a full server says so and closes
+        async with connect(url.replace("http", "ws") + "/ws") as ws:
+            await ws.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
+            return json.loads(await ws.recv())["type"] == "observation"
+    return False
 
 
 def test_what_is_wrong_is_said_and_the_session_goes_on():

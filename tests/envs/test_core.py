@@ -25,7 +25,7 @@ from vagen_envs.errors import (
     SimulatorError,
 )
 from vagen_envs.frozen_lake.env import FrozenLakeEnv
-from vagen_envs.parsing import STRATEGIES
+from vagen_envs.replies import STRATEGIES
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
@@ -230,9 +230,10 @@ def test_any_reply_is_survived_and_recorded(text):
 def test_an_over_long_reply_is_cut_and_marked():
     env = played()
     good = env.unwrapped.oracle_reply()
-    turn = turn_of(env, good + " " * 10_000_000)
+    turn = turn_of(env, "I think and think. " * 500_000 + "</think>" + good)
     assert len(turn.reply) == MAX_TEXT_LENGTH
-    assert [problem.code for problem in turn.parsed.problems] == ["too_long"]
+    assert turn.reply.endswith(good)
+    assert [problem.code for problem in turn.parsed.problems] == ["native_thinking", "too_long"]
     assert turn.executed
     assert "format" not in {term.name for term in turn.rewards}
 
@@ -382,7 +383,7 @@ def test_importing_is_light():
     [
         ("vagen/Navigation-v0", ["mujoco"], "navigation"),
         ("vagen/PrimitiveSkill-v0", ["mani_skill"], "primitive-skill"),
-        ("vagen/SVGReconstruction-v0", ["cairosvg", "defusedxml"], "svg"),
+        ("vagen/SVGReconstruction-v0", ["resvg_py", "defusedxml"], "svg"),
         ("vagen/Sample-v0", ["math_verify"], "verify"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Settings of the trainer as people write them: whether there are such, and of that type."""
+"""Check the names and types of the trainer's settings."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_envs.errors import did_you_mean, shown
 
 ELSEWHERE = {"env_id", "env_options", "output_dir"}
-"""What a command or a proof says in another place."""
+"""Settings that the command has options of their own for."""
 
 
 def check_settings(settings: Mapping[str, Any], where: str, show: Callable[[Any], str] = shown) -> None:
-    """Raises TrainingConfigError for a name that the trainer doesn't know and for a value of another type.
+    """Check settings of `MultiTurnPPOConfig`.
 
     Args:
         settings: of `MultiTurnPPOConfig`.
-        where: they stand, to begin the message with: `[settings]`.
-        show: how a message repeats a value.
+        where: the option that gave them, named in messages.
+        show: how messages print a value.
+
+    Raises:
+        TrainingConfigError: a name is unknown, or a value has the wrong type.
     """
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
     from vagen_adapters.ppo.setting_types import must_be
