@@ -15,7 +15,7 @@ from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import Reply  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
 from vagen_adapters.ppo.packing import Advantages  # noqa: E402
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
@@ -211,7 +211,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     def lead():
         """Nats by which what is true is likelier than what isn't, over the same words, before an answer."""
         sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=False)]
-        rows = trainer._inputs(sequences, torch.arange(len(sequences)), ["logprobs"])
+        rows = model_inputs([each.prompt for each in sequences], trainer.codec, "cpu")
         with torch.no_grad():
             found = trainer.model.eval()(rows, ["logprobs"], temperature=1.0)["logprobs"]
         sums = [float(found[row, : len(each.turn_ids)][torch.tensor(each.turn_ids) >= 0].sum())
