@@ -400,8 +400,10 @@ class Grammar:
     def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """The non-empty pieces between separators, stripped, with their spans."""
         left = start
+        # An action that can contain the separator, as an SVG can, finds it itself.
+        find = getattr(self.actions, "find_separator", str.find)
         while left <= end:
-            right = text.find(self.separator, left, end)
+            right = find(text, self.separator, left, end)
             if right < 0:
                 right = end
             piece = text[left:right].replace("<image>", "").strip()
