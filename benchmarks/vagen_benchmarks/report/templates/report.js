@@ -24,35 +24,12 @@ const number = (value, digits = 2) => (value === null || value === undefined ? "
 const short = (count) => (count < 10000 ? String(count) : count < 1e7 ? `${Math.round(count / 1e3)}k` : `${Math.round(count / 1e6)}M`);
 const outcome = (episode) => (episode.failure ? "failed" : episode.success ? "solved" : "unsolved");
 const outcomeWord = { failed: "failed", solved: "solved", unsolved: "not solved" };
-const bare = (task) => task.replace(/^vagen\//, "");
+const bare = (task) => page.names[task] ?? task.replace(/^vagen\//, "");
 
 /* ---- the table -------------------------------------------------------------------------------- */
 
-function drawTop() {
-  const { protocol } = page;
-  const agents = [...new Set(page.rows.map((row) => row.agent))], played = [...new Set(page.rows.map((row) => bare(row.task).replace(/-v\d+/, "")))];
-  const few = (names, what) => (names.length > 3 ? `${names.length} ${what}` : names.join(", "));
-  $("h1").textContent = page.rows.length ? `${few(agents, "agents")} on ${few(played, "environments")}` : page.title;
-  document.title = `${$("h1").textContent} · ${page.title}`;
-  const split = [...new Set(protocol.tasks.map((task) => task.split))].join(", ");
-  $("#facts").textContent = [
-    page.title, `${episodes.length} episodes`, `split ${split}`, `vagen-envs ${protocol.versions["vagen-envs"]}`,
-    `protocol ${protocol.sha256.slice(0, 12)}`, page.start ? page.start.at.slice(0, 16).replace("T", " ") : null,
-    page.judged ? `judged by ${page.judged.judge}` : null,
-  ].filter(Boolean).join(" · ");
-  const notices = $("#notices");
-  const failed = episodes.filter((episode) => episode.failure).length;
-  if (failed) notices.append(el("p", { className: "notice bad" }, `${failed} episode(s) failed outside the agent's doing and have no score. They are in no rate below; intervals of success count them as lost for the one end and as won for the other.`));
-  if (page.rows.some((row) => row.flagged)) notices.append(el("p", { className: "notice" }, el("b", {}, "‡ "), "marks a score of which more than 2 % of the episodes failed or were never played."));
-  if (page.plan?.altered) notices.append(el("p", { className: "notice bad" }, el("b", {}, `This isn't the package's protocol “${page.plan.name}”: `), page.plan.altered));
-  if (page.planned > episodes.length) notices.append(el("p", { className: "notice" }, `${page.planned - episodes.length} of ${page.planned} planned episodes have not been played.`));
-  for (const { env_id, reason } of page.start?.skipped ?? []) notices.append(el("p", { className: "notice" }, el("b", {}, `${bare(env_id)} skipped: `), reason));
-  if (page.damaged) notices.append(el("p", { className: "notice" }, `${page.damaged} damaged line(s) of episodes.jsonl were left out.`));
-  if (page.missing_pictures) notices.append(el("p", { className: "notice" }, `${page.missing_pictures} picture(s) are missing.`));
-}
-
 function interval(row) {
-  const width = 110, y = 8, x = (rate) => 3 + rate * (width - 6);
+  const width = 80, y = 8, x = (rate) => 3 + rate * (width - 6);
   const svg = shape("svg", { width, height: 16, role: "img" });
   svg.append(shape("rect", { x: 3, y: y - 4, width: width - 6, height: 8, rx: 2, fill: "var(--line)", opacity: 0.6 }));
   if (row.success !== null) {
@@ -85,11 +62,11 @@ function drawTable() {
       el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
       ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
       ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
-      ...(spent ? [el("td", { title: row.counted_by_us ? `counted by us for ${row.counted_by_us} replies, whose endpoint doesn't say` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
+      ...(spent ? [el("td", { title: row.counted_by_us ? `estimated for ${row.counted_by_us} replies whose endpoint reports no usage` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
         el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", {}, number(row.seconds_per_reply))] : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
-      el("td", { title: `${number(row.independent_plays, 0)} independent plays would say as much` }, String(row.levels)),
+      el("td", { title: `${number(row.independent_plays, 0)} independent episodes would be as informative` }, String(row.levels)),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, 3)}`), ...Object.entries(row.said).map((said) => said.join(" "))].join(", "))] : []));
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
     tr.dataset.cell = `${row.agent}|${row.task}`;
@@ -97,24 +74,21 @@ function drawTable() {
     last = row.task;
     $("#results > .wide tbody").append(tr);
   }
-  const { tasks: planned, ...rest } = page.protocol;
-  const about = planned.map(({ system_prompt, ...task }) => task);
-  $("#conditions div").append(el("pre", {}, JSON.stringify({ ...rest, tasks: about, machine: page.start }, null, 1)));
 }
 
 const meaning = {
-  "Success, 95 % interval": "Share of the played episodes that were solved; the interval is by level.",
+  "Success, 95 % interval": "Share of the played episodes that were solved, with an interval clustered by level.",
   Return: "Mean sum of an episode's rewards.",
   Turns: "Mean number of replies in an episode.",
   Valid: "Share of turns whose actions could all be read.",
   Effective: "Share of turns in which an action changed something.",
   Format: "Share of turns written as the prompt asks.",
-  Grounding: "What the judge gives for what was said to be seen, where it was judged; – where nothing was.",
-  Prediction: "What the judge gives for what was predicted; – where nothing was.",
-  Cached: "Share of the tokens asked that came from the endpoint's cache.",
-  Failed: "Episodes that an endpoint, a simulator or the network ended; they have no score.",
+  Grounding: "Mean judge score of the stated observations; – where none was judged.",
+  Prediction: "Mean judge score of the stated predictions; – where none was judged.",
+  Cached: "Share of prompt tokens that the endpoint read from its cache.",
+  Failed: "Episodes ended by an endpoint, a simulator or the network; they have no score.",
   Played: "Episodes played to an end.",
-  Levels: "Different levels among them: repeats of one level say less than new ones.",
+  Levels: "Distinct levels among them: repeats of a level are less informative than new levels.",
 };
 /* Rows by a column, largest first for numbers; a third click brings back the order of the run. */
 function sortBy(column, th) {
@@ -127,31 +101,6 @@ function sortBy(column, th) {
   if (next !== "none") rows.sort((one, other) => compare(value(one), value(other)) * (next === "descending" ? -1 : 1));
   body.classList.toggle("sorted", next !== "none");
   body.replaceChildren(...rows);
-}
-
-function drawPlan() {
-  if (!page.plan) return;
-  const box = $("#plan"), { name, about, columns, rows } = page.plan;
-  box.hidden = false;
-  box.querySelector("summary").textContent = `Table of the protocol “${name}”`;
-  box.querySelector("p").textContent = about;
-  const groups = el("tr", {}, el("th"));
-  for (let i = 0; i < columns.length; ) {
-    let span = 1;
-    while (columns[i][0] && columns[i + span]?.[0] === columns[i][0]) span++;
-    groups.append(el("th", { className: "group", colSpan: span }, columns[i][0]));
-    i += span;
-  }
-  box.querySelector("div").append(el("table", {},
-    el("thead", {}, columns.some(([group]) => group) ? groups : null, el("tr", {}, el("th", { className: "name" }, ""), ...columns.map(([, column]) => el("th", {}, column)))),
-    el("tbody", {}, ...rows.map((row) => el("tr", { className: row.published ? "published" : "" },
-      el("td", { className: "name task" }, row.published ? `${row.name}, as published` : row.name), ...row.values.map(figureCell))))));
-}
-
-function figureCell(figure) {
-  if (!figure) return el("td", {}, "–");
-  const bounds = figure.low === null || figure.high === null ? null : el("small", {}, `${number(figure.low)} – ${number(figure.high)}`);
-  return el("td", { title: figure.effective ? `${number(figure.effective, 0)} independent plays would say as much` : "" }, number(figure.value) + (figure.flagged ? "‡" : ""), bounds);
 }
 
 function drawErrors() {
@@ -190,7 +139,7 @@ function drawFilters() {
   group("errors", page.errors.filter((kind) => episodes.some((episode) => episode.errors.includes(kind))));
   group("problems of replies", [...new Set(episodes.flatMap((episode) => episode.problems))].sort());
   group("failed by", [...new Set(episodes.map((episode) => episode.failure).filter(Boolean))].sort());
-  fill("beside", "nothing beside", agents, (agent) => `beside ${agent}, same seed`);
+  fill("beside", "compare with: nothing", agents, (agent) => `compare with ${agent}, same seed`);
   form.beside.hidden = agents.length < 2;
   form.oninput = async (event) => {
     if (event.target.name === "beside") return show(current, turnAt);
@@ -273,7 +222,7 @@ const load = async (episode) => (await unpack(Math.floor(episode.number / page.c
 async function show(episode, turn = 0) {
   const mine = ++drawing;
   current = episode ?? null;
-  if (!current) { $("#viewer").replaceChildren(el("p", { className: "empty" }, "No episode here.")); drawRows(); return; }
+  if (!current) { $("#viewer").replaceChildren(el("p", { className: "empty" }, "No episode matches the filters.")); drawRows(); return; }
   const other = form.beside.value && form.beside.value !== current.agent ? byKey.get(keyOf(current, form.beside.value)) : null;
   const shown = [current, other].filter(Boolean);
   const loaded = await Promise.all(shown.map(load));
@@ -308,14 +257,14 @@ function panel(episode, data) {
     el("p", { className: "meta" }, el("b", {}, episode.agent), episode.failure ? " · no score" : ` · return ${number(episode.score)}`, ` · ${data.turns.length} turns`, data.level ? ` · level ${data.level.content.slice(0, 10)}` : ""),
     data.ended.message ? el("p", { className: `notice ${episode.failure ? "bad" : ""}` }, el("b", {}, `${data.ended.kind}: `), data.ended.message) : null,
     el("div", { className: "steps" }, move("◀", -1), ...steps, move("▶", 1), play, link, gif),
-    turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "It ended before its first turn."));
+    turn ? drawTurn(turn, tasks.get(episode.task)) : el("p", { className: "empty" }, "The episode ended before its first turn."));
 }
 
 function drawTurn(turn, task) {
   const left = el("div", {}, pictures(turn), el("h3", {}, "Actions"), ...actions(turn), el("h3", {}, "Reward"), rewards(turn), metrics(turn));
   const right = el("div", {}, el("h3", {}, "Reply"), reply(turn), problems(turn), cost(turn), verdicts(turn), el("h3", {}, "State before and after"), ...states(turn));
-  const asked = el("details", {}, el("summary", {}, "What the agent was shown"), el("pre", {}, turn.observed.text));
-  const told = el("details", {}, el("summary", {}, "What it is shown next"), el("pre", {}, turn.result.text));
+  const asked = el("details", {}, el("summary", {}, "Observation as sent to the agent"), el("pre", {}, turn.observed.text));
+  const told = el("details", {}, el("summary", {}, "Next observation"), el("pre", {}, turn.result.text));
   const system = el("details", {}, el("summary", {}, "System prompt"), el("pre", {}, task?.system_prompt ?? ""));
   right.append(asked, told, system);
   return el("div", { className: "turn" }, left, right);
@@ -329,7 +278,7 @@ function pictures(turn) {
     return el("figure", {}, el("img", { src: `data:image/${block.dataset.kind};base64,${block.textContent}`, className: width < 300 ? "small" : "", alt: caption, width, height, style: `aspect-ratio:${width}/${height};height:auto` }), el("figcaption", {}, caption));
   };
   const before = figure(turn.observed, "before"), after = figure(turn.result, "after");
-  return before || after ? el("div", { className: "pictures" }, before, "→", after) : el("pre", { className: "feedback" }, turn.observed.text);
+  return before || after ? el("div", { className: "pictures" }, before, "→", after) : el("div", { className: "texts" }, ...[["before", turn.observed], ["after", turn.result]].map(([caption, observation]) => el("div", {}, el("h3", {}, `Observation ${caption}`), el("pre", {}, observation.text))));
 }
 
 function actions(turn) {
@@ -341,7 +290,7 @@ function actions(turn) {
     if (kind) chips.push(el("span", { className: `chip ${kind}`, title: problem.message }, turn.reply.slice(points(problem.start), points(problem.end)).trim()));
   }
   const said = turn.executed.map((each) => each.feedback).filter(Boolean).map((text) => el("p", { className: "feedback" }, text));
-  const ended = turn.terminated || turn.truncated ? [el("p", { className: "feedback" }, turn.metrics.success ? "Solved: the episode ends." : turn.terminated ? "Lost: the episode ends." : "The budget is spent: the episode is truncated.")] : [];
+  const ended = turn.terminated || turn.truncated ? [el("p", { className: "feedback" }, turn.metrics.success ? "Solved: the episode ends." : turn.terminated ? "Lost: the episode ends." : "The turn budget is spent: the episode is truncated.")] : [];
   return [el("div", {}, ...(chips.length ? chips : [el("span", { className: "zero" }, "none")])), ...said, ...ended];
 }
 
@@ -469,9 +418,7 @@ function fromLink() {
 window.addEventListener("hashchange", fromLink);
 $("#list").addEventListener("scroll", drawRows);
 window.addEventListener("resize", drawRows);
-drawTop();
 drawTable();
-drawPlan();
 drawErrors();
 drawFilters();
 $("#plots").addEventListener("toggle", drawPlots);
