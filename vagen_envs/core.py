@@ -94,6 +94,7 @@ class VagenEnv(Forkable):
     hands_pixels = True
     """Whether observations have `image`. Who reads pictures from turns only sets it to False: to draw and copy pixels
     that nobody looks at is a tenth of a grid's turn."""
+    _level_seed: int
     _loaded: tuple[Split, tuple[str, int]] | None = None
     """Where the level came from that is loaded, of environments that keep it over a restore."""
 
@@ -183,10 +184,9 @@ class VagenEnv(Forkable):
         split, asked = self._asked(options)
         if seed is not None:
             seed = self._seed_lazily(seed)
-        elif asked is None:
-            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-            seed = int(self.np_random.integers(2**31))
-        self._level_seed = seed = seed if asked is None else asked
+        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+        drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
+        self._level_seed = seed = drawn
         self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0
