@@ -33,6 +33,7 @@ from vagen_benchmarks.commands import (
 )
 from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
 from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.train_help import train_epilog
 from vagen_benchmarks.errors import BenchError, StorageError
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import explained
@@ -75,7 +76,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`"""
+    """Benchmark, judge and train vision-language agents. Example: `vagen bench -e frozenlake -a oracle -a random`."""
 
 
 BENCHMARK, RESULTS, SHARE = "Benchmark models", "Look at results", "Check and share runs"
@@ -85,11 +86,12 @@ for panel, commands in {
     BENCHMARK: (bench.bench, resume.resume),
     RESULTS: (view.view, compare.compare, gif.gif, export.export),
     SHARE: (verify.verify, leaderboard.leaderboard, push.push, track.track),
-    TRAIN: (train.train, warmstart.warmstart),
+    TRAIN: (warmstart.warmstart,),
     ENVIRONMENTS: (envs.envs, play.play, serve.serve, doctor.doctor),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.command(rich_help_panel=TRAIN, epilog=train_epilog())(train.train)
 app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)

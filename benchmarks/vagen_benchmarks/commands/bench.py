@@ -99,6 +99,8 @@ def bench(
 
     Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
     A run that stopped goes on with `vagen resume RUN`, or when the same command is given its `--out` folder.
+
+    Example: `vagen bench -e sokoban -e frozenlake -a gpt-5-mini -a random -n 32`
     """
     if track:
         library(track)  # before anything is paid for

@@ -30,20 +30,22 @@ def diagnose_command(
     env: Annotated[
         Names, typer.Option("--env", "-e", autocompletion=complete_env, help="An environment; may be repeated.")
     ] = None,
-    levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels an environment.")] = 64,
+    levels: Annotated[int, typer.Option("--levels", "-n", min=2, help="Levels per environment.")] = 64,
     split: Annotated[str, typer.Option(help="`train`, `val` or `test`.")] = "test",
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of the seeds.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     option: OptionPairs = None,
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Levels in flight of an agent that calls a model.")] = 16,
     folder: Annotated[Path | None, typer.Option("--out", help="`runs/<time>-diagnosis` by default.")] = None,
 ) -> None:
-    """Say where an agent fails: at seeing, at foreseeing, or at planning.
+    """Find out why an agent fails: perception, prediction, planning or format.
 
-    Plays the same levels with the picture, with the true symbols and with the agent's own words for the picture, asks
-    one-step questions between, and writes `diagnosis.html` and `diagnosis.json`. A level takes some four times the
-    calls of a level in `vagen bench`. Example: `vagen diagnose -a gpt-5-mini -e sokoban -n 64`
+    Plays the same levels from the image, from the true state as text, and from the agent's own description of the
+    image, asks one-step questions in between, and writes `diagnosis.html` and `diagnosis.json`. A level takes about
+    four times the calls of a level in `vagen bench`.
+
+    Example: `vagen diagnose -a gpt-5-mini -e sokoban -n 64`
     """
     ids = [resolve_id(name) for name in env or ["sokoban", "frozenlake"]]
     options = {"representation": "structured", **parse_options(option or [])}

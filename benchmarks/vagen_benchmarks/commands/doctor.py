@@ -1,4 +1,4 @@
-"""`vagen doctor`: what works on this machine, and what mends the rest."""
+"""`vagen doctor`: what works on this machine, and how to fix the rest."""
 
 from __future__ import annotations
 
@@ -19,42 +19,51 @@ from rich.text import Text
 
 import vagen_envs
 from vagen_benchmarks.clients.registry import CLIENTS, Registry
-from vagen_benchmarks.commands.printing import out
+from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import MissingExtraError
 from vagen_rewards.clip import GET, weights_missing
 
 
 def doctor() -> None:
-    """Check what every environment and model needs here, and say what mends what is missing.
+    """Check what works on this machine, and how to fix the rest: environments, drivers, API keys, libraries.
 
-    Exit code 1 if an environment that is installed can't be played; an extra that isn't installed is no fault.
+    Plays one turn of each environment. Exit code 1 if an installed environment doesn't work; extras that aren't
+    installed are listed with the command that installs them.
+
+    Example: `vagen doctor`
     """
     table = Table(box=None, show_header=False)
-    for name in ("", "what", "found", "mend"):
+    for name in ("", "what", "found", "fix"):
         table.add_column(name, overflow="fold")
     well = True
-    for finding in examine():
+    findings = []
+    with Meter("checks", len(vagen_envs.ENV_IDS), console=err) as meter:
+        for finding in examine():
+            findings.append(finding)
+            meter.advance(finding.what in vagen_envs.ENV_IDS)
+    for finding in findings:
         well &= finding.ok or not finding.needed
         mark = Text("✓", "green") if finding.ok else Text("✗", "red") if finding.needed else Text("–", "yellow")
-        table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.mend)
+        table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.fix)
     out.print(table)
     raise typer.Exit(0 if well else 1)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that was looked at. `mend` says what to do where it isn't `ok`; `needed` whether it must be."""
+    """The result of a check. `fix` says what to do if it isn't `ok`; `needed` whether that fails the command."""
 
     what: str
     ok: bool
     found: str
-    mend: str = ""
+    fix: str = ""
     needed: bool = False
 
 
 def examine() -> Iterator[Finding]:
-    """Look at everything, one thing at a time: environments by playing one turn of each, then models and tools."""
+    """Check one thing after another: environments by playing one turn of each, then models and tools."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
     for env_id in vagen_envs.ENV_IDS:
@@ -93,8 +102,8 @@ def _environment(env_id: str) -> Iterator[Finding]:
         return
     height, width, _ = frame.shape  # type: ignore[union-attr]
     yield Finding(env_id, True, f"{width}×{height} picture, a turn in {time.perf_counter() - began:.2f} s", needed=True)
-    for option, lacking, mend in missing:
-        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", mend)
+    for option, lacking, fix in missing:
+        yield Finding(f"{env_id} with {option}", False, f"missing: {lacking}", fix)
 
 
 def _clip() -> Finding:
@@ -107,19 +116,19 @@ def _clip() -> Finding:
 
 def _opengl() -> Finding:
     found = [name for name in map(ctypes.util.find_library, ("EGL", "OSMesa")) if name]
-    mend = "apt-get install -y --no-install-recommends libegl1 libgl1-mesa-dri"
-    return Finding("OpenGL without a screen (Navigation)", bool(found), ", ".join(found) or "no libEGL", mend)
+    fix = "apt-get install -y --no-install-recommends libegl1 libgl1-mesa-dri"
+    return Finding("OpenGL without a screen (Navigation)", bool(found), ", ".join(found) or "no libEGL", fix)
 
 
 def _vulkan() -> Finding:
-    """The drivers that are installed; whether SAPIEN can draw with one is told by PrimitiveSkill's picture above."""
+    """The drivers that are installed; whether SAPIEN can draw with one shows in the check of PrimitiveSkill."""
     named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
     paths = [Path(name) for name in named.split(":")] if named else [
         file for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d") for file in Path(folder).glob("*.json")
     ]  # fmt: skip
     found = sorted(path.stem.removesuffix("_icd") for path in paths if path.is_file())
-    mend = "sh scripts/setup_vulkan.sh, or Mesa 23.1 or newer by this system's package manager"
-    return Finding("Vulkan drivers (PrimitiveSkill, AI2-THOR)", bool(found), ", ".join(found) or "none", mend)
+    fix = "sh scripts/setup_vulkan.sh, or Mesa 23.1 or newer by this system's package manager"
+    return Finding("Vulkan drivers (PrimitiveSkill, AI2-THOR)", bool(found), ", ".join(found) or "none", fix)
 
 
 def _thor() -> Finding:
@@ -130,11 +139,11 @@ def _thor() -> Finding:
 
     releases = Path.home() / ".ai2thor" / "releases"
     found = sorted(path.parent.name for path in releases.glob(f"thor-*-{COMMIT_ID}/metadata.json"))
-    mend = (
+    fix = (
         f"it is downloaded at the first use; on a closed machine unzip the build of commit {COMMIT_ID[:12]}… into "
         f"{releases}, or give thor_executable=PATH"
     )
-    return Finding(what, bool(found), ", ".join(found) or "no Unity build", mend)
+    return Finding(what, bool(found), ", ".join(found) or "no Unity build", fix)
 
 
 def _provider(name: str, client: str, key: str, *, required: bool) -> Finding:

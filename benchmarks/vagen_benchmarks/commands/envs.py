@@ -13,7 +13,10 @@ from vagen_envs.errors import VagenError
 
 
 def envs() -> None:
-    """List the environments, and whether each can be made here."""
+    """List the environments, their image sizes, turns and actions, and whether they can be made here.
+
+    Example: `vagen envs`
+    """
     table = Table(box=None, header_style="bold")
     for name in ("id", "picture", "turns", "actions", "state"):
         table.add_column(name, overflow="fold")

@@ -27,9 +27,12 @@ def export(
     min_return: Annotated[float | None, typer.Option(help="Only episodes of at least this return.")] = None,
     history: Annotated[int | None, typer.Option(min=0, help="Earlier turns in a chat sample; a sample a turn.")] = None,
 ) -> None:
-    """Write a run's scored episodes as chat samples (Hugging Face form) or as a table of turns.
+    """Export a run as chat samples for fine-tuning (Hugging Face format) or as a table of turns.
 
-    For samples to train on, play the split `train`: `vagen bench -a oracle --split train`.
+    Episodes that failed are left out. To train on the samples, play the training split:
+    `vagen bench -a oracle --split train`.
+
+    Example: `vagen export runs/a samples.parquet --solved`
     """
     if form not in ("chat", "turns"):
         raise ProtocolError(f"unknown form {form!r}.{did_you_mean(form, ['chat', 'turns'])}")

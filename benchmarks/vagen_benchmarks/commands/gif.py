@@ -24,7 +24,10 @@ def gif(
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.05, help="How long each picture stays.")] = 1.5,
 ) -> None:
-    """Write an episode as an animated GIF."""
+    """Write an episode as an animated GIF.
+
+    Example: `vagen gif runs/a episode.gif -a oracle -e sokoban --seed 3`
+    """
     run_read = RunFolder(run_folder)
     count = write_gif(run_read, find_episode(run_read, agent, env, seed), path, seconds)
     out.print(f"{count} pictures in {path}")

@@ -17,8 +17,11 @@ def leaderboard(
     page: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("leaderboard.html"),
     trust: Trusted = False,
 ) -> None:
-    """Verify runs and write one static page of them: scores with intervals, costs, and links to the replays.
+    """Verify runs of one protocol and write a page that ranks their agents.
 
-    Runs of different protocols, and runs with findings, are refused.
+    The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs of different
+    protocols, and runs that don't verify, are refused.
+
+    Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
     """
     out.print(f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True)

@@ -17,7 +17,9 @@ from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.protocol import resolve_id
 
-models = typer.Typer(no_args_is_help=False, rich_markup_mode="markdown", help="The models that are known.")
+models = typer.Typer(
+    no_args_is_help=False, rich_markup_mode="markdown", help="List known models, or try one. Example: `vagen models`"
+)
 
 
 @models.callback(invoke_without_command=True)
@@ -25,7 +27,7 @@ def list_models(
     context: typer.Context,
     own: Annotated[Path | None, typer.Option("--models", help="A TOML file of your own models.")] = None,
 ) -> None:
-    """List the models that `vagen bench --agent` knows, and whether their keys are set."""
+    """List the models that `vagen bench --agent` knows, and whether their keys are set. Example: `vagen models`."""
     if context.invoked_subcommand is not None:
         return
     table = Table(box=None, header_style="bold")
@@ -67,6 +69,8 @@ def try_model(
     """Ask a model for two turns as the paper does, and say which profile fits what it writes.
 
     Where the paper's doesn't, the one that fits best is asked for two turns, too. Exit code 1 if none fits.
+
+    Example: `vagen models try openai:my-model --base-url http://localhost:8000/v1`
     """
     registry = Registry(own)
     model = registry.find(name, base_url)

@@ -38,9 +38,11 @@ def play(
     name: Annotated[str, typer.Option(help="Who plays, with --out.")] = "me",
     oracle: Annotated[bool, typer.Option("--oracle", help="Look on while the oracle plays.")] = False,
 ) -> None:
-    """Play an episode yourself: by actions, or by whole replies as a model would write them.
+    """Play an environment yourself, with actions or with whole replies as a model writes them.
 
     With `--out` the episodes become a run like a model's: `vagen view`, `compare`, `verify` and `leaderboard` take it.
+
+    Example: `vagen play sokoban --out runs/me`
     """
     if folder is not None:
         if oracle:

@@ -17,5 +17,10 @@ def push(
     repo: Annotated[str, typer.Option(help="OWNER/NAME of a data set on the hub; made if it isn't there.")],
     private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
 ) -> None:
-    """Upload a run folder with a card to the Hugging Face Hub, as `HF_TOKEN` and `HF_ENDPOINT` say."""
+    """Upload a run folder with a data set card to the Hugging Face Hub.
+
+    Reads `HF_TOKEN` and `HF_ENDPOINT`.
+
+    Example: `vagen push runs/a --repo me/my-run`
+    """
     out.print(f"pushed: {push_run(RunFolder(run_folder), repo, private=private)}", soft_wrap=True)

@@ -34,6 +34,8 @@ def resume(
     """Go on with a run that stopped, as it was begun; what is said here is changed. Exit codes as of `vagen bench`.
 
     What was asked for, agents, sampling and environments, is read from the run folder.
+
+    Example: `vagen resume runs/20260101-120000`
     """
     run_read = RunFolder(folder)
     if any(entry["event"] == "rescore" for entry in run_read.journal()):

@@ -53,6 +53,8 @@ def serve(
 
     The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An interrupt or SIGTERM
     ends the server; sessions go on at another server, or here when it is started again.
+
+    Example: `vagen serve --port 8000`
     """
     from vagen_adapters.service.server import serve as serve_pool  # first: it names the extra that is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip

@@ -16,6 +16,11 @@ def track(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
     to: Annotated[str, typer.Option(help="`trackio`, `wandb` or `mlflow`.")],
 ) -> None:
-    """Write a run to an experiment tracker, as `--track` of `vagen bench` does: a tracker's run for each agent."""
+    """Write a run to an experiment tracker: one tracker run for each agent.
+
+    The same as `--track` of `vagen bench`.
+
+    Example: `vagen track runs/a --to wandb`
+    """
     track_run(to, RunFolder(run_folder))
     out.print(f"written to {to}, project vagen")

@@ -55,7 +55,10 @@ def train(
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:
-    """Train a vision-language model on an environment, by multi-turn PPO."""
+    """Train a vision-language model on an environment with multi-turn PPO.
+
+    Example: `vagen train --recipe vagen-base -e sokoban --model Qwen/Qwen2.5-VL-3B-Instruct --out runs/ppo`
+    """
     need("vagen train", *EXTRA)
     from vagen_adapters.ppo.recipes import load_recipe
 

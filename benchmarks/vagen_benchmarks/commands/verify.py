@@ -8,31 +8,37 @@ from typing import Annotated
 import typer
 
 from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import SHOWN, count_attempts
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
 Trusted = Annotated[
-    bool, typer.Option("--trust", help="Make whatever environment the run names, with any option: it is yours.")
+    bool, typer.Option("--trust", help="Make any environment and option that the run names. For your own runs.")
 ]
 
 
 def verify(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")], trust: Trusted = False
 ) -> None:
-    """Play every episode of a run again by its own replies, without its model, and say whether all is as stored.
+    """Replay a run without its model, and check that everything is as stored.
 
-    Observations, states, rewards and endings have to be the same, byte for byte where the environment is the same on
-    every machine; the episodes those that the protocol names; the pictures, the order of the lines and the report's
-    table untouched. A run may be a stranger's: no module, path or address that it names is opened without `--trust`.
-    Exit code 1 if something is wrong, or an episode couldn't be played again.
+    Plays each episode from its level with the stored replies. Observations, states, rewards and endings must be the
+    same (in the simulators, up to rounding), and no episode, image or journal entry may have been changed or removed.
+    This shows consistency, not honesty: it can't tell which model wrote the replies, or how often the run was tried.
+    Without `--trust` only environments of this package are made, with options that a remote client may set.
+
+    Exit code 1 if something is wrong or an episode can't be replayed.
+
+    Example: `vagen verify runs/a`
     """
     run = RunFolder(run_folder)
-    verdict = verify_run(run, trusted=trust)
+    with Meter("replaying episodes", sum(1 for _ in run.index()), console=err) as meter:
+        verdict = verify_run(run, trusted=trust, progress=meter.advance)
     out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
               + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
     for title, lines, style in (
-        ("couldn't be confirmed here", verdict.unknown, "yellow"),
+        ("could not be confirmed here", verdict.unknown, "yellow"),
         ("wrong", verdict.wrong, "red"),
     ):
         if lines:
@@ -44,9 +50,9 @@ def verify(
     if attempts := str(count_attempts(run)):
         out.print(f"attempts: {attempts}")
     if verdict.unplayed:
-        err.print(f"{verdict.unplayed} episodes couldn't be played again here", style="red")
+        err.print(f"{verdict.unplayed} episodes could not be replayed here", style="red")
     if verdict.wrong:
-        err.print("This run isn't what it claims to be.", style="red")
+        err.print("This run was changed, or can't have been played as stored.", style="red")
     if verdict.ok:
-        out.print("Who wrote the replies, a replay can't show.")
+        out.print("A replay can't show which model wrote the replies.")
     raise typer.Exit(0 if verdict.ok else 1)

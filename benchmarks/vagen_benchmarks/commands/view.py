@@ -10,6 +10,7 @@ import typer
 
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import Overview, write_report
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.run_folder import RunFolder
@@ -26,12 +27,14 @@ def view(
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open it in a browser, or only write it.")] = True,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Of a folder of runs: keep the page up to date while they are played.")
+        bool, typer.Option("--watch", help="Keep the overview of a folder up to date while its runs are played.")
     ] = False,
 ) -> None:
-    """Write a run's report anew and open it; of a folder of runs one page that leads to all of them.
+    """Write and open the report of a run, or an overview of a folder of runs.
 
-    Of several runs that differ only in who played, one report for all.
+    Several runs of one protocol share one report.
+
+    Example: `vagen view runs/a`, `vagen view runs/a runs/b`, or while runs are played `vagen view runs --watch`
     """
     (first, *others) = runs
     overview = None
@@ -39,13 +42,15 @@ def view(
         if watch:
             raise ProtocolError(f"--watch keeps the page of a folder of runs; name one, such as {first.parent}")
         made = Together(runs) if others else RunFolder(first)
-        report = write_report(made, page or (Path("together.html") if others else None)).resolve()
+        with Meter("writing the report", len(made.index()), console=err) as meter:
+            to = page or (Path("together.html") if others else None)
+            report = write_report(made, to, progress=meter.advance).resolve()
     else:
         overview = Overview(first, page or first / "index.html")
         overview.refresh(live=watch)
         report = overview.page.resolve()
     out.print(f"report: {report}", soft_wrap=True)
     if browser and not webbrowser.open(report.as_uri()):
-        err.print("no browser was found; copy the file to where one is")
+        err.print("no browser was found; open the file on a machine that has one")
     if overview and watch:
         overview.watch(err.print)

@@ -35,7 +35,10 @@ def warmstart(
     sequences_per_forward: Annotated[int, typer.Option(min=1, help="Fewer need less memory.")] = 2,
     option: OptionPairs = None,
 ) -> None:
-    """Fine-tune a vision-language model on the oracle's replies, so that PPO starts with the format and some skill."""
+    """Fine-tune a vision-language model on the oracle's replies before PPO.
+
+    Example: `vagen warmstart --model Qwen/Qwen2.5-VL-3B-Instruct -e sokoban --out runs/warm`
+    """
     need("vagen warmstart", *EXTRA)
     from transformers import AutoModelForImageTextToText
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import BenchError
+from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.report.pages import relative_link, render
 from vagen_benchmarks.results.compare import read_conditions
@@ -62,7 +63,8 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     runs = [RunFolder(path) for path in paths]
     unknown: dict[Path, list[str]] = {}
     for run in runs:
-        verdict = verify(run, trusted=trusted)
+        with Meter(f"replaying {run.path.name}", len(run.index())) as meter:
+            verdict = verify(run, trusted=trusted, progress=meter.advance)
         if not verdict.ok:
             said = "\n  ".join([*verdict.wrong, *verdict.unknown][:8])
             raise NotVerifiedError(

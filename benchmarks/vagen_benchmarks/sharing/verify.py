@@ -75,14 +75,14 @@ class Verdict:
         return not self.wrong and not self.unplayed
 
 
-def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], None] = lambda _: None) -> Verdict:
+def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None] = lambda: None) -> Verdict:
     """Play every episode of a run again, and compare.
 
     Args:
         run: may be a stranger's: only environments of this package are made, and only with options that a stranger may
             set (`vagen_envs.permission`) or that the package's protocol file sets.
         trusted: make whatever the run names. An id may import a module, and an option be a path.
-        told: called with each episode once it was played.
+        progress: called after each episode.
     """
     verdict = Verdict()
     plan = Plan(str(run.protocol.plan["name"]), run.protocol.plan) if run.protocol.plan else None
@@ -108,7 +108,7 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
             lost = len(episode.picture_names() - there)
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
             _confirm(verdict, episode, makeable.get(episode.task), options.get(episode.agent, {}), seat)
-            told(episode)
+            progress()
     verdict.wrong += table_findings(run) or page_findings(run)
     if run.judged_by():
         verdict.unknown.append("the judge's verdicts and what they paid: judges aren't asked again")

@@ -28,4 +28,4 @@ def test_the_oracle_solves_every_level() -> None:
 if __name__ == "__main__":
     test_my_env_conforms()
     test_the_oracle_solves_every_level()
-    print("MyEnv conforms")
+    print("MyEnv conforms")  # noqa: T201

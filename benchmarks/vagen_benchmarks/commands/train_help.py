@@ -1,0 +1,63 @@
+"""The list of recipes and settings in `vagen train --help`, read from their files: importing them takes seconds."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import vagen_adapters
+
+PPO = Path(vagen_adapters.__file__).parent / "ppo"
+NOT_RECIPES = ("common", "tiny")
+SHOWN_DEFAULT = 40
+"""Characters up to which a default is shown."""
+
+
+def train_epilog() -> str:
+    """Markdown for `--help`: recipes with the comment at the top of each file, then settings with their defaults."""
+    recipes = [path for path in sorted((PPO / "recipes").glob("*.toml")) if path.stem not in NOT_RECIPES]
+    settings = _settings(PPO / "config.py", "MultiTurnPPOConfig")
+    parts = [
+        "**Recipes** (`--recipe`)",
+        *(f"- `{path.stem}`: {_top_comment(path)}" for path in recipes),
+        "**Settings** (`--set NAME=VALUE`), beside those of `transformers.TrainingArguments`",
+        *(f"- {entry}" for entry in settings),
+    ]
+    return "\n\n".join(parts)
+
+
+def _top_comment(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        comment.append(line.lstrip("# "))
+    return " ".join(comment)
+
+
+def _settings(path: Path, class_name: str) -> list[str]:
+    """`name` (default): description, for each entry under `Attributes:` in the docstring of a dataclass."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name)
+    defaults = {
+        node.target.id: ast.unparse(node.value)
+        for node in found.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+    }
+    text = inspect.cleandoc(ast.get_docstring(found) or "").partition("Attributes:\n")[2]
+    section = re.split(r"\n(?=\S)", text, maxsplit=1)[0]
+    entries = [" ".join(entry.split()) for entry in re.split(r"\n {4}(?=\S)", "\n" + section) if entry.strip()]
+    return [_entry(entry, defaults) for entry in entries]
+
+
+def _entry(entry: str, defaults: dict[str, str]) -> str:
+    names, _, description = entry.partition(": ")
+    shown = []
+    for name in names.split(", "):
+        default = defaults.get(name, "")
+        short = default if len(default) <= SHOWN_DEFAULT and not default.startswith(("field", "dataclasses")) else ""
+        shown.append(f"`{name}={short}`" if short else f"`{name}`")
+    return f"{', '.join(shown)}: {description}"

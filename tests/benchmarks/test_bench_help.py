@@ -1,0 +1,66 @@
+"""What a user meets first: help texts, and the files of `vagen new env`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from vagen_adapters.ppo.recipes import recipe_names
+from vagen_benchmarks.cli import app
+
+GROUPS = {"judge"}
+COMMANDS = sorted(set(get_command(app).commands) - GROUPS)
+
+
+def shown(*words):
+    done = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    return done.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command_has_an_example(name):
+    assert f"vagen {name}" in shown(name).partition("Example:")[2]
+
+
+def test_help_groups_commands_by_task():
+    text = shown()
+    order = ("Benchmark models", "│ bench", "Look at results", "│ view", "Check and share runs", "│ verify")
+    assert sorted(order, key=text.index) == list(order)
+
+
+def test_training_help_lists_recipes_and_settings():
+    text = shown("train")
+    for name in (*recipe_names(), "episodes_per_rollout=128", "kl_coef=0.001"):
+        assert name in text
+
+
+def run(*words, cwd):
+    done = subprocess.run(
+        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_new_environment_conforms_and_can_be_benchmarked(tmp_path):
+    vagen = ["-m", "vagen_benchmarks"]
+    run(*vagen, "new", "env", "treasure_hunt", cwd=tmp_path)
+    folder = tmp_path / "treasure_hunt"
+    assert "TreasureHunt conforms" in run("test_treasure_hunt.py", cwd=folder)
+    env = "treasure_hunt:example/TreasureHunt-v0"
+    assert "100 %" in run(*vagen, "bench", "-e", env, "-a", "oracle", "-n", "3", "--out", "runs/a", cwd=folder)
+    again = CliRunner().invoke(app, ["new", "env", "treasure_hunt", "--out", str(folder)])
+    assert "isn't empty" in str(again.exception)
+
+
+@pytest.mark.parametrize("name", ["../up", "Big", "a-b", "1a", ""])
+def test_a_name_that_is_no_module_is_refused(name, tmp_path):
+    done = CliRunner().invoke(app, ["new", "env", name, "--out", str(tmp_path / "new")])
+    assert "is not valid" in str(done.exception)
+    assert not (tmp_path / "new").exists()
