@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench test test-vllm test-adapters lint docs pictures dist perf speedrun
+.PHONY: help bench quick test test-vllm test-adapters lint docs pictures dist perf
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -13,6 +13,10 @@ PROCESSES ?= 2
 test:  ## Set up and run the tests, a file in one of two processes; PROCESSES=… for more, of some 3 GiB each
 	@$(PYTHON) scripts/setup.py test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(PROCESSES) --dist loadfile
+
+quick:  ## Lint and the core tests, without simulators, training and servers; under two minutes
+	@$(MAKE) --no-print-directory lint
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n $(PROCESSES) --dist loadfile -m "not sim" --ignore-glob="*svg*" tests/envs tests/rewards
 
 test-vllm:  ## Run the tests of generation with vLLM, in an environment of their own
 	@$(PYTHON) scripts/setup.py vllm
@@ -43,8 +47,4 @@ dist:  ## Build sdist and wheel into dist/; the same bytes each time
 
 perf:  ## Print speeds as ratios, side by side in one run
 	@$(PYTHON) scripts/setup.py test
-	$(BIN)/python -m pytest benchmarks/vagen_benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds
-
-speedrun:  ## Train tiny models until they solve 0.8 of held-out levels; adds what that took to docs/proof/leaderboard.md
-	@$(PYTHON) scripts/setup.py test
-	$(BIN)/python scripts/speedrun.py
+	$(BIN)/python -m pytest benchmarks/perf -o python_files="bench_*.py" -q --benchmark-disable-gc --benchmark-columns=median,iqr,rounds

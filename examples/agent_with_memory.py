@@ -15,7 +15,7 @@ import os
 
 from vagen_benchmarks.agents import Agent, Game, Reply
 from vagen_benchmarks.agents.chat import Around
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.notebook import bench
 from vagen_envs.chat import History
 from vagen_envs.seeding import HashStream

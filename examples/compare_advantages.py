@@ -1,7 +1,7 @@
-"""One episode of three turns, and the advantage that each estimator gives its tokens.
+"""Print the advantages that several estimators give to the tokens of one episode.
 
-The first turn earns -1, the last 2, and the critic grows more hopeful from token to token. Token GAE with its default
-discounts holds the whole return against every token; estimators that know turns tell the turns apart.
+The first of three turns earns -1, the last one 2, and the critic's values increase from token to token. Token GAE with
+its default discounts compares the whole return with each token; turn-based estimators distinguish the turns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import torch
 from vagen_adapters.ppo.advantages import bilevel_gae, dual_discount_gae, token_gae, turn_gae
 from vagen_adapters.ppo.trajectories import Trajectories
 
-TURNS = [-1, 0, 0, 0, -1, 1, 1, -1, 2, 2, -1]  # of each token; -1 is a prompt's or an observation's
+TURNS = [-1, 0, 0, 0, -1, 1, 1, -1, 2, 2, -1]  # the turn of each token; -1 marks prompt and observation tokens
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""What an agent says it sees and foresees, held against the truth: one true reply and one made up.
+"""Judge the statements of two replies with the same actions: one true, one made up.
 
-Both play the same actions, so the task pays both alike; the terms `grounding` and `world_modeling` tell them apart.
+The task rewards are equal; the terms `grounding` and `world_modeling` differ.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def main() -> None:
         env.reset(seed=3)
         oracle = env.unwrapped
         actions = oracle.plan()[:3]
-        told = oracle.oracle_reply() if honest else oracle.grammar.render(
+        reply = oracle.oracle_reply() if honest else oracle.grammar.render(
             actions,
             observation="The box is below and on the right side of the player.",
             reasoning="I go on.",
             prediction="The box is on the target.",
         )  # fmt: skip
-        *_, info = env.step(told)
-        print(told)
+        *_, info = env.step(reply)
+        print(reply)
         print({term.name: round(term.value, 3) for term in info["turn"].rewards}, "\n")
 
 

@@ -1,6 +1,6 @@
-"""Two agents, one board: cooperative Sokoban as a PettingZoo environment. Needs `vagen-envs[pettingzoo]`.
+"""Play cooperative two-player Sokoban with PettingZoo. Needs `vagen-envs[pettingzoo]`.
 
-The oracle plays for both. Each agent has its own picture, reply and reward terms.
+The oracle plays both agents. Each agent has its own picture, reply and reward terms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def main() -> None:
         _, rewards, _, _, infos = env.step(env.oracle_replies())
         for agent, info in infos.items():
             turn = info["turn"]
-            print(agent, [each.text for each in turn.executed], round(rewards[agent], 2))
+            print(agent, [action.text for action in turn.executed], round(rewards[agent], 2))
     print("solved:", infos["player_0"]["turn"].success)
 
 

@@ -1,7 +1,7 @@
-"""An agent of your own on held-out levels, with the interval that belongs to a rate.
+"""Play an agent of your own on test levels and print its success rate with a confidence interval.
 
-An agent is any function from what it is shown to a text. This one finds the player, the flag and the holes by their
-colours, and takes any step towards the flag that isn't a hole; so it gets lost behind holes now and then.
+The agent finds the player, the flag and the holes by their colours and steps towards the flag unless a hole is in the
+way, so it sometimes gets stuck behind holes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def reply_to(image: np.ndarray) -> str:
-    """Up to three steps towards the flag."""
+    """Return a reply with up to three steps towards the flag."""
     player, flag, holes = cells(image, "player")[0], cells(image, "flag")[0], cells(image, "hole")
     names: list[str] = []
     while player != flag and len(names) < 3:
@@ -43,17 +43,17 @@ def reply_to(image: np.ndarray) -> str:
             break
         names.append(better[0])
         player = near[better[0]]
-    return f"<think>The flag is nearer from there.</think><answer>{','.join(names) or 'Up'}</answer>"
+    return f"<think>These steps bring me closer to the flag.</think><answer>{','.join(names) or 'Up'}</answer>"
 
 
 def cells(image: np.ndarray, thing: str) -> list[tuple[int, int]]:
-    """The cells in which a thing's colour is seen, as (row, column)."""
+    """Return the cells that contain a thing's colour, as (row, column)."""
     rows, columns = np.nonzero((image == COLOURS[thing]).all(axis=-1))
     return sorted(set(zip((rows // TILE).tolist(), (columns // TILE).tolist(), strict=True)))
 
 
 def distance(one: tuple[int, int], other: tuple[int, int]) -> int:
-    """Moves between two cells, holes aside."""
+    """Return the number of moves between two cells without holes."""
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 

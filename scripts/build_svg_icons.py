@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from vagen_envs.svg.drawing import draw
+from vagen_envs.svg.renderer import shared_renderer
 
 OUTPUT = Path(__file__).parent.parent / "vagen_envs" / "svg" / "icons.jsonl.gz"
 SHAPES = {"g", "path", "circle", "ellipse", "rect", "line", "polygon", "polyline"}
@@ -53,7 +53,9 @@ def is_simple(svg: str) -> bool:
 
 
 def thumbnail(svg: str) -> np.ndarray:
-    pixels = np.frombuffer(draw(svg, 96)[0], np.uint8).reshape(24, 4, 24, 4, 4)[..., :3]
+    pixels = (
+        shared_renderer("cairosvg").draw(svg, 96).pixels.reshape(24, 4, 24, 4, 3)
+    )  # what the shipped file was made with
     return pixels.mean(axis=(1, 3), dtype=np.float64)
 
 

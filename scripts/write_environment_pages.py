@@ -1,7 +1,7 @@
-"""Write docs/environments/: a page an environment, from the code and from levels that are played for it.
+"""Generate docs/environments/: one page per environment, from the code and from played levels.
 
-With `--check` nothing is written, and a page that says other than the code does is an error: `make docs` calls it so.
-Pictures aren't compared, since drivers draw a little differently.
+`--check` writes nothing and fails if a page is out of date; `make docs` uses it. Pictures aren't compared, because they
+differ slightly between drivers.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ PAGES = {
     "sample": ("vagen/Sample-v0", {}),
 }
 SEEDS = range(3)
+SHOWN_TURNS = 2
 FOLDER = Path(__file__).parent.parent / "docs" / "environments"
 HEIGHT, WIDEST, SECONDS, LAST = 256, 512, 0.8, 1.6
-"""Pixels of a moving picture, and how long a frame and an episode's last one are shown."""
+"""Size of an animation in pixels, and the duration of a frame and of an episode's last frame in seconds."""
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
         env.close()
     stale = [name for name, text in pages.items() if text != read(FOLDER / f"{name}.md")]
     if check and stale:
-        sys.exit(f"{', '.join(stale)} in {FOLDER} say other than the code: run scripts/write_environment_pages.py")
+        sys.exit(f"{', '.join(stale)} in {FOLDER} are out of date; run scripts/write_environment_pages.py")
     for name in stale:
         (FOLDER / f"{name}.md").write_text(pages[name], encoding="utf-8")
         print(f"wrote docs/environments/{name}.md")
@@ -61,8 +62,8 @@ def read(page: Path) -> str:
 
 def all_options(package: Any) -> str:
     return (
-        "# Options of every environment\n\nKeywords of `gym.make`. Each environment adds its own and sets its own "
-        "defaults; `preset=` names a set of them, and an option beside it wins.\n\n"
+        "# Common options\n\nKeywords of `gym.make` that all environments accept. Environments add options and "
+        "may change these defaults. `preset=` selects a named set of options; options given beside it override it.\n\n"
         + options_table(package, EnvConfig, [field.name for field in dataclasses.fields(EnvConfig)])
     )
 
@@ -78,14 +79,14 @@ def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str
     ids = [each for each in vagen_envs.ENV_IDS if each.startswith(env_id.rpartition("-v")[0])]
     parts = [
         f"# {env_id}\n",
-        f"![The oracle plays the first three test levels]({name}.webp)\n",
+        f"![Three test levels, played by the oracle]({name}.webp)\n",
         inspect.getdoc(type(env)) or "",
         f"\nIds: {', '.join(f'`{each}`' for each in ids)}.\n",
-        "## An episode\n\nWhat an agent is told first, and what the oracle makes of the first test level.\n",
+        "## Example\n\nThe prompt, and the oracle's first turns on the first test level.\n",
         f'<details markdown="1"><summary>System prompt</summary>\n\n{fenced(env.system_prompt)}\n</details>\n',
         episode(env),
         "## Options\n\n" + options_table(package, config_class, own),
-        "\nOther defaults than [those of every environment](options.md):\n\n" if changed else "",
+        "\nDefaults that differ from the [common options](options.md):\n\n" if changed else "",
         options_table(package, config_class, changed, defaults_only=True) if changed else "",
         presets(config_class),
         levels(config_class),
@@ -94,7 +95,7 @@ def environment_page(package: Any, name: str, env_id: str, env: VagenEnv) -> str
 
 
 def write_moving_picture(env: VagenEnv, path: Path) -> None:
-    """The oracle's episodes one after the other, a frame a turn."""
+    """Write the oracle's episodes as an animation with one frame per turn."""
     frames, durations = [], []
     for seed in SEEDS:
         seen = oracle_episode(env, seed)
@@ -104,7 +105,7 @@ def write_moving_picture(env: VagenEnv, path: Path) -> None:
 
 
 def oracle_episode(env: VagenEnv, seed: int) -> list[Any]:
-    """Pixels of what is seen while the oracle plays."""
+    """Return the pictures of one episode of the oracle."""
     seen, over = [env.reset(seed=seed)[0]["image"]], False
     while not over:
         observation, _, terminated, truncated, _ = env.step(env.oracle_reply())
@@ -114,7 +115,7 @@ def oracle_episode(env: VagenEnv, seed: int) -> list[Any]:
 
 
 def save_moving(frames: list[Image.Image], durations: list[int], path: Path) -> None:
-    """As a WebP without an end; durations are milliseconds."""
+    """Write a looping WebP; durations are in milliseconds."""
     first, *rest = frames
     first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, quality=80, method=6)
     print(f"wrote {path.name}, {len(frames)} frames, {path.stat().st_size // 1000} kB")
@@ -131,17 +132,22 @@ def episode(env: VagenEnv) -> str:
     observation, info = env.reset(seed=0)
     parts = [f"**First observation**\n\n{fenced(observation['text'])}"]
     parts.extend(
-        f"**The truth**, `{representation}`\n\n" + fenced(info["state"].describe(representation))
+        f"**True state**, `{representation}`\n\n" + fenced(info["state"].describe(representation))
         for representation in env.config.representations
     )
-    over = False
-    while not over:
-        observation, _, terminated, truncated, info = env.step(env.oracle_reply())
-        over, turn = terminated or truncated, info["turn"]
-        rewards = ", ".join(f"`{term.name}` {term.value:+.4g}" for term in turn.rewards)
-        end = "; the episode is over" if over else ""
-        parts.append(f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nIt earned {rewards}{end}.\n")
-    parts.append(f"Metrics of a turn: {', '.join(f'`{each}`' for each in turn.metrics)}.\n")
+    terms: dict[str, None] = {}
+    done = False
+    while not done:
+        _, _, terminated, truncated, info = env.step(env.oracle_reply())
+        done, turn = terminated or truncated, info["turn"]
+        terms.update(dict.fromkeys(term.name for term in turn.rewards))
+        if turn.index < SHOWN_TURNS:
+            rewards = ", ".join(f"`{term.name}` {term.value:+.4g}" for term in turn.rewards)
+            parts.append(f"**Turn {turn.index + 1}**\n\n{fenced(turn.reply)}\nRewards: {rewards}.\n")
+    metrics = ", ".join(f"`{name}`" for name in turn.metrics)
+    parts.append(
+        f"Reward terms of this episode: {', '.join(f'`{name}`' for name in terms)}. Turn metrics: {metrics}.\n"
+    )
     return "\n\n".join(parts)
 
 
@@ -158,14 +164,13 @@ def options_table(package: Any, config_class: type[EnvConfig], names: list[str],
         if defaults_only:
             lines.append(f"| `{name}` | {default} |")
         else:
-            lines.append(
-                f"| `{name}` | {code(type_name(hints[name]))} | {default} | {said(package, config_class, name)} |"
-            )
+            meaning = docstring_of(package, config_class, name)
+            lines.append(f"| `{name}` | {code(type_name(hints[name]))} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def said(package: Any, config_class: type, name: str) -> str:
-    """The docstring that follows a field."""
+def docstring_of(package: Any, config_class: type, name: str) -> str:
+    """Return the docstring after a field."""
     for owner in config_class.__mro__:
         if name in vars(owner).get("__annotations__", {}):
             docstring = package[f"{owner.__module__}.{owner.__qualname__}".removeprefix("vagen_envs.")][name].docstring
@@ -185,9 +190,9 @@ def levels(config_class: type[EnvConfig]) -> str:
     fields = ", ".join(f"`{name}`" for name in config_class.level_options())
     train, val = config_class.shares
     return (
-        "\n## Levels and splits\n\nA level is a pure function of the id, the split, the seed and these options: "
-        f"{fields or 'none'}. `train`, `val` and `test` hold {train}, {val} and {100 - train - val} % of the contents; "
-        "no content is in two.\n"
+        "\n## Levels and splits\n\nA level is a function of the id, the split, the seed and these options: "
+        f"{fields or 'none'}. `train`, `val` and `test` contain {train}, {val} and {100 - train - val} % of the levels "
+        "and are disjoint.\n"
     )
 
 

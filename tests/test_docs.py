@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -64,13 +65,31 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, request):
         exec(compile(block, name, "exec"), seen)  # noqa: S102
 
 
-def test_files_that_a_page_shows_are_the_files():
-    """A block with a title is that file of the example: a reader who saves it has what runs."""
-    for page in PAGES:
-        for title, block in re.findall(
-            r'^```python title="([^"]+)"\n(.*?)^```', page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-        ):
-            assert block == (ROOT / "examples" / "lights_out" / title).read_text(encoding="utf-8"), (page.name, title)
+SHELL = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`(vagen [^`]+)`")
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The words of each `vagen` command that a page shows; spans and lines with placeholders such as … are left out."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    found = [line for line in [*lines, *SPAN.findall(text)] if line.startswith("vagen ") and "…" not in line]
+    return [shlex.split(line.replace("\\|", "|"), comments=True)[1:] for line in found]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands_of(page)], ids=lambda page: page.stem)
+def test_commands_of_a_page_can_be_parsed(page, tmp_path, monkeypatch):
+    """Every command, option and choice exists, and nothing that is required is missing."""
+    typer_main = pytest.importorskip("typer.main")
+    from vagen_benchmarks.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    for words in commands_of(page):
+        command = typer_main.get_command(app)
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        if words and "--help" not in words and "--install-completion" not in words:  # a bare name refers to the command
+            command.make_context(command.name, words)
 
 
 def test_the_readme_names_every_id():
@@ -79,18 +98,25 @@ def test_the_readme_names_every_id():
     assert [env_id for env_id in vagen_envs.ENV_IDS if env_id not in PAGES[0].read_text(encoding="utf-8")] == []
 
 
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
-def test_links_to_files_lead_somewhere():
-    links = [(page, target) for page in PAGES for target in LINK.findall(page.read_text(encoding="utf-8"))]
-    assert [f"{page.name}: {target}" for page, target in links if not (page.parent / target).exists()] == []
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as a code host makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in HEADING.findall(text)]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
 
 
-def test_no_page_needs_the_site_to_be_read():
-    """On a code host nothing includes files, and tabs and boxes of mkdocs are raw text."""
-    marks = re.compile(r'^(--8<--|=== "|!!! |\?\?\?)', re.MULTILINE)
-    assert [page.name for page in PAGES if marks.search(page.read_text(encoding="utf-8"))] == []
+def test_links_and_anchors_lead_somewhere():
+    dead = []
+    for page in PAGES:
+        for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+            file = page.parent / target if target else page
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors_of(file)):
+                dead.append(f"{page.name}: {target}#{anchor}")
+    assert dead == []
 
 
 def test_the_package_index_shows_no_dead_link():

@@ -12,8 +12,8 @@ import gymnasium as gym
 import pytest
 
 from vagen_adapters.errors import ServiceError
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.sokoban.env import SokobanEnv
 

@@ -93,7 +93,7 @@ def test_the_tiny_recipe_trains_on_the_sixth_environment(here):
     few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
            "critic_warmup_rollouts=0", "report_to=none")  # fmt: skip
     settings = [word for setting in few for word in ("-s", setting)]
-    made = ("--out", "start", "--episodes", "8", "--vocabulary", "300", "--levels", "0")
+    made = ("--out", "start", "--episodes", "16")
     vagen("warmstart", *play, *made)
     vagen("train", "--recipe", "tiny-vagen-base", *play, "--model", "start", "--out", "lights", *settings)
     assert (here / "lights" / "model.safetensors").is_file()

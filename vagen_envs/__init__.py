@@ -8,9 +8,9 @@ Importing this package imports no simulator and no torch.
 
 from vagen_envs.core import Executed, Observation, RewardTerm, State, Turn, VagenEnv
 from vagen_envs.errors import VagenError
-from vagen_envs.parsing import Grammar, ParsedTurn, Problem
 from vagen_envs.pictures import Picture
 from vagen_envs.registration import ENV_IDS, register_all
+from vagen_envs.replies import Grammar, ParsedTurn, Problem
 
 __version__ = "0.1.0"
 

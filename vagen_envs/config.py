@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, Several, Whole, Words
+from vagen_envs.bounds import COUNTED, REWARD, Bound, OneOf, OrNone, Several, Whole, Words
 from vagen_envs.errors import ConfigError, did_you_mean, shown
-from vagen_envs.parsing import Layout, NativeThinking, Parsing, Reasoning, Strategy, check_tags
+from vagen_envs.replies import TAGS, Layout, NativeThinking, Parsing, Reasoning, Strategy, TagNames, check_tags
 from vagen_envs.seeding import Shares, Split
-from vagen_envs.tags import TAGS, TagNames
 
 Representation = Literal["natural_language", "symbolic", "structured"]
 ObservationMode = Literal["image", "text", "both"]
@@ -68,6 +67,7 @@ class EnvConfig:
         "max_steps": COUNTED,
         "format_reward": REWARD,
         "split": OneOf(get_args(Split)),
+        "level": OrNone(Whole(0, 2**63 - 1)),
         "difficulty": OneOf(RUNGS),
     }
     """Options that a client elsewhere may set, and their bounds; a subclass adds those of its own. What isn't here
@@ -104,6 +104,8 @@ class EnvConfig:
     """A prompt pack of this package, or the path of a folder that overrides some of its files."""
     split: Split = "train"
     """The split that levels are drawn from. Splits share no level, whatever the seeds."""
+    level: int | None = None
+    """Every episode plays this level of the split, counted from 0 (see `VagenEnv`); `None` lets seeds choose."""
     difficulty: Literal[0, 1, 2, 3, 4, 5] | None = None
     """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there, but for those that
     are given as well. `None` leaves everything at its default."""
@@ -118,6 +120,7 @@ class EnvConfig:
                 raise ConfigError(f"{name}={shown(value)} is not valid: it must be {_say(kind)}.{_hint(value, kind)}")
             if isinstance(value, int) and kind is float:
                 object.__setattr__(self, name, float(value))
+        self.require(self.level is None or 0 <= self.level < 2**63, "level", "None or an integer from 0 to 2**63 - 1")
         self.require(1 <= self.max_turns <= MOST, "max_turns", f"from 1 to {MOST:,}")
         # a reply has no room for more actions than characters
         self.require(1 <= self.max_actions_per_turn <= 16_384, "max_actions_per_turn", "from 1 to 16,384")

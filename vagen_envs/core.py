@@ -10,17 +10,17 @@ import dataclasses
 import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import (
     ConfigError,
     EpisodeOverError,
+    LevelError,
     ReplyTypeError,
     SimulatorError,
     VagenError,
@@ -28,10 +28,10 @@ from vagen_envs.errors import (
     shown,
 )
 from vagen_envs.forking import Forkable
-from vagen_envs.parsing import ParsedTurn, Problem, grammar_of
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import prompts_of
 from vagen_envs.rendering import Window
+from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
@@ -47,6 +47,8 @@ __all__ = [
     "VagenEnv",
 ]
 
+L = TypeVar("L")
+
 
 class VagenEnv(Forkable):
     """A vision environment played by writing text.
@@ -54,6 +56,13 @@ class VagenEnv(Forkable):
     Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
     `"image"` under `observation="text"`. `info` holds after `reset` `state` and `level`, after `step`
     also `turn`, the whole `Turn`. The system prompt is `system_prompt`.
+
+    A seed names a level of a split. Where levels are generated, `level_count` is `None` and any seed gives one.
+    Where they are published data, `level_count` is their number in the split, and the seeds 0, 1, 2, … play them
+    in the data's order, then again from the first. `level=i`, as an option of `gym.make` or in
+    `reset(options={"level": i})`, plays level `i`, which is that of seed `i`, and refuses one that isn't there.
+    An environment with published data implements `_level_count` and takes its level from `_published` in `_load`;
+    a level that can't be played raises LevelError there.
 
     Args:
         render_mode: `None`, `"rgb_array"`, `"human"` (a window, needs the extra `human`) or `"ansi"`.
@@ -138,6 +147,11 @@ class VagenEnv(Forkable):
         return self.prompts.system
 
     @property
+    def level_count(self) -> int | None:
+        """How many levels the configured split has; `None` where they are generated."""
+        return self._level_count(self.config.split)
+
+    @property
     def observed(self) -> Observation:
         """What the agent sees now. Raises EpisodeOverError before the first reset."""
         if not hasattr(self, "_observed"):
@@ -158,11 +172,21 @@ class VagenEnv(Forkable):
 
         Args:
             seed: the level's seed. Without one, the next seed of the environment's own stream is taken.
-            options: `{"split": …}` draws this level from another split than the configured one.
+            options: `{"split": …}` draws this level from another split than the configured one, `{"level": …}`
+                plays that level, whatever the seed.
+
+        Raises:
+            ConfigError: the seed or an option is not valid, or the split has fewer levels.
+            LevelError: the level can't be played.
         """
-        split = self._asked_split(options)
-        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-        seed = int(self.np_random.integers(2**31)) if seed is None else self._seed_lazily(seed)
+        self._running = False  # a reset that raises leaves no episode to step in
+        split, asked = self._asked(options)
+        if seed is not None:
+            seed = self._seed_lazily(seed)
+        elif asked is None:
+            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+            seed = int(self.np_random.integers(2**31))
+        self._level_seed = seed = seed if asked is None else asked
         self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0
@@ -252,7 +276,12 @@ class VagenEnv(Forkable):
             self._window = None
 
     def oracle_reply(self) -> str:
-        """A full reply that brings the episode nearer to its end; observation and prediction are true."""
+        """A full reply that brings the episode nearer to its end; observation and prediction are true.
+
+        Raises:
+            EpisodeOverError: there was no reset yet.
+        """
+        state = self.true_state
         actions = list(self.plan())[: self.config.max_actions_per_turn]
         representation = self.config.representation
         foreseen = ""
@@ -260,7 +289,7 @@ class VagenEnv(Forkable):
             foreseen = self.imagine(actions).describe(representation)
         return self.grammar.render(
             actions,
-            observation=self._state.describe(representation),
+            observation=state.describe(representation),
             reasoning=self._reason(actions),
             prediction=foreseen,
         )
@@ -273,29 +302,35 @@ class VagenEnv(Forkable):
             self._level_streams[split] = HashStream(self.id, self.config.level_key(), split)
         return self._level_streams[split]
 
-    def _asked_split(self, options: Mapping[str, Any] | None) -> Split:
+    def _asked(self, options: Mapping[str, Any] | None) -> tuple[Split, int | None]:
+        """The split of a reset, and the number of its level if one is asked for. Raises ConfigError."""
         if options is not None and not isinstance(options, Mapping):
             raise ConfigError(f"{self.id}: reset options are a dictionary, not {type(options).__name__}")
+        known = ("split", "level")
         for name in options or {}:
-            if name != "split":
-                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), ['split'])}")
+            if name not in known:
+                raise ConfigError(f"{self.id}: unknown reset option {shown(name)}.{did_you_mean(str(name), known)}")
         split = (options or {}).get("split", self.config.split)
         if split not in SPLITS:
             raise ConfigError(f"{self.id}: unknown split {shown(split)}.{did_you_mean(str(split), SPLITS)}")
-        return split  # type: ignore[no-any-return]
+        level = (options or {}).get("level", self.config.level)
+        if level is None:
+            return split, None
+        count = self._level_count(split)
+        if isinstance(level, bool) or not isinstance(level, int | np.integer) or level < 0:
+            raise ConfigError(f"{self.id}: level={shown(level)} is not valid: it must be an integer of at least 0")
+        if count is not None and level >= count:
+            raise ConfigError(f"{self.id}: there is no level={level}: the split {split!r} has {count}, counted from 0")
+        return split, int(level)
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         if len(reply) <= MAX_TEXT_LENGTH:
             return reply, self.grammar.parse(reply)
-        cut = reply[:MAX_TEXT_LENGTH]
+        cut = reply[-MAX_TEXT_LENGTH:]  # the answer stands at the end, after long visible thoughts
         parsed = self.grammar.parse(cut)
-        problem = Problem(
-            "too_long",
-            f"the reply has {len(reply)} characters; only the first {MAX_TEXT_LENGTH} were read",
-            MAX_TEXT_LENGTH,
-            len(reply),
-        )
-        return cut, dataclasses.replace(parsed, well_formed=False, problems=(*parsed.problems, problem))
+        message = f"the reply has {len(reply)} characters; only the last {MAX_TEXT_LENGTH} were read"
+        problems = (*parsed.problems, Problem("too_long", message, 0, 0))
+        return cut, dataclasses.replace(parsed, well_formed=False, problems=problems)
 
     def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
         executed: list[Executed] = []
@@ -371,6 +406,16 @@ class VagenEnv(Forkable):
     def _load(self, stream: HashStream, split: Split) -> None:
         """Set up the level that `stream` says, drawing again until it belongs to `split`."""
 
+    def _level_count(self, split: Split) -> int | None:
+        """How many levels of published data the split has; `None` where levels are generated."""
+        return None
+
+    def _published(self, levels: Sequence[L]) -> L:
+        """The published level that this seed plays; for `_load`. Raises LevelError if the split has none."""
+        if not levels:
+            raise LevelError(f"{self.id}: this split has no level; use another split or more data")
+        return levels[self._level_seed % len(levels)]
+
     @abstractmethod
     def _content(self) -> str:
         """The content hash of the level: equal for levels that are the same up to symmetry."""
@@ -434,7 +479,8 @@ class VagenEnv(Forkable):
     def _load_again(self, load: Callable[[HashStream, Split], None] | None = None) -> None:
         """Load `self.level`, by `load` if given, unless it is `_loaded`. ValueError if its content is another now."""
         split = self.level["split"]
-        stream = self._levels(split).child(self.level["seed"])
+        self._level_seed = self.level["seed"]
+        stream = self._levels(split).child(self._level_seed)
         if self._loaded != (split, stream.position()):
             if load is None:
                 self._guarded(self._load, stream, split)

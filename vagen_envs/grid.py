@@ -42,12 +42,12 @@ def symmetries(height: int, width: int, stride: int = 0) -> tuple[Callable[[byte
     turned = [np.rot90(board, k) for k in range(4)]
     lying = (min(height, width), max(height, width))
     images = [image for each in turned for image in (each, each[:, ::-1]) if image.shape == lying]
-    return tuple(_permuting(image.ravel().tolist()) for image in images)
+    return tuple(_permuting(image.ravel().tolist(), height * (stride or width)) for image in images)
 
 
-def _permuting(order: list[int]) -> Callable[[bytes], bytes]:
-    """A function that gives the cells in another order."""
-    if max(order) < 256:  # as a table of 256 bytes they are looked up in a tenth of the time
+def _permuting(order: list[int], count: int) -> Callable[[bytes], bytes]:
+    """A function that gives `count` cells in another order."""
+    if count <= 256:  # as a table of 256 bytes they are looked up in a tenth of the time
         places = bytes(order)
         return places.translate
     pick = operator.itemgetter(*order)

@@ -25,7 +25,7 @@ from string import Template
 from typing import Any, Self
 
 from vagen_envs.errors import PromptPackError, did_you_mean
-from vagen_envs.parsing import Grammar
+from vagen_envs.replies import Grammar
 
 PACKS = Path(__file__).parent / "prompt_packs"
 OWN = frozenset(path.name for path in PACKS.iterdir() if path.is_dir())

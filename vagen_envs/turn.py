@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 from vagen_envs.errors import RecordError
-from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import ParsedTurn
 from vagen_envs.things import Thing
 
 SCHEMA_VERSION = 1
@@ -163,7 +163,7 @@ class Turn:
         level: split, seed and content hash of the level.
         index: 0 for the first turn of the episode.
         observed: what the agent saw before it wrote.
-        reply: what it wrote, cut to the space's maximum length.
+        reply: what it wrote; of a reply longer than the space allows, the end.
         parsed: what the reply says.
         executed: the actions carried out, in order.
         before, after: the truth before the first and after the last action.

@@ -1,11 +1,11 @@
-"""Translation of the environments and rewards into other libraries."""
+"""Adapters of the environments and rewards to other libraries."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-# verifiers looks its plug-ins up in the `__all__` of a top-level package; they are imported when it asks for them.
+# verifiers finds plug-ins in the `__all__` of a top-level package; they are imported lazily.
 __all__ = ["Chat", "Levels", "Play"]
 
 

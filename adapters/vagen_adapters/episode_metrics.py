@@ -1,4 +1,4 @@
-"""An episode as one number a metric, for libraries that average numbers over episodes."""
+"""One number per metric and episode, for libraries that average numbers over episodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vagen_envs.core import Turn
 
 
 def episode_metrics(turns: Sequence[Turn]) -> dict[str, float]:
-    """`success` (0 or 1), `turns`, and the mean over the turns of each metric that is a number or true or false."""
+    """Return `success` (0 or 1), `turns`, and the mean of each numeric or boolean turn metric."""
     found: dict[str, list[float]] = {}
     for turn in turns:
         for name, value in turn.metrics.items():

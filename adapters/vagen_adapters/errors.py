@@ -1,4 +1,4 @@
-"""Everything that `vagen_adapters` raises, in one place. A message says the value, the reason and the mend."""
+"""The exceptions of `vagen_adapters`. A message states the value, the reason and the fix."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from vagen_envs.extras import is_absent
 
 
 class TrainingDataError(VagenError, ValueError):
-    """A batch of sampled episodes cannot be trained on: its tensors disagree, or hold NaN or infinity."""
+    """A batch of sampled episodes can't be trained on: shapes disagree, or values are NaN or infinite."""
 
 
 class TrainingConfigError(VagenError, ValueError):
-    """A setting of a trainer or of an estimator is unknown or out of range."""
+    """A setting of the trainer or of an estimator is unknown or out of range."""
 
 
 class ServiceError(VagenError, RuntimeError):
-    """The environment service can't be reached, refuses a request, or breaks its protocol; `code` says which."""
+    """The environment service can't be reached, refuses a request or violates the protocol; see `code`."""
 
     def __init__(self, code: object, message: str = "") -> None:
         super().__init__(f"the environment service: {message}" if message else str(code))
@@ -26,17 +26,17 @@ class ServiceError(VagenError, RuntimeError):
 
 
 class UpstreamError(VagenError, ImportError):
-    """A library is installed, but lacks what an adapter is written for: another version of it."""
+    """The installed version of a library lacks something that the adapter needs."""
 
 
 def not_importable(needed_by: str, extra: str, library: str, error: ImportError) -> VagenError:
-    """What is wrong where an adapter's imports fail: the module that is missing, by its own name, or a version.
+    """Return the error for a failed import of an adapter: a missing module or an unsupported version.
 
     Args:
         needed_by: the adapter's module.
-        extra: that brings the library.
+        extra: the extra that installs the library.
         library: its top-level module.
-        error: what the import raised.
+        error: the import's exception.
     """
     missing = (error.name or library).partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and is_absent(missing):
@@ -46,6 +46,6 @@ def not_importable(needed_by: str, extra: str, library: str, error: ImportError)
         for name in importlib.metadata.packages_distributions().get(missing, [missing])
     )
     return UpstreamError(
-        f"{needed_by} isn't written for the installed {found}: {error}. "
-        f'Install the version that it is written for with: pip install "vagen-envs[{extra}]"'
+        f"{needed_by} does not support the installed {found}: {error}. "
+        f'Install the supported version with: pip install "vagen-envs[{extra}]"'
     )

@@ -1,8 +1,8 @@
-"""Environments of this package as tasks of inspect_ai, which finds them by its own registry.
+"""inspect_ai: one task per environment id, found by inspect's registry.
 
     inspect eval vagen_adapters/sokoban --model openai/gpt-5 -T num_levels=100
 
-A sample is a level, each observation a user message with its picture, each reply a turn.
+Each sample is a level. Observations are user messages with pictures; each reply is a turn.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ except ImportError as error:
     raise not_importable("vagen_adapters.inspect_env", "inspect", "inspect_ai", error) from error
 
 CUT_OFF = {"model_length": "context full", "content_filter": "content filter"}
-"""Stop reasons after which what the model wrote is no reply, and the endings that they are: the episode is scored."""
+"""inspect's stop reasons that end an episode unsolved, and the names of these ends. Their text isn't played."""
 
 TURNS, ENDED = "turns", "ended"
-"""Where an episode stands in a sample's store."""
+"""Keys of an episode in a sample's store."""
 
 BY_LEVEL = [mean(), stderr(cluster="level")]
 """Seeds that draw the same level are one cluster."""
 
 
 def levels(env_id: str, split: Split, first_seed: int, num_levels: int, **options: Any) -> Iterator[Sample]:
-    """Sample `i` is the level of seed `first_seed + i`.
+    """Yield samples; sample `i` is the level of seed `first_seed + i`.
 
-    Its metadata says all that it takes to set the level up again, and `level`, by which metrics are clustered: the
-    content hash where levels are drawn in no time (the grids), else split and seed.
+    The metadata contains the arguments that recreate the level, and `level`, the cluster of its metrics: the content
+    hash if levels are cheap to draw (`VagenEnv.quick`), otherwise split and seed.
     """
     with contextlib.closing(gym.make(env_id, disable_env_checker=True, **options)) as made:
         env = cast(VagenEnv, made.unwrapped)
@@ -81,9 +81,9 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
     """Play the sample's level to its end.
 
     Args:
-        history: how many of the latest earlier turns a prompt shows; all by default. The sample's messages hold all.
-        own: the `env_id` and `options` that whoever made the task has named. A sample that says others, of a data set
-            or a log from elsewhere, may ask for what a row of data may (`vagen_adapters.rows`), and no more.
+        history: number of earlier turns in a prompt; None for all. The sample's messages contain all turns.
+        own: the `env_id` and `options` of the task's author. A sample with other values, from a dataset or a log, is
+            untrusted and restricted as in `vagen_adapters.rows`.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -91,7 +91,7 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
         turns: list[Turn] = []
         ended = ""
         asked = {"env_id": level["env_id"], "options": level["options"]}
-        async with home_of(make_own if asked == own else make_from_row, **asked) as (made, call):
+        async with running_env(make_own if asked == own else make_from_row, **asked) as (made, call):
             env = cast(VagenEnv, made.unwrapped)
             await call(made.reset, seed=level["seed"], options={"split": level["split"]})
             now = env.observed
@@ -99,14 +99,14 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
                 while not ended:
                     prompt = chat_messages(env.system_prompt, turns, now, history=History(history))
                     state.messages.append(message_of(prompt[-1]))
-                    state.output = await get_model().generate([message_of(each) for each in prompt])
+                    state.output = await get_model().generate([message_of(message) for message in prompt])
                     state.messages.append(state.output.message)
                     ended = CUT_OFF.get(state.output.stop_reason, "")
                     if not ended:
                         *_, terminated, truncated, info = await call(made.step, reply_of(state.output.message))
                         turns.append(info["turn"])
                         now = turns[-1].result
-                        transcript().info(said_of(turns[-1]), source="vagen")
+                        transcript().info(turn_summary(turns[-1]), source="vagen")
                         ended = "budget" if truncated else ""
                         if terminated:
                             ended = "solved" if turns[-1].success else "lost"
@@ -122,23 +122,23 @@ def play(history: int | None = None, own: dict[str, Any] | None = None) -> Solve
 
 
 def message_of(message: Message) -> ChatMessage:
-    """One of `chat_messages` in inspect's words."""
-    said, role = message["content"], message["role"]
+    """Convert a message of `chat_messages` to inspect's type."""
+    content, role = message["content"], message["role"]
     if role != "user":
-        return ChatMessageSystem(content=said) if role == "system" else ChatMessageAssistant(content=said)
+        return ChatMessageSystem(content=content) if role == "system" else ChatMessageAssistant(content=content)
     return ChatMessageUser(
         content=[
             ContentText(text=part["text"]) if part["type"] == "text" else ContentImage(image=part["image_url"]["url"])
-            for part in said
+            for part in content
         ]
     )
 
 
 def reply_of(message: ChatMessageAssistant) -> str:
-    """What the model wrote. inspect takes `<think>…</think>` out of the text for its viewer; here it's put back.
+    """Return the model's reply, with the `<think>…</think>` that inspect moved out of the text.
 
-    Blanks next to those tags are lost, and words before them come after. What a provider gives apart from the text
-    as reasoning isn't part of a reply.
+    White space next to these tags is lost, and text before them is moved behind them. Reasoning that a provider returns
+    in a separate field is not part of a reply.
     """
     if isinstance(message.content, str):
         return message.content
@@ -146,11 +146,11 @@ def reply_of(message: ChatMessageAssistant) -> str:
     return "".join(f"<think>{part.reasoning}</think>" for part in thought) + message.text
 
 
-def said_of(turn: Turn) -> dict[str, Any]:
-    """What came of a turn, for inspect's transcript."""
+def turn_summary(turn: Turn) -> dict[str, Any]:
+    """Summarise a turn for inspect's transcript."""
     return {
         "turn": turn.index,
-        "executed": [each.text for each in turn.executed],
+        "executed": [action.text for action in turn.executed],
         "problems": [problem.code for problem in turn.parsed.problems],
         "rewards": {term.name: term.value for term in turn.rewards},
         "success": turn.success,
@@ -158,15 +158,15 @@ def said_of(turn: Turn) -> dict[str, Any]:
 
 
 def make_own(env_id: str, options: dict[str, Any]) -> gym.Env[Any, Any]:
-    """The environment that whoever made the task has named."""
+    """Make the environment that the task's author named."""
     return gym.make(env_id, disable_env_checker=True, **options)
 
 
 @contextlib.asynccontextmanager
-async def home_of(
+async def running_env(
     make: Callable[..., gym.Env[Any, Any]], **asked: Any
 ) -> AsyncIterator[tuple[gym.Env[Any, Any], Callable[..., Any]]]:
-    """An environment, and how it is called: in a thread of its own, which some simulators mustn't leave."""
+    """Yield an environment and a function that calls it in its own thread, as some simulators require."""
     with ThreadPoolExecutor(1) as pool:
 
         async def call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -176,12 +176,12 @@ async def home_of(
         try:
             yield made, call
         finally:
-            pool.submit(made.close).result()  # also where the sample is cancelled
+            pool.submit(made.close).result()  # also if the sample is cancelled
 
 
 @scorer(metrics=BY_LEVEL)
 def success() -> Scorer:
-    """1 if the level was solved and 0 if not, whatever ended the episode. Unscored if the environment broke."""
+    """Score 1 if the level was solved, else 0. Unscored if the environment broke."""
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -194,7 +194,7 @@ def success() -> Scorer:
 
 @scorer(metrics=BY_LEVEL)
 def episode_return() -> Scorer:
-    """The sum of all reward terms. Unscored if the environment broke."""
+    """Score the sum of all reward terms. Unscored if the environment broke."""
 
     async def score(state: TaskState, target: Target) -> Score:
         turns, ended = played(state)
@@ -216,15 +216,14 @@ def reasoning(
     penalty: str = "",
     options: dict[str, Any] | None = None,
 ) -> Scorer:
-    """What the replies say they see and expect, held against the truth: `grounding` and `world_modeling`.
+    """Compare the statements of the replies with the true states: `grounding` and `world_modeling`.
 
-    Each is the mean over the statements that have a verdict. Where none has, it is unscored: the judge failed or
-    didn't understand, or the replies said nothing. What `ReasoningReward` with these options pays stands in the
-    metadata, term by term.
+    Each is the mean over the statements that were judged, or unscored if there are none. The metadata contains the
+    terms that `ReasoningReward` pays with these options.
 
     Args:
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
-        gate: judge only turns of correct format in which an action was executed.
+        gate: judge only well-formed turns in which an action was executed.
         weighting: `plain`: the judge's own score, 0 to 1; `information`: what the claims tell, -1 to 1.
         penalty: of repeated wrong wordings: `masked`, `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
@@ -236,7 +235,7 @@ def reasoning(
         if not ended:
             return unplayed(turns)
         found: dict[str, list[float | None]] = {part: [] for part in PARTS}
-        last = "no reply says what it sees or expects"
+        last = "no reply contains an observation or a prediction"
         owed: dict[str, float] = {}
         for paid, each in await reward.paid_all(turns):
             for term in (term for term in paid.rewards if term.name in (*PARTS, REPETITION)):
@@ -247,28 +246,28 @@ def reasoning(
         known = {part: [value for value in values if value is not None] for part, values in found.items()}
         if not any(known.values()):
             return Score.unscored(reason="grader_failed" if any(found.values()) else "no_response", explanation=last)
-        return Score(
-            value={part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()},
-            metadata={**reward.describe(), "owed": owed,
-                      "statements": {part: len(values) for part, values in found.items()},
-                      "judged": {part: len(values) for part, values in known.items()}},
-        )  # fmt: skip
+        counts = {
+            "statements": {part: len(values) for part, values in found.items()},
+            "judged": {part: len(values) for part, values in known.items()},
+        }
+        means = {part: math.fsum(values) / len(values) if values else math.nan for part, values in known.items()}
+        return Score(value=means, metadata={**reward.describe(), "owed": owed, **counts})
 
     return score
 
 
 def played(state: TaskState) -> tuple[list[Turn], str]:
-    """A sample's turns, and how it ended; empty if it was broken off."""
+    """Return a sample's turns and its end; the end is empty if the episode was interrupted."""
     return [Turn.from_json(turn) for turn in state.store.get(TURNS, [])], state.store.get(ENDED, "")
 
 
 def unplayed(turns: list[Turn]) -> Score:
-    """Of an episode without an end, which inspect hands to scorers with `--score-on-error` only."""
-    return Score.unscored(reason="scoring_failed", explanation=f"broken off after {len(turns)} turns")
+    """Score an interrupted episode, which inspect passes to scorers with `--score-on-error` only."""
+    return Score.unscored(reason="scoring_failed", explanation=f"interrupted after {len(turns)} turns")
 
 
 def task_of(env_id: str) -> Callable[..., Task]:
-    """A task for an id, or for a `VagenEnv` of your own: its name is the id's in small letters (`frozen_lake`)."""
+    """Return a task for an id, also of your own `VagenEnv`. Its name is the id's in snake case (`frozen_lake`)."""
 
     def made(
         split: Split = "test",
@@ -294,25 +293,25 @@ def task_of(env_id: str) -> Callable[..., Task]:
     made.__doc__ = f"""{env_id}: play levels of a split.
 
     Args:
-        split: `train`, `val` or `test`; they share no level.
+        split: `train`, `val` or `test`; splits share no level.
         first_seed: sample `i` is the level of seed `first_seed + i`.
-        num_levels: how many samples.
-        history: how many of the latest earlier turns a prompt shows; all by default.
-        judge: of what replies say, see `reasoning`; `""` for none.
+        num_levels: number of samples.
+        history: number of earlier turns in a prompt; all by default.
+        judge: judge of the statements, see `reasoning`; `""` for none.
         gate, weighting, penalty: see `reasoning`.
         options: of the environment, as for `gym.make`.
     """
     named = task(made)
-    if registry_info(named).name == made.__name__:  # installed as editable, a distribution isn't known as the package's
+    if registry_info(named).name == made.__name__:  # an editable install does not map to the distribution
         named = task(name=f"{__package__}/{made.__name__}")(made)
     return cast("Callable[..., Task]", named)
 
 
 def task_name(env_id: str) -> str:
-    """`frozen_lake` of `vagen/FrozenLake-v0`."""
+    """Return `frozen_lake` for `vagen/FrozenLake-v0`."""
     name = env_id.rpartition("/")[2].rpartition("-v")[0]
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 TASKS = {task_name(env_id): task_of(env_id) for env_id in ENV_IDS}
-"""By name, as the registry has them: `vagen_adapters/sokoban`."""
+"""Tasks by name, in the registry as `vagen_adapters/sokoban`."""

@@ -1,6 +1,6 @@
-"""Environments of this package for NeMo Gym: a server that plays, an agent that shows pictures, levels as rows.
+"""NeMo Gym: a resources server, an agent that sends pictures, and levels as dataset rows.
 
-The folders that NeMo Gym's commands look for are in deploy/nemo_gym; their `app.py` start the two classes below.
+The folders that NeMo Gym's commands expect are in deploy/nemo_gym; their `app.py` start the two classes below.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import observation_parts, system_prompt_of
+from vagen_envs.chat import observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 from vagen_envs.permission import permitted_reset
@@ -43,24 +43,24 @@ except ImportError as error:
     raise not_importable("vagen_adapters.nemo_gym_env", "nemo-gym", "nemo_gym", error) from error
 
 AGENT = "vagen_agent"
-"""The agent's name in deploy/nemo_gym, which rows ask for."""
+"""The agent's name in deploy/nemo_gym, as rows refer to it."""
 BROKEN = "vagen:environment_broke"
 """The `failure_kind` of an episode whose simulator broke; its sample is masked."""
 
 
 class ServerConfig(BaseResourcesServerConfig):
-    """Of `VagenServer`."""
+    """Configuration of `VagenServer`."""
 
     max_sessions: int = Field(256, ge=1)
-    """Episodes at once; one more is refused with status 503."""
+    """Concurrent episodes; further ones are refused with status 503."""
     session_ttl_s: float = Field(3600.0, gt=0)
-    """An episode that nobody has touched for so long may make room for another one."""
+    """Seconds without a request after which an episode may be closed to make room."""
     reasoning_in_reply: bool = True
-    """NeMo Gym's vLLM model takes `<think>…</think>` out of the text; it is put back before the reply is played."""
+    """NeMo Gym's vLLM model removes `<think>…</think>` from the text; True puts it back before the reply is played."""
 
 
-class Level(BaseModel):
-    """What the server reads of a row, see `levels`."""
+class LevelRow(BaseModel):
+    """The fields of a row that the server reads, see `levels`."""
 
     env_id: str
     seed: int
@@ -70,7 +70,7 @@ class Level(BaseModel):
 
 
 class Session:
-    """An episode, in a thread of its own: some simulators must stay in the thread that made them."""
+    """An episode in its own thread, because some simulators must stay in the thread that made them."""
 
     def __init__(self) -> None:
         self.pool = ThreadPoolExecutor(1)
@@ -84,32 +84,34 @@ class Session:
         return await asyncio.get_running_loop().run_in_executor(self.pool, function, *args)
 
     def reset(self, row: Mapping[str, Any]) -> Observation:
-        """Begin the level of a row."""
+        """Start the level of a row."""
         try:
-            level = Level.model_validate(row)
+            level = LevelRow.model_validate(row)
             seed, split = permitted_reset(level.env_id, level.seed, level.split)
-            self._env = make_from_row(level.env_id, level.options, level.reasoning)
+            self._env = rows.make_from_row(level.env_id, level.options, level.reasoning)
         except (ValidationError, gym.error.Error) as error:
-            raise ConfigError(f"the row asks for no level: {error}") from error
+            raise ConfigError(
+                f"the row does not describe a level: {error}; make rows with vagen_adapters.nemo_gym_env.levels"
+            ) from error
         self._env.reset(seed=seed, options={"split": split} if split else None)
         return cast(VagenEnv, self._env.unwrapped).observed
 
     def step(self, reply: str, request: str | None) -> dict[str, Any]:
-        """Play a turn. NeMo Gym repeats a request whose answer was lost; it is answered again, not played again."""
+        """Play a turn. A repeated request, whose answer was lost, is answered from memory and not played again."""
         if request is not None and request == self._answered[0]:
             return self._answered[1]
         if self._env is None:
-            raise ConfigError("the episode is over; begin another one with /reset")
+            raise ConfigError("the episode is over; start another one with /reset")
         *_, terminated, truncated, info = self._env.step(reply)
         turn: Turn = info["turn"]
         self.turns.append(turn)
-        shown = {} if terminated or truncated else {"content": content_of(turn.result)}
+        content = {} if terminated or truncated else {"content": content_of(turn.result)}
         answer = {
             "observation": turn.result.text,
             "reward": float(turn.reward),
             "terminated": terminated,
             "truncated": truncated,
-            "info": {**shown, "turn": turn.to_json(), "metrics": episode_metrics(self.turns)},
+            "info": {**content, "turn": turn.to_json(), "metrics": episode_metrics(self.turns)},
         }
         self._answered = request, answer
         if terminated or truncated:
@@ -117,29 +119,29 @@ class Session:
         return answer
 
     def close(self) -> None:
-        """Close the environment. What was answered last can still be asked for."""
+        """Close the environment. The last answer stays available."""
         env, self._env = self._env, None
         if env is not None:
             env.close()
 
 
 class VagenServer(GymnasiumServer):
-    """NeMo Gym's Gymnasium-style resources server over all ids; a row says which id and level it is.
+    """A Gymnasium-style resources server for all ids; each row names its id and level.
 
-    An observation is its text, as NeMo Gym's own agent can show it; `info["content"]` has the parts of a user message,
-    its picture among them, which `VagenAgent` shows. `info` has the turn in JSON form and the episode's metrics, too.
+    The observation is text, for NeMo Gym's own agent. `info["content"]` contains the user message with its picture, for
+    `VagenAgent`. `info` also contains the turn as JSON and the episode's metrics.
     """
 
     config: ServerConfig
 
     def setup_webserver(self) -> FastAPI:
-        """NeMo Gym's application, and `/close`."""
+        """Extend NeMo Gym's application with `/close`."""
         app: FastAPI = super().setup_webserver()
         app.post("/close")(self._close_endpoint)
         return app
 
     async def reset(self, metadata: dict[str, Any], session_id: str | None = None) -> tuple[str, dict[str, Any]]:
-        """Begin the level of a row."""
+        """Start the level of a row."""
         await self._forget(session_id)
         await self._make_room()
         session = Session()
@@ -157,10 +159,10 @@ class VagenServer(GymnasiumServer):
     async def step(
         self, action: NeMoGymResponse, metadata: dict[str, Any], session_id: str | None = None
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Play the reply."""
+        """Play a reply."""
         session: Session | None = self.session_state.get(session_id)
         if session is None:
-            raise HTTPException(409, "this session has no episode; begin one with /reset")
+            raise HTTPException(409, "this session has no episode; start one with /reset")
         reply = reply_of(action, self.config.reasoning_in_reply)
         try:
             answer = await session.call(session.step, reply, metadata.get("_ng_step_request_id"))
@@ -172,7 +174,7 @@ class VagenServer(GymnasiumServer):
         return answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"]
 
     async def close_session(self, session_id: str | None) -> None:
-        """Called by NeMo Gym at an episode's end, when its last answer may yet be lost: `/close` forgets it."""
+        """Keep the session: its last answer may have been lost. `/close` removes it."""
 
     async def _close_endpoint(self, request: Request) -> dict[str, bool]:
         return {"closed": await self._forget(request.session.get(SESSION_ID_KEY))}
@@ -190,22 +192,23 @@ class VagenServer(GymnasiumServer):
             if now - session.touched > self.config.session_ttl_s:
                 await self._forget(name)
         if len(self.session_state) >= self.config.max_sessions:
-            raise HTTPException(503, f"{self.config.max_sessions} episodes are under way; max_sessions allows no more")
+            raise HTTPException(
+                503, f"all {self.config.max_sessions} sessions are in use; raise max_sessions or retry later"
+            )
 
 
 class AgentConfig(GymnasiumAgentConfig):
-    """Of `VagenAgent`."""
+    """Configuration of `VagenAgent`."""
 
     max_steps: int = Field(100, ge=1)
-    """Replies an episode may have; the environment's own `max_turns` is usually less."""
+    """Maximum number of replies per episode; the environment's own `max_turns` is usually lower."""
 
 
 class VagenAgent(GymnasiumAgent):
-    """NeMo Gym's agent for such servers, whose observations are user messages with their pictures.
+    """NeMo Gym's agent for `VagenServer`; observations are user messages with pictures.
 
-    What it gives for an episode has, beside NeMo Gym's own fields, `success`, `turns` and the other metrics, which
-    NeMo Gym averages, `reward_components` (each reward term, summed over the episode) and `turns_played`, to be read
-    with `vagen_envs.Turn.from_json`; pictures stand in them by hash.
+    The result of an episode adds `success`, `turns` and the mean turn metrics, `reward_components` (reward terms summed
+    over the episode) and `turns_played` (turns as JSON, with pictures by hash, for `vagen_envs.Turn.from_json`).
     """
 
     config: AgentConfig
@@ -216,26 +219,26 @@ class VagenAgent(GymnasiumAgent):
         params = body.responses_create_params.model_copy(deep=True)
         first = [NeMoGymEasyInputMessage(role="user", content=params.input)] if isinstance(params.input, str) else []
         params.input = [*(first or params.input), observed(reset_data)]
-        said: list[Any] = []
+        outputs: list[Any] = []
         turns: list[Turn] = []
         usage, cookies = None, None
         step = EnvStepResponse()
         broke = ""
         for number in range(self.config.max_steps):
-            asked = params.model_copy(update={"input": [*params.input, *said]})
-            got = await self.server_client.post(
-                server_name=self.config.model_server.name, url_path=model_url_path, json=asked, cookies=cookies
+            request = params.model_copy(update={"input": [*params.input, *outputs]})
+            answer = await self.server_client.post(
+                server_name=self.config.model_server.name, url_path=model_url_path, json=request, cookies=cookies
             )
-            await raise_for_status(got)
-            cookies = got.cookies
-            response = NeMoGymResponse.model_validate(await get_response_json(got))
+            await raise_for_status(answer)
+            cookies = answer.cookies
+            response = NeMoGymResponse.model_validate(await get_response_json(answer))
             usage = accumulate_response_usage(usage, response.usage)
-            said.extend(response.output)
+            outputs.extend(response.output)
             turn = body.model_dump() | {"response": response.model_dump(), "_ng_step_request_id": str(number)}
             played = await self.server_client.post(
                 server_name=self.config.resources_server.name, url_path="/step", json=turn, cookies=env_cookies
             )
-            if played.status == 500:  # the simulator broke, which is nobody's zero
+            if played.status == 500:  # the simulator broke: mask the sample instead of scoring 0
                 broke = str(await get_response_json(played))
                 break
             await raise_for_status(played)
@@ -243,8 +246,8 @@ class VagenAgent(GymnasiumAgent):
             turns.append(Turn.from_json(step.info["turn"]))
             if step.terminated or step.truncated:
                 break
-            said.append(observed(step))
-        response = response.model_copy(update={"output": said, "usage": usage})
+            outputs.append(observed(step))
+        response = response.model_copy(update={"output": outputs, "usage": usage})
         return self._played(params, response, turns, step, broke)
 
     @staticmethod
@@ -270,7 +273,7 @@ class VagenAgent(GymnasiumAgent):
 
 
 def content_of(observation: Observation) -> list[dict[str, Any]]:
-    """An observation as the parts of a user message of OpenAI's Responses API."""
+    """Convert an observation to message parts of OpenAI's Responses API."""
     return [
         {"type": "input_text", "text": part["text"]}
         if part["type"] == "text"
@@ -280,12 +283,12 @@ def content_of(observation: Observation) -> list[dict[str, Any]]:
 
 
 def observed(answer: EnvResetResponse | EnvStepResponse) -> NeMoGymEasyInputMessage:
-    """The user message of a server's answer."""
+    """Return the user message of a server's answer."""
     return NeMoGymEasyInputMessage(role="user", content=answer.info["content"])
 
 
 def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
-    """The text that is played. With reasoning, what was taken out as `<think>…</think>` stands before it again."""
+    """Return the text to play. `with_reasoning` puts removed `<think>…</think>` back in front."""
     text: str = extract_text(response)
     if not with_reasoning or "<think>" in text:
         return text
@@ -293,32 +296,14 @@ def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
     return f"<think>{thought}</think>{text}" if thought else text
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    agent: str = AGENT,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows of a NeMo Gym dataset: row `i` is the level of seed `first_seed + i`, its input the system prompt.
+def levels(env_id: str, *, agent: str = AGENT, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a NeMo Gym dataset, to be played by the agent server `agent`.
 
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        agent: the name of the agent server that plays them.
-        options: for `gym.make`.
+    Takes the other arguments of `vagen_adapters.rows.levels`.
     """
-    prompt = {"input": [{"role": "system", "content": system_prompt_of(env_id, **options)}]}
-    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
+    for prompt, level in rows.levels(env_id, **settings):
         agent_ref = {"type": "responses_api_agents", "name": agent}
-        yield {"responses_create_params": prompt, "agent_ref": agent_ref, **level}
+        yield {"responses_create_params": {"input": prompt}, "agent_ref": agent_ref, **level}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

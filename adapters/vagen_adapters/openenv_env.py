@@ -1,8 +1,8 @@
-"""Environments of this package behind OpenEnv's server, and a client for it.
+"""OpenEnv: a server for one environment id, and its client.
 
     python -m vagen_adapters.openenv_env --env-id vagen/Sokoban-v0 --port 8000
 
-A session is a WebSocket connection with an environment of its own; one server holds many.
+Each session is a WebSocket connection with its own environment.
 """
 
 from __future__ import annotations
@@ -30,27 +30,28 @@ try:
     from openenv.core.env_client import EnvClient
     from openenv.core.env_server import Action, Environment, Observation, State
     from openenv.core.env_server.http_server import create_fastapi_app
+    from openenv.core.env_server.types import ConcurrencyConfig
 except ImportError as error:
     raise not_importable("vagen_adapters.openenv_env", "openenv", "openenv", error) from error
 
 
-class Reply(Action):
-    """What the model wrote; any text."""
+class VagenAction(Action):
+    """The model's reply; any text."""
 
     text: str
 
 
-class Seen(Observation):
-    """An observation. `done` is `terminated or truncated`; `reward` is `None` after a reset."""
+class VagenObservation(Observation):
+    """An observation. `done` is `terminated or truncated`; `reward` is None after a reset."""
 
     text: str
-    """Holds `<image>` where the picture belongs."""
+    """Contains `<image>` at the picture's position."""
     png: str | None = None
-    """The picture as a PNG in base64, `None` for text observations."""
+    """The picture as a PNG in base64, None for text observations."""
     terminated: bool = False
     truncated: bool = False
     turn: dict[str, Any] | None = None
-    """The turn in JSON form, to be read with `Turn.from_json`; `None` after a reset."""
+    """The turn as JSON, to be read with `Turn.from_json`; None after a reset."""
 
     @property
     def picture(self) -> Picture | None:
@@ -58,24 +59,24 @@ class Seen(Observation):
         return None if self.png is None else Picture.from_png(base64.b64decode(self.png))
 
 
-class Episode(State):
+class VagenState(State):
     """The session's state; `step_count` counts turns."""
 
     env_id: str
     system_prompt: str
     level: dict[str, Any] | None = None
-    """Split, seed and content hash, `None` before the first reset."""
-    truth: dict[str, Any] | None = None
-    """The environment's state in JSON form: what the agent should have seen."""
+    """Split, seed and content hash; None before the first reset."""
+    true_state: dict[str, Any] | None = None
+    """The environment's state as JSON. Do not show it to the agent."""
 
 
-class VagenEnvironment(Environment[Reply, Seen, Episode]):
+class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
     """One session's environment.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
+            reward. None adds nothing.
         options: for `gym.make`.
     """
 
@@ -86,28 +87,30 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
         self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
         self._core = cast(VagenEnv, self.env.unwrapped)
         self._core.hands_pixels = False
-        self._state = Episode(env_id=env_id, system_prompt=self._core.system_prompt)
+        self._state = VagenState(env_id=env_id, system_prompt=self._core.system_prompt)
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, split: Split | None = None, **_: Any
-    ) -> Seen:
-        """Begin an episode at the level of this seed and split, or at the next one of the session's stream.
+    ) -> VagenObservation:
+        """Start the level of this seed and split, or the next one of the session's generator.
 
-        Raises ConfigError beyond the bounds of what a client elsewhere may say, see `vagen_envs.permission`.
+        Raises ConfigError outside the bounds for remote clients (`vagen_envs.permission`).
         """
         seed, split = permitted_reset(self._core.id, seed, split)
-        shown, info = self.env.reset(seed=seed, options={"split": split} if split else None)
-        self._note(info, episode_id=episode_id, step_count=0)
+        observation, info = self.env.reset(seed=seed, options={"split": split} if split else None)
+        self._update_state(info, episode_id=episode_id, step_count=0)
         picture = self._core.observed.picture
-        return Seen(text=shown["text"], png=base64.b64encode(picture.png).decode() if picture else None)
+        return VagenObservation(
+            text=observation["text"], png=base64.b64encode(picture.png).decode() if picture else None
+        )
 
-    def step(self, action: Reply, timeout_s: float | None = None, **_: Any) -> Seen:
+    def step(self, action: VagenAction, timeout_s: float | None = None, **_: Any) -> VagenObservation:
         """Play one turn."""
         _shown, reward, terminated, truncated, info = self.env.step(action.text)
         turn: Turn = info["turn"]
-        self._note(info, step_count=self._state.step_count + 1)
+        self._update_state(info, step_count=self._state.step_count + 1)
         picture = turn.result.picture
-        return Seen(
+        return VagenObservation(
             text=turn.result.text,
             png=base64.b64encode(picture.png).decode() if picture else None,
             reward=float(reward),
@@ -118,50 +121,58 @@ class VagenEnvironment(Environment[Reply, Seen, Episode]):
         )
 
     @property
-    def state(self) -> Episode:
+    def state(self) -> VagenState:
         return self._state
 
     def close(self) -> None:
         self.env.close()
 
-    def _note(self, info: dict[str, Any], **changes: Any) -> None:
-        truth = info["state"].to_json()
-        self._state = self._state.model_copy(update={"level": info["level"], "truth": truth, **changes})
+    def _update_state(self, info: dict[str, Any], **changes: Any) -> None:
+        true_state = info["state"].to_json()
+        self._state = self._state.model_copy(update={"level": info["level"], "true_state": true_state, **changes})
 
 
-class VagenClient(EnvClient[Reply, Seen, Episode]):
+class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
     """A session: `async with VagenClient(base_url=…) as env`, or `with VagenClient(base_url=…).sync() as env`."""
 
-    def _step_payload(self, action: Reply) -> dict[str, Any]:
+    def _step_payload(self, action: VagenAction) -> dict[str, Any]:
         return action.model_dump()
 
-    def _parse_result(self, payload: dict[str, Any]) -> StepResult[Seen]:
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult[VagenObservation]:
         reward, done = payload.get("reward"), payload.get("done", False)
-        return StepResult(Seen(**payload["observation"], reward=reward, done=done), reward, done)
+        return StepResult(VagenObservation(**payload["observation"], reward=reward, done=done), reward, done)
 
-    def _parse_state(self, payload: dict[str, Any]) -> Episode:
-        return Episode(**payload)
+    def _parse_state(self, payload: dict[str, Any]) -> VagenState:
+        return VagenState(**payload)
 
 
 def create_app(
-    env_id: str, *, max_sessions: int = 64, reasoning: Mapping[str, Any] | None = None, **options: Any
+    env_id: str,
+    *,
+    max_sessions: int = 64,
+    session_timeout: float = 600.0,
+    reasoning: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> FastAPI:
-    """The server's application.
+    """Create the server's application.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
-        max_sessions: sessions at once; one more is refused with `CAPACITY_REACHED`.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`. Wrong ones are reported here, not to the first client.
+        max_sessions: concurrent sessions; further clients are refused with `CAPACITY_REACHED`.
+        session_timeout: seconds without a message after which a session ends. A client that vanished behind an open
+            connection would otherwise keep its place for good.
+        reasoning: options of `vagen_rewards.ReasoningReward`, or None.
+        options: for `gym.make`. Invalid options raise here and not in the first session.
     """
     factory = functools.partial(VagenEnvironment, env_id, reasoning, **options)
     factory().close()
-    return create_fastapi_app(factory, Reply, Seen, max_concurrent_envs=max_sessions)
+    # `max_concurrent_envs=` would leave the timeout out
+    bounds = ConcurrencyConfig(max_concurrent_envs=max_sessions, session_timeout=session_timeout)
+    return create_fastapi_app(factory, VagenAction, VagenObservation, concurrency_config=bounds)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve one id, on loopback unless told otherwise."""
+    """Serve one id, by default on loopback."""
     import uvicorn
 
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.openenv_env", description=main.__doc__)

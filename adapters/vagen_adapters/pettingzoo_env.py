@@ -1,4 +1,4 @@
-"""Environments of this package for PettingZoo: several seats, each a `VagenEnv`, played in rounds.
+"""PettingZoo: several agents, each with its own `VagenEnv`, that play in rounds.
 
 >>> from vagen_adapters.pettingzoo_env import parallel_env
 >>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # four agents at the same level, each on its own board
@@ -30,16 +30,16 @@ Infos = dict[Agent, dict[str, Any]]
 
 
 class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
-    """One seat an agent. All agents get the level of the same seed; an agent leaves when its seat's episode ends.
+    """One environment (seat) per agent. All agents start at the same seed; an agent leaves when its episode ends.
 
-    Actions are replies (any string), observations the seats' (`image`, `text`). An agent's info holds
-    `state` and `level` after a reset, and after a step also `turn`, the whole `Turn` of its own.
-    `reset(options={"split": …})` chooses the split; other options are ignored, as PettingZoo's tests ask.
+    Actions are replies (any string); observations have `image` and `text`. An agent's info contains `state` and `level`
+    after a reset, and also its `turn` after a step. `reset(options={"split": …})` selects the split; other options are
+    ignored, as PettingZoo's tests require.
 
     Args:
-        name: what `str(env)` says.
-        seats: by the agents' names.
-        render_mode: that of the first seat, whose view `render` shows.
+        name: returned by `str(env)`.
+        seats: environments by agent name.
+        render_mode: of the first seat, which `render` shows.
     """
 
     def __init__(self, name: str, seats: Mapping[Agent, VagenEnv], render_mode: str | None = None) -> None:
@@ -56,11 +56,11 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         return self.seats[agent].action_space
 
     def system_prompt(self, agent: Agent) -> str:
-        """What the agent's model is told before its first observation."""
+        """Return the system prompt of the agent's model."""
         return self.seats[agent].system_prompt
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observations, Infos]:
-        """Begin an episode for all agents, at the level of this seed or of the next one of the first seat's stream."""
+        """Start an episode for all agents. Without a seed, the first seat's generator draws one."""
         known = {"split": options["split"]} if options and "split" in options else None
         self.agents = self.possible_agents[:]
         observations: Observations = {}
@@ -71,7 +71,7 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         return observations, infos
 
     def step(self, actions: dict[Agent, str]) -> tuple[Observations, Rewards, Flags, Flags, Infos]:
-        """Play a round: one reply of each agent that is still there.
+        """Play a round with one reply of each remaining agent.
 
         Raises:
             EpisodeOverError: all agents have left; reset first.
@@ -96,10 +96,10 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
         return observations, rewards, terminations, truncations, infos
 
     def _begin_round(self, replies: Mapping[Agent, str]) -> None:
-        """A hook for seats that share a world. Called with all replies before any seat steps."""
+        """Hook for seats that share a world; called with all replies before any seat steps."""
 
     def render(self) -> Any:
-        """The first agent's view, in the render mode."""
+        """Render the first agent's view."""
         return next(iter(self.seats.values())).render()
 
     def close(self) -> None:
@@ -109,16 +109,16 @@ class SeatsEnv(ParallelEnv[Agent, dict[str, Any], str]):
 
 
 def parallel_env(env_id: str, *, agents: int = 2, render_mode: str | None = None, **options: Any) -> SeatsEnv:
-    """Any id for several agents: each plays the same level on its own, and leaves when its episode ends.
+    """Make any id for several agents; each plays the same level on its own board.
 
     Args:
         env_id: such as `"vagen/FrozenLake-v0"`.
-        agents: how many; they are called `player_0`, `player_1`, …
-        render_mode: of the first one.
+        agents: number of agents, named `player_0`, `player_1`, …
+        render_mode: of the first agent.
         options: for `gym.make`.
 
     Raises:
-        ConfigError: there are no agents.
+        ConfigError: `agents` is below 1.
     """
     if agents < 1:
         raise ConfigError(f"agents={agents} is not valid: it must be at least 1")
@@ -130,10 +130,10 @@ def parallel_env(env_id: str, *, agents: int = 2, render_mode: str | None = None
 
 
 def env(env_id: str, **options: Any) -> AECEnv[Agent, dict[str, Any], str]:
-    """`parallel_env` with agents that reply one after another. All replies of a round answer the same view."""
+    """Make the AEC form of `parallel_env`. All replies of a round answer the same observation."""
     return as_aec(parallel_env(env_id, **options))
 
 
 def as_aec(parallel: SeatsEnv) -> AECEnv[Agent, dict[str, Any], str]:
-    """PettingZoo's own conversion, with its check that calls come in order."""
+    """Convert with PettingZoo's `parallel_to_aec`, and check the order of calls."""
     return wrappers.OrderEnforcingWrapper(parallel_to_aec(parallel))

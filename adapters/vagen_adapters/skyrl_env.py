@@ -1,4 +1,4 @@
-"""Environments of this package for SkyRL-Gym, and levels as rows of its dataset.
+"""SkyRL-Gym: an environment class for all ids, and levels as dataset rows.
 
 >>> import skyrl_gym
 >>> from vagen_adapters.skyrl_env import levels
@@ -13,13 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import Message, observation_parts, system_prompt_of
+from vagen_envs.chat import Message, observation_parts
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
-from vagen_envs.seeding import Split
 
 try:
     import skyrl_gym
@@ -28,14 +27,14 @@ except ImportError as error:
     raise not_importable("vagen_adapters.skyrl_env", "skyrl", "skyrl_gym", error) from error
 
 NAME = "vagen"
-"""The `env_class` under which all ids are registered with SkyRL-Gym; a row says which id it is."""
+"""The `env_class` of all ids in SkyRL-Gym; each row names its id."""
 
 
 class VagenText(BaseTextEnv):
-    """An episode for SkyRL-Gym: replies in, user messages with pictures (PNG in a `data:` URL) out.
+    """An episode for SkyRL-Gym. Observations are user messages with PNGs in `data:` URLs.
 
     Args:
-        env_config: SkyRL's configuration of the environment class; not used.
+        env_config: SkyRL's configuration of the environment class; unused.
         extras: a row of `levels`: `env_id`, `split`, `seed`, `options` and `reasoning`.
     """
 
@@ -45,26 +44,26 @@ class VagenText(BaseTextEnv):
         missing = [name for name in ("env_id", "seed") if name not in self.extras]
         if missing:
             raise ConfigError(f"extras {sorted(self.extras)} lack {missing}; pass a row of levels(…)")
-        self._env = make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
+        self._env = rows.make_from_row(self.extras["env_id"], self.extras.get("options"), self.extras.get("reasoning"))
         self.max_turns = self._core.config.max_turns
-        self.played: list[Turn] = []
+        self.turns_played: list[Turn] = []
 
     @property
     def _core(self) -> VagenEnv:
         return cast(VagenEnv, self._env.unwrapped)
 
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin the row's level: the prompt, and after it the first observation."""
+        """Start the row's level and return the prompt followed by the first observation."""
         split = self.extras.get("split")
         _, info = self._env.reset(seed=self.extras["seed"], options={"split": split} if split else None)
-        self.played, self.turns = [], 0
+        self.turns_played, self.turns = [], 0
         return [*prompt, {"role": "user", "content": observation_parts(self._core.observed)}], {"level": info["level"]}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Play one turn. `metadata` has `terminated` and `truncated` apart, and the turn in JSON form."""
+        """Play one turn. `metadata` contains `terminated`, `truncated` and the turn as JSON."""
         *_, reward, terminated, truncated, info = self._env.step(action)
         turn: Turn = info["turn"]
-        self.played.append(turn)
+        self.turns_played.append(turn)
         self.turns += 1
         return BaseTextEnvStepOutput(
             observations=[{"role": "user", "content": observation_parts(turn.result)}],
@@ -74,35 +73,16 @@ class VagenText(BaseTextEnv):
         )
 
     def get_metrics(self) -> dict[str, float]:
-        """`success`, `turns`, and the mean over the turns of each true-or-false metric or number."""
-        return episode_metrics(self.played)
+        """Return `success`, `turns` and the mean of each numeric or boolean turn metric."""
+        return episode_metrics(self.turns_played)
 
     def close(self) -> None:
         self._env.close()
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows of a SkyRL dataset: row `i` is the level of seed `first_seed + i`, its prompt the system prompt.
-
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`.
-    """
-    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
-    for level in levels_of(env_id, split, first_seed, num_levels, reasoning, options):
+def levels(env_id: str, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a SkyRL dataset. Takes the arguments of `vagen_adapters.rows.levels`."""
+    for prompt, level in rows.levels(env_id, **settings):
         yield {"prompt": prompt, "env_class": NAME, **level}
 
 

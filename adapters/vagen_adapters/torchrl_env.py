@@ -1,7 +1,7 @@
-"""Environments of this package as torchrl's: texts are non-tensors, the action is the reply's text.
+"""TorchRL: text is a non-tensor, the action is the reply's text.
 
-Importing this module teaches torchrl the text space, so that `torchrl.envs.GymWrapper` takes any environment of the
-package, one of yours included.
+Importing this module registers the text space with TorchRL, so that `torchrl.envs.GymWrapper` accepts any environment
+of the package and your own.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def _text(_space: UnicodeText, device: Any = None, **_: Any) -> NonTensor:
 
 
 def make(env_id: str, **options: Any) -> GymWrapper:
-    """An environment as a torchrl one.
+    """Make an environment for TorchRL.
 
-    `reset` gives `text` (a string) and, unless `observation="text"`, `image` (uint8, height x width x 3); `action` is
-    what the model wrote; `reward`, `terminated` and `truncated` are tensors of shape (1,). `reset(seed=…)` plays that
-    level; `set_seed` plays it at once, and the next `reset` the level after it. torchrl's own `GymEnv(env_id)` passes a
-    `frameskip` that no environment of ours knows.
+    `reset` returns `text` (a string) and, unless `observation="text"`, `image` (uint8, height × width × 3). `action` is
+    the reply; `reward`, `terminated` and `truncated` are tensors of shape (1,). `reset(seed=…)` plays that level.
+    `set_seed` resets at once, so the next `reset` plays the level after it. Use this function instead of
+    `GymEnv(env_id)`, which passes `frameskip` to every environment.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.

@@ -1,12 +1,12 @@
-"""Environments of this package for TRL: `environment_factory` of its `GRPOTrainer`, and levels as its dataset.
+"""TRL: an `environment_factory` for `GRPOTrainer`, and levels as its dataset.
 
 >>> from functools import partial
 >>> from trl import GRPOTrainer
->>> from vagen_adapters.trl_env import Episode, levels
+>>> from vagen_adapters.trl_env import TRLEnvironment, levels
 >>> trainer = GRPOTrainer(
 ...     "Qwen/Qwen3-VL-2B-Instruct",
 ...     train_dataset=levels("vagen/FrozenLake-v0", num_levels=100),
-...     environment_factory=partial(Episode, "vagen/FrozenLake-v0"),
+...     environment_factory=partial(TRLEnvironment, "vagen/FrozenLake-v0"),
 ... )
 """
 
@@ -32,9 +32,9 @@ except ImportError as error:
     raise not_importable("vagen_adapters.trl_env", "ppo", "datasets", error) from error
 
 Content = str | list[dict[str, Any]]
-"""What a message says: text, or parts with a picture between them."""
+"""A message's content: text, or parts with pictures."""
 
-EACH_REPLY_PLAYS: dict[str, Any] = {
+REPLY_AS_TOOL_CALL: dict[str, Any] = {
     "defaults": {"role": "assistant"},
     "start_anchor": "<|im_start|>assistant\n",
     "fields": {
@@ -45,22 +45,23 @@ EACH_REPLY_PLAYS: dict[str, Any] = {
         },
     },
 }
-"""A tokenizer's `response_template`, for chat templates of Qwen: whatever the model writes is a turn, not only what
-it writes as a call of the tool. TRL asks for a reply after each turn, so an episode ends with one that is not played
-only if `max_tool_calling_iterations` is the number of turns."""
+"""A tokenizer's `response_template` for Qwen's chat templates that turns every reply into a call of `play`.
+
+TRL asks for one more reply after each turn. Set `max_tool_calling_iterations` to the number of turns, so that only the
+reply after the last turn isn't played."""
 
 
-class Episode:
-    """An environment as TRL plays it: `play` is the model's tool, `reset` the level, `get_reward` the return.
+class TRLEnvironment:
+    """An environment for TRL: `reset` starts a level, `play` is the model's tool, `get_reward` is the return.
 
     Args:
-        env: an id such as `"vagen/Sokoban-v0"`, or an environment, wrapped as you like.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`, with an id.
+        env: an id such as `"vagen/Sokoban-v0"`, or an environment, with or without wrappers.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
+            reward. None adds nothing.
+        options: for `gym.make`, if `env` is an id.
 
     Attributes:
-        turns: those of the episode that runs or ran last, for reward functions of your own.
+        turns: turns of the current or last episode, for your own reward functions.
     """
 
     def __init__(
@@ -75,14 +76,14 @@ class Episode:
         self._broken: Exception | None = None
 
     def reset(self, seed: int | None = None, split: Split | None = None, **_: Any) -> Content:
-        """Begin at the level of a row of `levels`; what it returns is appended to the prompt.
+        """Start the level of a row of `levels`. Returns the first observation, which TRL appends to the prompt.
 
         Raises:
-            ConfigError: the row has no seed. A group of replies must be played on one level to be compared.
+            ConfigError: the row has no seed. All replies of a group must play the same level.
         """
         if seed is None:
             raise ConfigError(
-                "a row has no seed, so the replies of a group would be compared on different levels; "
+                "the row has no seed, so the replies of a group would play different levels; "
                 "pass train_dataset=levels(…), or a dataset with a column 'seed'"
             )
         self.turns, self._rewards, self._broken = [], [], None
@@ -90,36 +91,32 @@ class Episode:
         return content(cast(VagenEnv, self._env.unwrapped).observed)
 
     def play(self, reply: str) -> Content:
-        """Play one turn and see what comes of it.
+        """Play one turn and receive the next observation.
 
         Args:
-            reply: Your whole reply for this turn, in exactly the format that the instructions ask for.
+            reply: Your complete reply for this turn, in exactly the format that the instructions ask for.
 
         Returns:
-            What you see next.
+            The next observation.
         """
         if self.turns and (self.turns[-1].terminated or self.turns[-1].truncated):
-            raise EpisodeOverError("the episode is over; don't play again")
+            raise EpisodeOverError("the episode is over; do not call play again")
         try:
-            *_, reward, terminated, truncated, info = self._env.step(reply)
-        except (ReplyTypeError, EpisodeOverError):  # the caller's mistakes, which TRL shows the model
+            *_, reward, _, _, info = self._env.step(reply)
+        except (ReplyTypeError, EpisodeOverError):  # the model's mistakes: TRL returns them to the model
             raise
-        except Exception as error:  # TRL would show these, too, and score the episode
+        except Exception as error:  # TRL would return these to the model as well, and score the episode
             self._broken = error
             raise
         self.turns.append(info["turn"])
         self._rewards.append(float(reward))
-        seen = content(info["turn"].result)
-        if not (terminated or truncated):
-            return seen
-        over = "The episode is over."
-        return f"{seen}\n{over}" if isinstance(seen, str) else [*seen, {"type": "text", "text": f"\n{over}"}]
+        return content(info["turn"].result)
 
     def get_reward(self) -> float:
-        """The sum of the episode's rewards, 0 if nothing was played.
+        """Return the sum of the episode's rewards, 0 before the first turn.
 
         Raises:
-            Exception: what broke the simulator in this episode, for it has no score.
+            Exception: the error that broke the simulator; the episode has no score.
         """
         if self._broken is not None:
             raise self._broken
@@ -127,7 +124,7 @@ class Episode:
 
 
 def content(observation: Observation) -> Content:
-    """An observation as a message's content: parts if it has a picture, as transformers' chat templates take them."""
+    """Convert an observation to a message's content: parts if it has a picture, as chat templates expect, else text."""
     parts = observation_parts(observation, "pil")
     return parts if observation.picture is not None else "".join(part["text"] for part in parts)
 
@@ -135,14 +132,14 @@ def content(observation: Observation) -> Content:
 def levels(
     env_id: str, *, split: Split = "train", first_seed: int = 0, num_levels: int = 100, **options: Any
 ) -> Dataset:
-    """Levels as a dataset for TRL: row `i` is the level of seed `first_seed + i`.
+    """Return levels as a dataset for TRL; row `i` is the level of seed `first_seed + i`.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`; also the row's `environment`, for a dictionary of factories.
-        split: splits share no level, whatever the seeds.
+        split: `"train"`, `"val"` or `"test"`; splits share no level.
         first_seed: at least 0.
-        num_levels: how many rows.
-        options: for `gym.make`, the same as the factory's: they shape the system prompt.
+        num_levels: number of rows.
+        options: for `gym.make`; pass the same to the factory, since they change the system prompt.
     """
     prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}, {"role": "user", "content": ""}]
     seeds = range(first_seed, first_seed + num_levels)

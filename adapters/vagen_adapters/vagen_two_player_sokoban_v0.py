@@ -1,10 +1,10 @@
-"""Two-player Sokoban for PettingZoo, named as PettingZoo names its environments.
+"""Two-player Sokoban for PettingZoo.
 
 >>> from vagen_adapters import vagen_two_player_sokoban_v0
 >>> env = vagen_two_player_sokoban_v0.parallel_env()
 
-Both players push on one board. Each sees itself in green and the other one in blue, writes its own
-replies, and has its own turn records; task rewards are the team's.
+Both players push boxes on one board. Each is green in its own picture and writes its own replies; both receive the task
+rewards.
 
 Version history:
     v0: first release.
@@ -25,7 +25,7 @@ class TwoPlayerSokoban(SeatsEnv):
     """The parallel environment; agents `player_0` and `player_1`.
 
     Args:
-        render_mode: `None`, `"rgb_array"`, `"human"` or `"ansi"`; shows the view of `player_0`.
+        render_mode: None, `"rgb_array"`, `"human"` or `"ansi"`; shows the view of `player_0`.
         options: fields of `TwoPlayerSokobanConfig`.
     """
 
@@ -43,10 +43,10 @@ class TwoPlayerSokoban(SeatsEnv):
         self.table.play(actions, self.players[0].config.max_steps)
 
     def oracle_replies(self) -> dict[Agent, str]:
-        """Replies that solve the level together in the fewest steps; observations and predictions are true.
+        """Return true replies of both players that solve the level together in the fewest steps.
 
         Raises:
-            LevelError: nothing solves this position any more.
+            LevelError: the position has no solution.
         """
         most = self.players[0].config.max_actions_per_turn
         actions = [plan[:most] for plan in self.table.board.plan_together()]
@@ -57,12 +57,12 @@ class TwoPlayerSokoban(SeatsEnv):
 
 
 def parallel_env(**options: Any) -> TwoPlayerSokoban:
-    """Both players reply at once."""
+    """Make the parallel environment: both players reply at once."""
     return TwoPlayerSokoban(**options)
 
 
 def raw_env(**options: Any) -> Any:
-    """The players reply one after another, to the same view; the round is played when both have."""
+    """Make the AEC environment: players reply one after another, and the round is played when both have."""
     return as_aec(parallel_env(**options))
 
 

@@ -1,9 +1,9 @@
-"""Environments of this package for verifiers: a taskset of levels, and an environment that plays them with pictures.
+"""verifiers: a taskset of levels, and an environment that plays them with pictures.
 
 >>> from vagen_adapters.verifiers_env import load_environment
 >>> environment = load_environment("vagen/Sokoban-v0", split="test", num_levels=20)
 
-Or from its command line, where the taskset is called `vagen-adapters`:
+On the command line the taskset is called `vagen-adapters`:
 
     vf-eval vagen-adapters --env.taskset.env-id vagen/Sokoban-v0 -n 20 -m MODEL
 """
@@ -36,16 +36,16 @@ except ImportError as error:
     raise not_importable("vagen_adapters.verifiers_env", "verifiers", "verifiers", error) from error
 
 TASKSET_ID = "vagen-adapters"
-"""verifiers finds plug-ins by the name of a top-level package; `vagen_adapters` hands these classes out."""
+"""verifiers finds plug-ins by the name of a top-level package, so `vagen_adapters` exports these classes."""
 
 
 class LevelsConfig(vf.TasksetConfig):
-    """Which levels of which environment. Task `i` is the level of seed `first_seed + i`."""
+    """Environment and levels of a taskset. Task `i` is the level of seed `first_seed + i`."""
 
     env_id: str = "vagen/Sokoban-v0"
-    """An id registered with Gymnasium by this package, or a `VagenEnv` of your own."""
+    """An id of this package, or of your own `VagenEnv`."""
     split: Split = "train"
-    """Splits share no level, whatever the seeds."""
+    """`"train"`, `"val"` or `"test"`; splits share no level."""
     first_seed: int = Field(0, ge=0)
     num_levels: int = Field(100, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
@@ -53,7 +53,7 @@ class LevelsConfig(vf.TasksetConfig):
 
 
 class LevelData(vf.TaskData):
-    """All that it takes to set a level up again."""
+    """The arguments that recreate a level."""
 
     env_id: str
     split: Split
@@ -62,11 +62,11 @@ class LevelData(vf.TaskData):
 
 
 class LevelTask(vf.Task[LevelData]):
-    """A level. Its rewards and metrics come from the turns played, see `record`."""
+    """A level. `record` derives rewards and metrics from the turns."""
 
 
 class Levels(vf.Taskset[LevelTask, LevelsConfig]):
-    """The levels that a `LevelsConfig` describes."""
+    """The levels of a `LevelsConfig`."""
 
     def load(self) -> Iterator[LevelTask]:
         config = self.config
@@ -87,13 +87,13 @@ class Levels(vf.Taskset[LevelTask, LevelsConfig]):
 
 
 class ChatConfig(vf.HarnessConfig):
-    """Of `Chat`; has nothing of its own."""
+    """Configuration of `Chat`."""
 
     id: str = TASKSET_ID
 
 
 class Chat(vf.Harness[ChatConfig]):
-    """One model call a turn, made in this process; verifiers' own chat harness starts a program for each turn."""
+    """Make one model call per turn in this process. verifiers' own chat harness starts a program per turn."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -110,43 +110,43 @@ class Chat(vf.Harness[ChatConfig]):
         mcp_urls: dict[str, str],
         data: vf.TaskData,
     ) -> vf.ProgramResult:
-        """Send the conversation to `endpoint`, where verifiers records it and passes it on."""
+        """Send the conversation to `endpoint`, where verifiers records and forwards it."""
         system_prompt, prompt = self.resolve_prompt(data)
         messages: list[Any] = [{"role": "system", "content": system_prompt}] if system_prompt else []
         messages += [message_to_wire(message) for message in cast("Sequence[Any]", prompt or [])]
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
             try:
                 await client.chat.completions.create(model=ctx.model, messages=messages)
-            except APIError as error:  # verifiers decides what a refused call means
+            except APIError as error:  # verifiers decides how to treat a failed call
                 return vf.ProgramResult(exit_code=1, stdout="", stderr=f"{type(error).__name__}: {error}")
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
 
 class PlayConfig(vf.EnvConfig):
-    """Of `Play`."""
+    """Configuration of `Play`."""
 
     player: vf.AgentConfig = vf.AgentConfig(harness=ChatConfig(), runtime=vf.SubprocessConfig())
     """The model that plays."""
     weights: dict[str, float] = Field(default_factory=dict)
-    """Weights of the reward terms by name (`success`, `format`, …), 1 where none is given."""
+    """Weights of the reward terms by name (`success`, `format`, …); 1 by default."""
     reasoning: dict[str, Any] | None = None
-    """Options of the reward for reasoning, see `load_environment`."""
+    """Options of the reasoning reward, see `load_environment`."""
 
 
 class Play(vf.Env[PlayConfig]):
-    """Plays a level: each observation is a user message with its picture, each reply a turn of the environment."""
+    """Plays a level. Observations are user messages with pictures; each reply is a turn."""
 
     def _make(self, data: LevelData) -> gym.Env[Any, Any]:
-        """What the configuration names is the operator's; other levels come from who knows where."""
+        """Make the environment of a task. Tasks that differ from the operator's configuration are untrusted."""
         own = self.config.taskset
         if isinstance(own, LevelsConfig) and (own.env_id, own.options) == (data.env_id, data.options):
             return make(data.env_id, data.options, self.config.reasoning)
         return with_reasoning(make_from_row(data.env_id, data.options), self.config.reasoning)
 
     async def run(self, task: LevelTask, agents: vf.Agents) -> None:
-        """Play the level to its end, or until the player has spent its limits."""
+        """Play the level to its end, or until the player reaches its limits."""
         data = task.data
-        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in the thread that made them
+        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in their thread
 
             def call(function: Any, *args: Any) -> Any:
                 return asyncio.get_running_loop().run_in_executor(pool, function, *args)
@@ -160,7 +160,7 @@ class Play(vf.Env[PlayConfig]):
                     while not over:
                         message = {"role": "user", "content": observation_parts(now)}
                         segment = await interaction.turn([message])
-                        if segment.terminated:  # the player's limit, or an error, which verifiers records
+                        if segment.terminated:  # a limit or an error; verifiers records it
                             break
                         *_, terminated, truncated, info = await call(env.step, segment.last_reply)
                         turns.append(info["turn"])
@@ -173,11 +173,10 @@ class Play(vf.Env[PlayConfig]):
 
 
 def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
-    """Put an episode on its trace.
+    """Record an episode on its trace.
 
-    Rewards: each reward term, summed over the episode. Metrics: `success` (0 or 1), `turns`, and the mean over the
-    turns of each true-or-false metric (`action_is_valid`, …) or number.
-    `trace.info["turns"]` has the turns in JSON form, to be read with `Turn.from_json`.
+    Rewards are the reward terms, summed over the episode. Metrics are `success` (0 or 1), `turns`, and the mean of each
+    numeric or boolean turn metric. `trace.info["turns"]` contains the turns as JSON, to be read with `Turn.from_json`.
     """
     terms: dict[str, float] = {}
     for term in (term for turn in turns for term in turn.rewards):
@@ -189,12 +188,12 @@ def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float])
 
 
 def make(env_id: str, options: Mapping[str, Any], reasoning: Mapping[str, Any] | None = None) -> gym.Env[Any, Any]:
-    """The environment without Gymnasium's wrappers, with the reward for reasoning that is asked for."""
+    """Make an environment without Gymnasium's wrappers, with the given reasoning reward."""
     return with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
 
 
 def reset(env: gym.Env[Any, Any], seed: int, split: Split) -> Observation:
-    """The first observation of a level, with its picture."""
+    """Start a level and return its first observation."""
     env.reset(seed=seed, options={"split": split})
     return cast(VagenEnv, env.unwrapped).observed
 
@@ -210,17 +209,17 @@ def load_environment(
     reasoning: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Play:
-    """A verifiers environment over levels of `env_id`.
+    """Return a verifiers environment over levels of `env_id`.
 
     Args:
         env_id: such as `"vagen/Sokoban-v0"`.
-        split: which of the disjoint splits levels are drawn from.
+        split: `"train"`, `"val"` or `"test"`; splits share no level.
         first_seed: task `i` is the level of seed `first_seed + i`.
-        num_levels: how many tasks there are.
-        weights: of the reward terms by name, 1 where none is given.
-        max_model_turns: ends an episode after so many replies, if the environment doesn't before.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
+        num_levels: number of tasks.
+        weights: of the reward terms by name; 1 by default.
+        max_model_turns: maximum number of replies per episode, beside the environment's own limit.
+        reasoning: options of `vagen_rewards.ReasoningReward`, which adds the reasoning reward to the environment's
+            reward. None adds nothing.
         options: for `gym.make`.
     """
     taskset = LevelsConfig(

@@ -1,7 +1,7 @@
-"""Environments of this package for verl: an agent loop with pictures and turn rewards, levels, Bi-Level GAE.
+"""verl: an agent loop with pictures and turn rewards, levels as dataset rows, and Bi-Level GAE.
 
-The loop is `agent_name: vagen` once this module is imported, or through a file for
-`actor_rollout_ref.rollout.agent.agent_loop_config_path`, see docs/adapters/verl.md.
+The loop is registered as `agent_name: vagen` when this module is imported, or through a file for
+`actor_rollout_ref.rollout.agent.agent_loop_config_path` (docs/adapters/verl.md).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from uuid import uuid4
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters import rows
 from vagen_adapters.errors import not_importable
-from vagen_adapters.rows import levels_of, make_from_row
-from vagen_envs.chat import Message, observation_parts, system_prompt_of
+from vagen_envs.chat import Message, observation_parts
 from vagen_envs.core import Observation, Turn, VagenEnv
-from vagen_envs.seeding import Split
 
 try:
     import torch
@@ -39,22 +38,22 @@ from vagen_adapters.ppo.trajectories import Trajectories
 NAME = "vagen"
 """The `agent_name` of a dataset's rows."""
 ESTIMATOR = "bilevel_gae_released"
-"""The `algorithm.adv_estimator`. Algorithm 2 as printed needs the value after the last token, which verl has not."""
+"""The `algorithm.adv_estimator`. verl lacks the value after the last token that Algorithm 2 of the paper needs."""
 
 
 REASONING = {"grounding": 0.5, "world_modeling": 0.5}
-"""Weights of the reward for reasoning where a row has one; parquet has no empty tables."""
+"""Default weights of a row's reasoning reward. Parquet can't store empty structs, so they are written out."""
 
 
-class Played(AgentLoopOutput):
-    """An episode whose reward stands turn by turn, each at the last token of its reply."""
+class TurnRewardOutput(AgentLoopOutput):
+    """An episode with one reward per turn, at the last token of its reply."""
 
     turn_ends: list[int]
-    """For each turn, one past its last token in `response_ids`."""
+    """Index after the last token of each turn in `response_ids`."""
     turn_rewards: list[float]
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields that verl's trainer stores; `rm_scores` has the turn rewards."""
+        """Return the fields that verl's trainer stores; `rm_scores` contains the turn rewards."""
         output = super().as_dict()
         ends, rewards = output.pop("turn_ends"), output.pop("turn_rewards")
         scores = torch.zeros_like(output["response_mask"], dtype=torch.float32)
@@ -65,12 +64,12 @@ class Played(AgentLoopOutput):
 
 @register(NAME)
 class VagenAgentLoop(AgentLoopBase):
-    """Plays the level of a row: tokens in, tokens out. verl's builder encodes only what is new in each turn."""
+    """Plays the level of a row, token in and token out; verl's builder encodes only the new messages of each turn."""
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Play the level in `extra_info` to its end, or until `rollout.response_length` leaves no room."""
+        """Play the level in `extra_info` to its end, or until `rollout.response_length` is used up."""
         level = kwargs["extra_info"]
-        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in the thread that made them
+        with ThreadPoolExecutor(1) as pool:  # some simulators must stay in their thread
 
             def call(function: Any, *args: Any) -> Any:
                 return asyncio.get_running_loop().run_in_executor(pool, function, *args)
@@ -98,26 +97,26 @@ class VagenAgentLoop(AgentLoopBase):
         fields: dict[str, Any] = {}
         while True:
             with simple_timer("generate_sequences", timing):
-                said = await self.server_manager.generate(
+                output = await self.server_manager.generate(
                     request_id=request,
                     prompt_ids=ids,
                     sampling_params=sampling_params,
                     image_data=images or None,
                     mm_processor_kwargs=self._get_mm_processor_kwargs(),
                 )
-            if not said.token_ids:  # its turn could not be credited for anything
+            if not output.token_ids:  # an empty turn has no token that could carry its reward
                 raise TrainingDataError(
-                    f"the server gave no tokens for turn {len(turns)} (it stopped: {said.stop_reason}); see its own log"
+                    f"turn {len(turns)}: the server returned no tokens (stop reason: {output.stop_reason}); see its log"
                 )
-            fields = {**said.extra_fields, **{k: v for k, v in fields.items() if k == "min_global_steps"}}
-            if said.log_probs and logprobs is None:
+            fields = {**output.extra_fields, **{k: v for k, v in fields.items() if k == "min_global_steps"}}
+            if output.log_probs and logprobs is None:
                 logprobs = [0.0] * len(mask)
             merged, mask, logprobs = await self.ct_merge_assistant_token(
-                ids, said.token_ids, mask, logprobs, said.log_probs or None
+                ids, output.token_ids, mask, logprobs, output.log_probs or None
             )
             ids = merged.token_ids
             ends.append(min(len(mask), room))
-            reply = self.tokenizer.decode(said.token_ids, skip_special_tokens=True)
+            reply = self.tokenizer.decode(output.token_ids, skip_special_tokens=True)
             with simple_timer("tool_calls", timing):
                 *_, terminated, truncated, info = await call(env.step, reply)
             turns.append(info["turn"])
@@ -130,7 +129,7 @@ class VagenAgentLoop(AgentLoopBase):
                 break
             ids, mask, logprobs, images = merged.token_ids, longer, longer_logprobs, _pictures(messages)
         success = float(turns[-1].success)
-        return Played(
+        return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],
             response_ids=ids[prompt_length:][:room],
             response_mask=mask[:room],
@@ -152,43 +151,27 @@ class VagenAgentLoop(AgentLoopBase):
 
 
 def make(level: dict[str, Any]) -> gym.Env[Any, Any]:
-    """The environment of a row, without Gymnasium's wrappers, with the reward for reasoning that the row asks for."""
-    said = level.get("reasoning")
-    reasoning = {name: value for name, value in said.items() if value is not None} if said else None
-    return make_from_row(level["env_id"], level.get("options"), reasoning)
+    """Make the environment of a row; see `vagen_adapters.rows.make_from_row`."""
+    asked = level.get("reasoning")
+    reasoning = {name: value for name, value in asked.items() if value is not None} if asked else None
+    return rows.make_from_row(level["env_id"], level.get("options"), reasoning)
 
 
 def reset(env: gym.Env[Any, Any], level: dict[str, Any]) -> Observation:
-    """The first observation of a row's level."""
+    """Start the level of a row and return its first observation."""
     env.reset(seed=int(level["seed"]), options={"split": level["split"]})
     return cast(VagenEnv, env.unwrapped).observed
 
 
-def levels(
-    env_id: str,
-    *,
-    split: Split = "train",
-    first_seed: int = 0,
-    num_levels: int = 100,
-    reasoning: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Iterator[dict[str, Any]]:
-    """Rows for verl's dataset (write them to a parquet file): row `i` is the level of seed `first_seed + i`.
+def levels(env_id: str, *, reasoning: Mapping[str, Any] | None = None, **settings: Any) -> Iterator[dict[str, Any]]:
+    """Yield rows for verl's dataset, to be written to a parquet file.
 
-    Args:
-        env_id: such as `"vagen/Sokoban-v0"`.
-        split: splits share no level, whatever the seeds.
-        first_seed: at least 0.
-        num_levels: how many rows.
-        reasoning: options of `vagen_rewards.ReasoningReward` (`judge`, `gate`, `weighting`, `penalty`, `grounding`,
-            `world_modeling`), which then pays what replies say beside the environment's reward. None by default.
-        options: for `gym.make`.
+    Takes the arguments of `vagen_adapters.rows.levels`. `reasoning` without weights gets those of `REASONING`.
     """
-    prompt = [{"role": "system", "content": system_prompt_of(env_id, **options)}]
     asked = None if reasoning is None else {**REASONING, **reasoning}
-    for index, row in enumerate(levels_of(env_id, split, first_seed, num_levels, asked, options)):
-        level = {"index": index, **row, "options": options or None}
-        yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": level}
+    for index, (prompt, level) in enumerate(rows.levels(env_id, reasoning=asked, **settings)):
+        info = {"index": index, **level, "options": level["options"] or None}
+        yield {"data_source": env_id, "agent_name": NAME, "prompt": prompt, "extra_info": info}
 
 
 @register_adv_est(ESTIMATOR)
@@ -247,13 +230,13 @@ def bilevel_advantages(
     return found.whitened().advantages, found.returns[:, :-1]
 
 
-_verls_own = ray_trainer.compute_advantage
+_original_compute_advantage = ray_trainer.compute_advantage
 
 
 def compute_advantage(data: Any, adv_estimator: Any, *args: Any, **kwargs: Any) -> Any:
     """The trainer's function of this name, but our estimator gets the critic's values."""
     if adv_estimator != ESTIMATOR:
-        return _verls_own(data, adv_estimator, *args, **kwargs)
+        return _original_compute_advantage(data, adv_estimator, *args, **kwargs)
     batch = data.batch
     data.batch["advantages"], data.batch["returns"] = bilevel_advantages(
         batch["token_level_rewards"],

@@ -20,7 +20,6 @@ from vagen_benchmarks.commands import (
     leaderboard,
     models,
     play,
-    prove,
     push,
     resume,
     serve,
@@ -37,7 +36,7 @@ from vagen_envs.errors import VagenError
 from vagen_envs.extras import explained
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
-LIKELY = {"train": "ppo", "warmstart": "ppo", "prove": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
+LIKELY = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "export", "judge": "judge"}
 """The extra of a command, where several bring what it lacks."""
 
 
@@ -80,7 +79,7 @@ for command in (
     bench.bench, resume.resume, view.view, compare.compare, export.export, gif.gif,
     envs.envs, play.play, doctor.doctor, serve.serve,
     verify.verify, leaderboard.leaderboard, push.push, track.track,
-    warmstart.warmstart, train.train, prove.prove,
+    warmstart.warmstart, train.train,
 ):  # fmt: skip
     app.command()(command)
 app.command("diagnose")(diagnose.diagnose_command)

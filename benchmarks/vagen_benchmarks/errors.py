@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.stop_reasons import Stop
 
 
 class BenchError(Exception):

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent
-from vagen_benchmarks.agents.lineup import Asked, make_agents
-from vagen_benchmarks.agents.own import own_agent
+from vagen_benchmarks.agents.custom import custom_agent
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.cores import run_job
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.jobs import Job
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.runner import Outcome, Policy
+from vagen_benchmarks.runs.runner import Outcome, Policy, run
 from vagen_benchmarks.runs.scoring import make_scoring
 
 
@@ -71,7 +69,6 @@ def bench(
     judge: str | None = None,
     asked: Asked | None = None,
     policy: Policy | None = None,
-    workers: int = 1,
 ) -> Run:
     """Play agents on environments, as `vagen bench` does.
 
@@ -94,14 +91,12 @@ def bench(
         judge: of what agents say.
         asked: what is asked of models.
         policy: how many episodes in flight, budgets, when to give up.
-        workers: processes that share the episodes, for more cores. Each makes the agents anew, so these are then named.
 
     Raises:
         ProtocolError: something can't be played, or not by these agents.
         RunFolderError: the folder holds another run.
     """
     several = list(agents) if isinstance(agents, list | tuple) else [agents]
-    how = _how(asked or Asked(), several) if workers > 1 else {}
     tasks, _ = make_tasks(
         [envs] if isinstance(envs, str) else list(envs),
         options=options, split=split, first_seed=first_seed, episodes=episodes,
@@ -110,7 +105,7 @@ def bench(
     made: list[Agent] = []
     for each in several:
         named = isinstance(each, str)
-        made += make_agents([each], asked or Asked(), None, baselines) if named else [own_agent(each)]
+        made += make_agents([each], asked or Asked(), None, baselines) if named else [custom_agent(each)]
     if len({agent.name for agent in made}) < len(made):
         raise ProtocolError(f"two agents have the same name: {', '.join(agent.name for agent in made)}; rename one")
     for agent in made:
@@ -121,17 +116,5 @@ def bench(
     protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
     path = Path(out) if out is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
     with RunWriter(path, protocol) as folder:
-        outcome = run_job(folder, Job(path, protocol, made, scoring, [], policy or Policy(), how), workers)
+        outcome = run(folder, made, policy=policy, scoring=scoring)
     return Run(path, outcome)
-
-
-def _how(asked: Asked, agents: Sequence[Any]) -> dict[str, Any]:
-    """What a process has to know to make the agents again, beside the protocol."""
-    unnamed = [each for each in agents if not isinstance(each, str)]
-    if unnamed:
-        raise ProtocolError(
-            f"workers of their own can't be given {unnamed[0]!r:.80}; name the agent, as `my_agent.py:ReAct`"
-        )
-    headers = [f"{name}={value}" for name, value in asked.headers.items()]
-    return {"base_url": asked.base_url, "timeout": asked.timeout, "attempts": asked.attempts,
-            "patience": asked.patience, "headers": headers}  # fmt: skip

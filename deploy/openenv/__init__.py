@@ -1,5 +1,5 @@
 """Vision environments for language-speaking agents, as an OpenEnv package."""
 
-from vagen_adapters.openenv_env import Reply, Seen, VagenClient
+from vagen_adapters.openenv_env import VagenAction, VagenClient, VagenObservation
 
-__all__ = ["Reply", "Seen", "VagenClient"]
+__all__ = ["VagenAction", "VagenClient", "VagenObservation"]

@@ -1,5 +1,5 @@
 """The client, where OpenEnv looks for it."""
 
-from vagen_adapters.openenv_env import Reply, Seen, VagenClient
+from vagen_adapters.openenv_env import VagenAction, VagenClient, VagenObservation
 
-__all__ = ["Reply", "Seen", "VagenClient"]
+__all__ = ["VagenAction", "VagenClient", "VagenObservation"]

@@ -14,11 +14,11 @@ import gymnasium as gym
 import numpy as np
 
 from vagen_envs import Executed, Picture, RewardTerm, State, VagenEnv
-from vagen_envs.actions import Action, Names
 from vagen_envs.bounds import Bound, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import canonical
+from vagen_envs.replies import Action, Names
 from vagen_envs.seeding import HashStream, Split, content_hash, split_of
 
 LAMP = 32

@@ -41,8 +41,8 @@ def sized(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory):
+def model(tmp_path_factory):
     """The parity kit's model."""
-    from vagen_adapters.parity import Stage
+    from vagen_adapters.parity import ReferenceModel
 
-    return Stage(tmp_path_factory.mktemp("stage") / "tiny")
+    return ReferenceModel(tmp_path_factory.mktemp("reference") / "tiny")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -29,8 +30,9 @@ from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import load_runtime_plan
 from oracle import oracle_episode
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
-from vagen_adapters.openenv_env import Reply, VagenClient, create_app
+from vagen_adapters.openenv_env import VagenAction, VagenClient, create_app
 from vagen_envs import ENV_IDS, Turn
 from vagen_envs.errors import ConfigError
 from vagen_rewards import ReasoningReward
@@ -68,7 +70,7 @@ def test_an_episode_is_the_same_as_in_this_process(env_id):
         assert (result.reward, result.done) == (None, False)
         pictures = [result.observation.picture]
         for reply, turn in zip(replies, turns, strict=True):
-            result = env.step(Reply(text=reply))
+            result = env.step(VagenAction(text=reply))
             pictures.append(result.observation.picture)
             assert Turn.from_json(result.observation.turn, {each.sha256: each for each in pictures}) == turn
             assert result.reward == pytest.approx(turn.reward)
@@ -84,7 +86,7 @@ def test_reasoning_is_paid_as_the_reward_alone_pays_it():
     replies, turns = oracle_episode(gym.make("vagen/Sokoban-v0"), 3, "test")
     with Served("vagen/Sokoban-v0", reasoning=options) as url, VagenClient(base_url=url).sync() as env:
         env.reset(seed=3, split="test")
-        paid = env.step(Reply(text=replies[0])).reward
+        paid = env.step(VagenAction(text=replies[0])).reward
     owed = sum(term.value for term in ReasoningReward.from_options(options)(turns[0]))
     assert owed > 0
     assert paid == pytest.approx(turns[0].reward + owed)
@@ -97,7 +99,7 @@ def test_many_sessions_do_not_mix():
         replies, turns = episodes[seed]
         async with VagenClient(base_url=url) as env:
             await env.reset(seed=seed, split="test")
-            seen = [(await env.step(Reply(text=reply))).observation for reply in replies]
+            seen = [(await env.step(VagenAction(text=reply))).observation for reply in replies]
             assert [Turn.from_json(each.turn).after for each in seen] == [turn.after for turn in turns]
 
     async def all_at_once(url):
@@ -115,21 +117,54 @@ def test_one_session_too_many_is_refused_and_the_others_go_on():
             # Read as it comes: OpenEnv's client sends first, and may find the connection closed already.
             async with connect(url.replace("http", "ws") + "/ws") as third:
                 assert json.loads(await third.recv())["data"]["code"] == "CAPACITY_REACHED"
-            assert (await one.step(Reply(text=""))).observation.turn is not None
+            assert (await one.step(VagenAction(text=""))).observation.turn is not None
 
     with Served("vagen/Sokoban-v0", max_sessions=2) as url:
         asyncio.run(crowd(url))
 
 
+VANISHING = """
+import os, signal, sys
+from vagen_adapters.openenv_env import VagenClient
+client = VagenClient(base_url=sys.argv[1]).sync()
+client.connect()
+client.reset(seed=0)
+print("playing", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)  # its connection stays open, as that of a machine without power does
+"""
+
+
+def test_the_place_of_a_client_that_vanished_behind_an_open_connection_is_freed():
+    with Served("vagen/Sokoban-v0", max_sessions=1, session_timeout=1.0) as url:
+        command = [sys.executable, "-c", VANISHING, url]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as vanished:
+            try:
+                assert vanished.stdout.readline() == "playing\n"
+                deadline = time.monotonic() + 60
+                while not asyncio.run(finds_room(url)):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.5)
+            finally:
+                vanished.kill()
+
+
+async def finds_room(url):
+    with contextlib.suppress(ConnectionClosed):  # a full server says so and closes
+        async with connect(url.replace("http", "ws") + "/ws") as ws:
+            await ws.send(json.dumps({"type": "reset", "data": {"seed": 1}}))
+            return json.loads(await ws.recv())["type"] == "observation"
+    return False
+
+
 def test_what_is_wrong_is_said_and_the_session_goes_on():
     with Served("vagen/Sokoban-v0") as url, VagenClient(base_url=url).sync() as env:
         with pytest.raises(RuntimeError, match="no running episode"):
-            env.step(Reply(text="too early"))
+            env.step(VagenAction(text="too early"))
         for wrong in ({"split": "tset"}, {"split": ["test"]}, {"seed": 2**64}):
             with pytest.raises(RuntimeError, match="must be"):
                 env.reset(**wrong)
         assert env.reset(seed=0).observation.picture is not None
-        assert env.step(Reply(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
+        assert env.step(VagenAction(text="\0 no tags " * 5_000)).observation.turn["parsed"]["problems"]
     with pytest.raises(ConfigError, match="num_boxes"):
         create_app("vagen/Sokoban-v0", num_box=2)
 

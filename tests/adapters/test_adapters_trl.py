@@ -17,7 +17,7 @@ from transformers import AutoModelForImageTextToText
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_vl_chat_template
 
-from vagen_adapters.trl_env import EACH_REPLY_PLAYS, Episode, levels
+from vagen_adapters.trl_env import REPLY_AS_TOOL_CALL, TRLEnvironment, levels
 from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_rewards import ReasoningReward
 
@@ -40,7 +40,7 @@ def trainer_of(kind, folder, out, processing_class, arguments=None, **kwargs):
         args=config,
         train_dataset=levels(ID, split="val", first_seed=5, num_levels=1, **OPTIONS),
         processing_class=processing_class,
-        environment_factory=partial(Episode, ID, **OPTIONS),
+        environment_factory=partial(TRLEnvironment, ID, **OPTIONS),
         **kwargs,
     )
 
@@ -92,7 +92,7 @@ def test_grpo_learns_from_tool_calls_with_pictures(tiny_folder, tmp_path, oracle
     rewards = [episode.get_reward() for episode in trainer.environments]
     assert rewards == pytest.approx([total, sum(turn.reward for turn in played[1]), total, 0.0])
     logged = trainer.state.log_history[0]
-    assert logged["rewards/Episode/mean"] == pytest.approx(sum(rewards) / 4)
+    assert logged["rewards/TRLEnvironment/mean"] == pytest.approx(sum(rewards) / 4)
     calls = 2 * len(turns) + 4
     assert logged["tools/call_frequency"] == pytest.approx(calls / 4)
     assert logged["tools/failure_frequency"] == pytest.approx(1 / calls)  # the turn after the end, and nothing else
@@ -101,8 +101,8 @@ def test_grpo_learns_from_tool_calls_with_pictures(tiny_folder, tmp_path, oracle
 
     longest = played[1]  # generated last: its prompt, and its pictures, are those of the whole episode
     assert longest[-1].result.text.replace("<image>", "").split("\n")[0] in trainer.last_prompt
-    assert "The episode is over." in trainer.last_prompt
-    assert "don't play again" in trainer.last_prompt
+    assert trainer.last_prompt.count("The episode is over.") == 1
+    assert "do not call play again" in trainer.last_prompt
     pictures = [longest[0].observed.picture, *(turn.result.picture for turn in longest)]
     assert [image.tobytes() for image in trainer.last_images] == [each.pil.tobytes() for each in pictures]
 
@@ -113,7 +113,7 @@ def different_tokens(completion_ids, **_):
 
 def test_a_model_that_calls_no_tools_plays_too(tiny_folder, tmp_path):
     seen = processor(tiny_folder)
-    seen.tokenizer.response_template = EACH_REPLY_PLAYS
+    seen.tokenizer.response_template = REPLY_AS_TOOL_CALL
     length = {"min_new_tokens": 16, "max_new_tokens": 16}  # an empty reply would be no turn
     arguments = {"max_tool_calling_iterations": OPTIONS["max_turns"], "generation_kwargs": length}
     trainer = trainer_of(GRPOTrainer, tiny_folder, tmp_path, seen, arguments, reward_funcs=[different_tokens])
@@ -129,7 +129,7 @@ def test_a_model_that_calls_no_tools_plays_too(tiny_folder, tmp_path):
 
 
 def test_a_broken_simulator_has_no_reward(monkeypatch):
-    episode = Episode(ID, **OPTIONS)
+    episode = TRLEnvironment(ID, **OPTIONS)
     episode.reset(seed=1)
 
     def fails(action):
@@ -150,7 +150,7 @@ def test_wrapped_environments_and_text_observations():
     from vagen_rewards import RuleJudge, VisualReasoningReward
 
     env = gym.make(ID, observation="text", is_slippery=False)
-    episode = Episode(VisualReasoningReward(env, RuleJudge()))
+    episode = TRLEnvironment(VisualReasoningReward(env, RuleJudge()))
     first = episode.reset(seed=3, split="val", prompt=[], environment=ID)
     assert isinstance(first, str)
     assert "<image>" not in first
@@ -169,7 +169,7 @@ def test_rows_of_levels_reset_their_episode():
     assert rows["seed"] == [4, 5, 6]
     env = gym.make("vagen/Sokoban-v0")
     assert rows[0]["prompt"][0] == {"role": "system", "content": env.unwrapped.system_prompt}
-    episode = Episode("vagen/Sokoban-v0")
+    episode = TRLEnvironment("vagen/Sokoban-v0")
     first = episode.reset(**rows[1])
     shown, _ = env.reset(seed=5, options={"split": "test"})
     (image,) = [part["image"] for part in first if part["type"] == "image"]
@@ -178,7 +178,9 @@ def test_rows_of_levels_reset_their_episode():
 
 def test_reasoning_is_paid_as_the_reward_alone_pays_it():
     options = {"weighting": "plain", "judge": "rule"}
-    paid, unpaid = (Episode(ID, reasoning, **{**OPTIONS, "strategy": "grounding"}) for reasoning in (options, None))
+    paid, unpaid = (
+        TRLEnvironment(ID, reasoning, **{**OPTIONS, "strategy": "grounding"}) for reasoning in (options, None)
+    )
     for episode in (paid, unpaid):
         episode.reset(seed=5, split="val")
     reply = unpaid._env.unwrapped.oracle_reply()

@@ -72,7 +72,7 @@ def test_kubernetes_starts_what_the_command_knows():
     (container,) = pod["spec"]["containers"]
     options = serve_options(["--host", "0.0.0.0", "--port", "8765", *container["args"]])  # noqa: S104
     assert options["max_sessions"] == 2000
-    assert pod["spec"]["terminationGracePeriodSeconds"] > options["grace"]
+    assert pod["spec"]["terminationGracePeriodSeconds"] > 5  # what the server waits for plain requests
     (port,) = container["ports"]
     assert port["containerPort"] == options["port"]
     (variable,) = container["env"]
@@ -95,8 +95,7 @@ def test_kuberay_starts_what_the_command_knows():
     words = shlex.split(job["spec"]["entrypoint"])
     assert words[:2] == ["vagen", "serve"]
     options = serve_options(words[2:])
-    assert (options["pool"], options["address"]) == ("ray", "auto")
-    assert options["max_workers"] >= options["workers"]
+    assert options["ray"] == "auto"
     cluster = job["spec"]["rayClusterSpec"]
     pinned = re.search(r"^ray==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned is None or cluster["rayVersion"] == pinned[1]

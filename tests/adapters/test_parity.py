@@ -11,22 +11,22 @@ pytest.importorskip("trl", reason="needs the extra ppo")
 import torch
 from parity_reports import failed, said
 
-from vagen_adapters.parity import of_ppo as ours
+from vagen_adapters.parity import ppo_trainer as ours
 from vagen_adapters.parity import run
-from vagen_adapters.parity.of_ppo import OfPPO
+from vagen_adapters.parity.ppo_trainer import PPOTrainerAdapter
 from vagen_adapters.parity.recordings import RECORDINGS
 from vagen_adapters.ppo.codec import Codec
 
 
-class Faulty(OfPPO):
+class Faulty(PPOTrainerAdapter):
     """Our trainer, and what became of its sequences."""
 
     def __init__(self, spoil):
         super().__init__()
         self.spoil = spoil
 
-    def play(self, scene):
-        return [self.spoil(scene, row) for row in super().play(scene)]
+    def play(self, playback):
+        return [self.spoil(playback, row) for row in super().play(playback)]
 
 
 def rewritten(row, pieces):
@@ -43,15 +43,15 @@ IMAGE = []
 
 
 @pytest.fixture(autouse=True)
-def _image(stage):
-    IMAGE[:] = [stage.image_token]
+def _image(model):
+    IMAGE[:] = [model.image_token]
 
 
 def piece(row, begin, end):
     return row.input_ids[begin:end], row.mask[begin:end], row.logprobs[begin:end], row.rewards[begin:end]
 
 
-def reply_of(scene, row, turn):
+def reply_of(playback, row, turn):
     """Where a reply begins and ends in a row."""
     runs, inside = [], False
     for at, on in enumerate([*row.mask, False]):
@@ -64,38 +64,38 @@ def reply_of(scene, row, turn):
 
 
 @pytest.mark.parametrize("window", [None, 1, 0])
-def test_it_is_quiet_on_our_trainer(stage, window):
-    report = run(OfPPO(window), stage)
+def test_it_is_quiet_on_our_trainer(model, window):
+    report = run(PPOTrainerAdapter(window), model)
     assert report.failed == ()
     assert {each.recording for each in report.findings} == {each.name for each in RECORDINGS}
     assert {each.verdict for each in report.findings} == {"pass"}
 
 
-def test_verl_3469_a_sequence_cut_within_a_picture(stage):
+def test_verl_3469_a_sequence_cut_within_a_picture(model):
     """verl #3469, "tokens: 79752, features 80436": the tokens are cut at a length, the pictures aren't."""
 
-    def cut(scene, row):
-        runs = [at for at, token in enumerate(row.input_ids) if token == scene.stage.image_token]
+    def cut(playback, row):
+        runs = [at for at, token in enumerate(row.input_ids) if token == playback.model.image_token]
         return rewritten(row, [piece(row, 0, runs[-5])])
 
-    report = run(Faulty(cut), stage, ["truncated"])
+    report = run(Faulty(cut), model, ["truncated"])
     assert {"pictures", "positions", "log-probs"} <= failed(report)
     assert said(report, "pictures") == "tokens 43, features 48: 3 runs of image tokens, 3 pictures"
     assert "do not match" in said(report, "log-probs")
 
 
-def test_verl_4050_a_dropped_observations_picture_stays(stage):
+def test_verl_4050_a_dropped_observations_picture_stays(model):
     """verl #4050: the observation that doesn't fit is dropped, its picture is in the list already."""
 
-    def leave(scene, row):
-        return replace(row, forward={**row.forward, **scene.stage.features(scene.env.shown)})
+    def leave(playback, row):
+        return replace(row, forward={**row.forward, **playback.model.features(playback.env.shown)})
 
-    report = run(Faulty(leave), stage, ["no room"])
+    report = run(Faulty(leave), model, ["no room"])
     assert "pictures" in failed(report)
     assert "features" in said(report, "pictures")
 
 
-def test_trl_5663_the_template_drops_pictures_of_later_turns(stage, monkeypatch):
+def test_trl_5663_the_template_drops_pictures_of_later_turns(model, monkeypatch):
     """TRL #5663: templates that write no picture in a tool's message; its pixels come all the same."""
     lay_out = Codec._lay_out
 
@@ -105,32 +105,32 @@ def test_trl_5663_the_template_drops_pictures_of_later_turns(stage, monkeypatch)
 
     monkeypatch.setattr(Codec, "_lay_out", without)
     monkeypatch.setattr(Codec, "check_pictures", lambda *_: None)
-    stage.codec._laid_out = stage.codec._lay_out
-    report = run(OfPPO(), stage, ["truncated"])
-    stage.codec._laid_out = lay_out.__get__(stage.codec)
+    model.codec._laid_out = model.codec._lay_out
+    report = run(PPOTrainerAdapter(), model, ["truncated"])
+    model.codec._laid_out = lay_out.__get__(model.codec)
     assert "pictures" in failed(report)
     assert "the sampler was given 2 pictures for 1 places" in said(report, "pictures")
     assert "log-probs" in failed(report)
 
 
-def test_prime_rl_2786_pixels_lost_on_the_wire(stage):
+def test_prime_rl_2786_pixels_lost_on_the_wire(model):
     """prime-rl #2786: the tensors don't survive the way to the trainer (mismatch 5.24, mended 0.001)."""
     kept = ("mm_token_type_ids", "attention_mask", "image_grid_thw")
     report = run(
-        Faulty(lambda _, row: replace(row, forward={name: row.forward[name] for name in kept})), stage, ["truncated"]
+        Faulty(lambda _, row: replace(row, forward={name: row.forward[name] for name in kept})), model, ["truncated"]
     )
     assert failed(report) == {"pictures", "log-probs"}
     assert "no pixels reach the forward pass" in said(report, "pictures")
     assert "the trainer computes" in said(report, "log-probs")
 
 
-def test_agent_lightning_559_only_text_reaches_training(stage):
+def test_agent_lightning_559_only_text_reaches_training(model):
     """agent-lightning #559: the batch is made of token ids alone, and nothing errors."""
-    report = run(Faulty(lambda _, row: replace(row, forward={}, logprobs=None)), stage, ["truncated"])
+    report = run(Faulty(lambda _, row: replace(row, forward={}, logprobs=None)), model, ["truncated"])
     assert failed(report) == {"pictures", "positions", "log-probs"}
 
 
-def test_slime_1847_the_sampler_is_blind_after_the_first_turn(stage, monkeypatch):
+def test_slime_1847_the_sampler_is_blind_after_the_first_turn(model, monkeypatch):
     """slime #1847: the server gets the first turn's picture only, the trainer all."""
     sample = ours._Sampler.sample
 
@@ -139,143 +139,143 @@ def test_slime_1847_the_sampler_is_blind_after_the_first_turn(stage, monkeypatch
                              for each in prompts], *args)  # fmt: skip
 
     monkeypatch.setattr(ours._Sampler, "sample", blind)
-    report = run(OfPPO(), stage, ["truncated"])
+    report = run(PPOTrainerAdapter(), model, ["truncated"])
     assert failed(report) == {"pictures", "log-probs"}
     assert said(report, "pictures") == "turn 1: the sampler was given 1 pictures for 2 places"
 
 
-def test_verl_agent_202_the_model_samples_an_image_token(stage, monkeypatch):
+def test_verl_agent_202_the_model_samples_an_image_token(model, monkeypatch):
     """verl-agent #202, "tokens: 1297, features 1296", after 30 to 50 steps."""
     monkeypatch.setattr(Codec, "check_pictures", lambda *_: None)
-    report = run(OfPPO(), stage, ["image token"])
+    report = run(PPOTrainerAdapter(), model, ["image token"])
     assert {"pictures", "log-probs"} <= failed(report)
     assert "4 places; tokens 49, features 48" in said(report, "pictures")
 
 
-def test_skyrl_1486_a_stale_offset_swallows_the_head_of_an_observation(stage):
+def test_skyrl_1486_a_stale_offset_swallows_the_head_of_an_observation(model):
     """SkyRL #1486 and #2075: observations are sliced from a new rendering at an offset that isn't right any more."""
 
-    def swallow(scene, row):
-        _, end = reply_of(scene, row, 0)
+    def swallow(playback, row):
+        _, end = reply_of(playback, row, 0)
         return rewritten(row, [piece(row, 0, end), piece(row, end + 6, len(row.input_ids))])
 
-    report = run(Faulty(swallow), stage, ["truncated"])
+    report = run(Faulty(swallow), model, ["truncated"])
     assert "context" in failed(report)
     assert "turn 1: the sampler read" in said(report, "context")
 
 
-def test_trl_5224_replies_are_tokenised_again(stage):
+def test_trl_5224_replies_are_tokenised_again(model):
     """TRL #5224: a reply is decoded and encoded, which gives other tokens for the same words."""
 
-    def again(scene, row):
-        begin, end = reply_of(scene, row, 1)
-        tokens = scene.stage.codec.tokenizer.encode(
-            scene.stage.codec.tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False
+    def again(playback, row):
+        begin, end = reply_of(playback, row, 1)
+        tokens = playback.model.codec.tokenizer.encode(
+            playback.model.codec.tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False
         )
         new = tokens, [True] * len(tokens), [-1.0] * len(tokens), [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]]
         return rewritten(row, [piece(row, 0, begin), new, piece(row, end, len(row.input_ids))])
 
-    report = run(Faulty(again), stage, ["truncated"])
+    report = run(Faulty(again), model, ["truncated"])
     assert "tokens" in failed(report)
     assert "turn 1, token 0: sampled was ['<'] 't' 'h' 'i' 'n', trained is ['<think>']" in said(report, "tokens")
 
 
-def test_prime_rl_2243_positions_as_if_pictures_were_words(stage):
+def test_prime_rl_2243_positions_as_if_pictures_were_words(model):
     """prime-rl #2243 and #2021: without token types positions count up by one, through pictures too."""
 
-    def flat(scene, row):
+    def flat(playback, row):
         return replace(row, forward={**row.forward, "position_ids": torch.arange(len(row.input_ids)).expand(3, 1, -1)})
 
-    report = run(Faulty(flat), stage, ["solved"])
+    report = run(Faulty(flat), model, ["solved"])
     assert failed(report) == {"positions", "log-probs"}
 
 
-def test_trl_6274_pixels_are_sliced_as_if_a_picture_were_a_row(stage):
+def test_trl_6274_pixels_are_sliced_as_if_a_picture_were_a_row(model):
     """TRL #6274: `pixel_values[i]` of tensors that hold the patches of all pictures end to end."""
 
-    def sliced(scene, row):
+    def sliced(playback, row):
         return replace(row, forward={**row.forward, "pixel_values": row.forward["pixel_values"][:1]})
 
-    assert {"pictures", "log-probs"} <= failed(run(Faulty(sliced), stage, ["solved"]))
+    assert {"pictures", "log-probs"} <= failed(run(Faulty(sliced), model, ["solved"]))
 
 
-def test_pictures_in_another_order(stage):
-    def swapped(scene, row):
+def test_pictures_in_another_order(model):
+    def swapped(playback, row):
         parts = row.forward["pixel_values"].split(row.forward["image_grid_thw"].prod(1).tolist())
         return replace(row, forward={**row.forward, "pixel_values": torch.cat([parts[1], parts[0], *parts[2:]])})
 
-    report = run(Faulty(swapped), stage, ["solved"])
+    report = run(Faulty(swapped), model, ["solved"])
     assert failed(report) == {"pictures", "log-probs"}
     assert said(report, "pictures") == "picture 0 is another one than was shown there"
 
 
-def test_the_mask_covers_observations_or_leaves_a_token_out(stage):
-    def all_after_the_prompt(scene, row):
-        begin, _ = reply_of(scene, row, 0)
+def test_the_mask_covers_observations_or_leaves_a_token_out(model):
+    def all_after_the_prompt(playback, row):
+        begin, _ = reply_of(playback, row, 0)
         return replace(row, mask=[at >= begin for at in range(len(row.input_ids))])
 
-    report = run(Faulty(all_after_the_prompt), stage, ["truncated"])
+    report = run(Faulty(all_after_the_prompt), model, ["truncated"])
     assert failed(report) == {"mask"}
     assert "is trained and was not sampled" in said(report, "mask")
 
-    def without_ends(scene, row):
-        ends = {reply_of(scene, row, turn)[1] - 1 for turn in range(3)}
+    def without_ends(playback, row):
+        ends = {reply_of(playback, row, turn)[1] - 1 for turn in range(3)}
         return replace(row, mask=[on and at not in ends for at, on in enumerate(row.mask)])
 
-    report = run(Faulty(without_ends), stage, ["truncated"])
+    report = run(Faulty(without_ends), model, ["truncated"])
     assert failed(report) == {"mask"}
     assert "['<|im_end|>']" in said(report, "mask")
 
 
-def test_rewards_at_the_wrong_tokens(stage):
-    report = run(Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), stage, ["truncated"])
+def test_rewards_at_the_wrong_tokens(model):
+    report = run(Faulty(lambda _, row: replace(row, rewards=[*row.rewards[1:], 0.0])), model, ["truncated"])
     assert failed(report) == set()  # one to the left is still the reply's
-    report = run(Faulty(lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]])), stage, ["truncated"])
+    report = run(Faulty(lambda _, row: replace(row, rewards=[0.0, *row.rewards[:-1]])), model, ["truncated"])
     assert failed(report) == {"rewards"}
     total = [0.0] * 9
     report = run(
         Faulty(lambda _, row: replace(row, rewards=[sum(row.rewards), *total][: len(row.rewards)])),
-        stage,
+        model,
         ["truncated"],
     )
     assert failed(report) == {"rewards"}
 
 
-def test_a_cut_episode_kept_as_ended(stage):
-    report = run(Faulty(lambda _, row: replace(row, terminated=True, truncated=False)), stage, ["truncated", "solved"])
+def test_a_cut_episode_kept_as_ended(model):
+    report = run(Faulty(lambda _, row: replace(row, terminated=True, truncated=False)), model, ["truncated", "solved"])
     assert [(each.recording, each.check) for each in report.failed] == [("truncated", "ends")]
 
 
-def test_a_failed_episode_trained_as_a_zero(stage, monkeypatch):
-    class Zero(OfPPO):
-        def play(self, scene):
-            rows = super().play(scene)
+def test_a_failed_episode_trained_as_a_zero(model, monkeypatch):
+    class Zero(PPOTrainerAdapter):
+        def play(self, playback):
+            rows = super().play(playback)
             if rows:
                 return rows
-            scene.recording.__dict__["breaks"] = None
-            rows = [replace(row, rewards=None, reward=0.0) for row in OfPPO().play(scene)]
-            scene.recording.__dict__["breaks"] = 1
+            playback.recording.__dict__["breaks"] = None
+            rows = [replace(row, rewards=None, reward=0.0) for row in PPOTrainerAdapter().play(playback)]
+            playback.recording.__dict__["breaks"] = 1
             return rows
 
-    report = run(Zero(), stage, ["broken"])
+    report = run(Zero(), model, ["broken"])
     assert failed(report) == {"failure"}
     assert "paid [0.0]" in said(report, "failure")
 
 
-def test_sampled_log_probabilities_of_another_temperature(stage):
+def test_sampled_log_probabilities_of_another_temperature(model):
     report = run(
-        Faulty(lambda _, row: replace(row, logprobs=[score / 0.7 for score in row.logprobs])), stage, ["truncated"]
+        Faulty(lambda _, row: replace(row, logprobs=[score / 0.7 for score in row.logprobs])), model, ["truncated"]
     )
     assert failed(report) == {"log-probs"}
     assert "the trainer keeps" in said(report, "log-probs")
 
 
-def test_the_command_writes_a_page_and_fails_where_something_does(stage, tmp_path, capsys):
+def test_the_command_writes_a_page_and_fails_where_something_does(model, tmp_path, capsys):
     from vagen_adapters.parity.__main__ import main
 
     page = tmp_path / "parity.html"
-    assert main(["vagen_adapters.parity.of_ppo:adapter", "--html", str(page), "--folder", str(stage.folder)]) == 0
+    assert main(["vagen_adapters.parity.ppo_trainer:adapter", "--html", str(page), "--folder", str(model.folder)]) == 0
     assert "34 pass, 0 fail" in capsys.readouterr().out
     assert "<td class=pass" in page.read_text()
     with pytest.raises(SystemExit, match="no_such"):
-        main(["vagen_adapters.parity.of_ppo:no_such"])
+        main(["vagen_adapters.parity.ppo_trainer:no_such"])

@@ -11,13 +11,13 @@ from parity_trl import OfTRL, Recorded
 from vagen_adapters.parity import run
 
 
-def test_trl_trains_what_was_sampled_but_where_the_model_samples_an_image_token(stage):
+def test_trl_trains_what_was_sampled_but_where_the_model_samples_an_image_token(model):
     """TRL 1.16.0 drops the pictures of the whole batch where tokens and features don't match, and trains it blind."""
-    report = run(OfTRL(), stage)
+    report = run(OfTRL(), model)
     assert {(each.recording, each.check) for each in report.failed} == {
         ("image token", check) for check in ("pictures", "positions", "log-probs")
     }
-    (said,) = [each.says for each in report.failed if each.check == "pictures"]
+    (said,) = [each.message for each in report.failed if each.check == "pictures"]
     assert "no pixels reach the forward pass" in said
     assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
 
@@ -30,8 +30,8 @@ class WithoutToolPictures(Recorded):
         return [token for token in super()._get_tool_suffix_ids(tool_messages) if token != image]
 
 
-def test_trl_5663_put_back_into_trl(stage):
+def test_trl_5663_put_back_into_trl(model):
     trainer = OfTRL()
     trainer.trainer_class = WithoutToolPictures
-    report = run(trainer, stage, ["truncated"])
+    report = run(trainer, model, ["truncated"])
     assert {"pictures", "log-probs"} <= {each.check for each in report.failed}

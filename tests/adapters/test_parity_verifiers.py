@@ -26,35 +26,35 @@ from verifiers.v1.serve.server import EnvServer
 from verifiers.v1.trace import Branch
 
 from vagen_adapters.parity import run
-from vagen_adapters.parity.kit import scene_of
+from vagen_adapters.parity.kit import playback_of
 from vagen_adapters.parity.recordings import RECORDINGS
-from vagen_adapters.parity.stage import ENV_ID
+from vagen_adapters.parity.reference_model import ENV_ID
 from vagen_adapters.verifiers_env import TASKSET_ID, LevelsConfig, PlayConfig
 
 
-def test_what_verifiers_hands_a_trainer_is_what_was_sampled(stage):
+def test_what_verifiers_hands_a_trainer_is_what_was_sampled(model):
     """The episodes in which an image token is sampled and those that find no room are left out, for the engine refuses."""
-    report = run(OfVerifiers(), stage)
+    report = run(OfVerifiers(), model)
     assert report.failed == ()
     assert {each.check for each in report.findings if each.verdict == "skip"} == {"ends"}
-    left_out = {each.recording for each in report.findings if each.says == "the episode is left out"}
+    left_out = {each.recording for each in report.findings if each.message == "the episode is left out"}
     assert left_out == {"image token", "no room", "broken"}
 
 
-def test_prime_rl_2243_put_back_token_types_are_missing(stage, monkeypatch):
+def test_prime_rl_2243_put_back_token_types_are_missing(model, monkeypatch):
     monkeypatch.setattr(Branch, "mm_token_type_ids", None)
-    assert {"positions", "log-probs"} <= failed(run(OfVerifiers(), stage, ["truncated"]))
+    assert {"positions", "log-probs"} <= failed(run(OfVerifiers(), model, ["truncated"]))
 
 
-def test_a_conversation_that_is_rendered_anew_is_several_sequences(stage, monkeypatch):
+def test_a_conversation_that_is_rendered_anew_is_several_sequences(model, monkeypatch):
     """Without its bridge from turn to turn verifiers tokenises replies again, as TRL #5224 and SkyRL #2075 do; but its
     trace forks there, so that each reply is trained behind what its sampler had read."""
     monkeypatch.setattr(train, "_is_valid_incremental_tail", lambda _: False)
-    assert run(OfVerifiers(), stage, ["truncated"]).failed == ()
+    assert run(OfVerifiers(), model, ["truncated"]).failed == ()
 
     joined = OfVerifiers()
-    joined.rows = lambda scene, trace: [replace(trained(scene, trace)[-1], turns=None)]
-    assert "tokens" in failed(run(joined, stage, ["truncated"]))
+    joined.rows = lambda playback, trace: [replace(trained(playback, trace)[-1], turns=None)]
+    assert "tokens" in failed(run(joined, model, ["truncated"]))
 
 
 def test_a_source_of_prime_rls_configuration_chooses_our_environment():
@@ -76,12 +76,12 @@ def test_a_source_of_prime_rls_configuration_chooses_our_environment():
     assert (env.taskset.env_id, env.taskset.num_levels) == ("vagen/Sokoban-v0", 1000)
 
 
-def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(stage, tmp_path):
+def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(model, tmp_path):
     """Tasks are loaded on the trainer's side and sent; episodes come back with tokens, masks and log-probabilities."""
-    scene = scene_of(RECORDINGS[0], stage)
-    engine = Engine(scene)
-    tokenizer_for_the_renderer(stage.folder, tmp_path)
-    taskset = LevelsConfig(id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=scene.recording.options)
+    playback = playback_of(RECORDINGS[0], model)
+    engine = Engine(playback)
+    tokenizer_for_the_renderer(model.folder, tmp_path)
+    taskset = LevelsConfig(id=TASKSET_ID, env_id=ENV_ID, num_levels=1, options=playback.recording.options)
     client = TrainClientConfig(
         base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=str(tmp_path)
     )  # fmt: skip
@@ -107,10 +107,10 @@ def test_three_steps_over_the_environment_server_as_prime_rl_takes_them(stage, t
         (trace,) = episode.traces
         assert trace.reward > 0
         assert trace.metrics["success"] == 1.0
-        (row,) = trained(scene, trace)
-        turns = len(scene.recording.moves)
+        (row,) = trained(playback, trace)
+        turns = len(playback.recording.moves)
         sampled = [token for token, on in zip(row.input_ids, row.mask, strict=True) if on]
-        assert sampled == [token for turn in range(turns) for token in scene.recording.reply_ids(turn, stage)]
+        assert sampled == [token for turn in range(turns) for token in playback.recording.reply_ids(turn, model)]
         assert len(row.forward["image_grid_thw"]) == turns
     engine.server.shutdown()
     engine.server.server_close()

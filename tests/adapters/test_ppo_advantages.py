@@ -9,11 +9,11 @@ from batches import batches  # noqa: E402
 from hypothesis import HealthCheck, assume, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from perf import advantage_loops  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.ppo import advantages as ppo  # noqa: E402
 from vagen_adapters.ppo import group_advantages as grouped  # noqa: E402
 from vagen_adapters.ppo.trajectories import Trajectories  # noqa: E402
-from vagen_benchmarks.perf import advantage_loops  # noqa: E402
 
 EXACT = {"rtol": 0.0, "atol": 1e-12}
 TWO_LEVELS = ("gamma_turn", "lam_turn", "gamma_token", "lam_token")
@@ -22,6 +22,7 @@ COEFFICIENTS = {
     "dual_discount_gae": TWO_LEVELS,
     "bilevel_gae": TWO_LEVELS,
     "bilevel_gae_released": ("gamma_turn", "gamma_token", "lam"),
+    "bilevel_gae_mixed": ("gamma_turn", "lam_turn", "lam_token", "mix"),
     "turn_gae": ("gamma", "lam"),
 }
 WITH_CRITIC = list(COEFFICIENTS)

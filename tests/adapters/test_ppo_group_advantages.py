@@ -95,9 +95,9 @@ def test_rloo_by_turn_equals_arithmetic_on_lists(batch, gamma):
     groups, returns = batch.group_ids.tolist(), [to_go(each, gamma) for each in rewards_of(batch)]
     expected = []
     for row, own in enumerate(returns):
-        others = [each for other, each in enumerate(returns) if groups[other] == groups[row] and other != row]
-        peers = {turn: [each[turn] for each in others if turn in each] for turn in own}
-        expected.append({turn: own[turn] - statistics.fmean(peers[turn]) if peers[turn] else 0.0 for turn in own})
+        others = [peer for other, peer in enumerate(returns) if groups[other] == groups[row] and other != row and peer]
+        baselines = {turn: [peer.get(turn, 0.0) for peer in others] for turn in own}
+        expected.append({turn: own[turn] - statistics.fmean(baselines[turn]) if others else 0.0 for turn in own})
     assert_turns(grouped.rloo_turns(batch, gamma=gamma), batch, expected)
 
 

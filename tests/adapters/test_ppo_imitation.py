@@ -24,7 +24,7 @@ from vagen_adapters.ppo.imitation import (  # noqa: E402
     sentences,
 )
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_benchmarks.proofs.measuring import exact_words  # noqa: E402
+from vagen_experiments.evaluation import exact_f1  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
 SHORT = {"strategy": "no_think", "max_turns": 3}
@@ -98,12 +98,12 @@ def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
             said, truth = sentences(other.turn.parsed.observation), sentences(one.turn.parsed.observation)
             assert len(said) == len(truth)
             shares.append(sum(map(operator.ne, said, truth)) / len(truth))
-            assert exact_words(one.turn.parsed.observation, one.turn.before, "natural_language") == 1.0
-            assert exact_words(one.turn.parsed.prediction, one.turn.after, "natural_language") == 1.0
-            kept = exact_words(other.turn.parsed.observation, one.turn.before, "natural_language")
+            assert exact_f1(one.turn.parsed.observation, one.turn.before, "natural_language") == 1.0
+            assert exact_f1(one.turn.parsed.prediction, one.turn.after, "natural_language") == 1.0
+            kept = exact_f1(other.turn.parsed.observation, one.turn.before, "natural_language")
             assert 1 - shares[-1] <= kept + 1e-9  # a swapped sentence may be true of another hole
             assert (kept == 1.0) == (numberless(said) == numberless(truth))
-    assert exact_words(None, true.turns[0].turn.before, "natural_language") == 0.0
+    assert exact_f1(None, true.turns[0].turn.before, "natural_language") == 0.0
     assert 0.2 < sum(shares) / len(shares) < 0.5  # half are swapped, and some of those are true here too
 
 

@@ -129,19 +129,19 @@ def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, window):
 
 def test_environments_of_a_pool_are_played_like_those_at_hand(loaded):
     pytest.importorskip("prometheus_client", reason="needs the extra serve")
+    from vagen_adapters.service.backends import PoolBackend
     from vagen_adapters.service.local_pool import local_pool
-    from vagen_adapters.service.places import InPool
     from vagen_adapters.service.remote_env import RemoteEnv
 
     model, codec = loaded
-    place = InPool(local_pool(1))
+    backend = PoolBackend(local_pool(1))
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 3}
-    there = RemoteEnv(place, "vagen/FrozenLake-v0", **options)
+    there = RemoteEnv(backend, "vagen/FrozenLake-v0", **options)
     here, away = (
         Rollout([env], codec, TransformersSampler(model, codec), SAMPLING).play(LEVELS[:2], 0)
         for env in (environments(1)[0], there)
     )
-    place.close()
+    backend.close()
     assert not any(episode.failure for episode in (*here, *away))
     assert ids_of(away) == ids_of(here)
 

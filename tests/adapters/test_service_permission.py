@@ -1,4 +1,4 @@
-"""What a stranger's options can do to a worker: nothing that their declaration doesn't permit."""
+"""Options of a hostile client: nothing is opened, imported or connected that their declaration doesn't permit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from vagen_envs.permission import check_offers, permitted, permitted_reset, remo
 ROOT = Path(__file__).parents[2]
 LIGHTS = "lights_out:example/LightsOut-v0"
 SAMPLE, SVG = "vagen/Sample-v0", "vagen/SVGReconstruction-v0"
-MARK = "strangers_mark"
+MARK = "hostile_mark"
 """In every hostile text, so that it can be found in what a worker asks of its kernel."""
 
 TEXTS = [
@@ -140,7 +140,7 @@ def test_the_attacks_that_were_found(tmp_path, monkeypatch, env_id, options):
     (tmp_path / "secretpack" / "sokoban" / "system.txt").write_text("hunter2 $reply")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (result,) = EnvHost().do([Call("s", "open", {"env_id": env_id, "options": options})])
+    (result,) = EnvHost().run([Call("s", "open", {"env_id": env_id, "options": options})])
     assert not isinstance(result, Answer)
     assert result.code == "bad_config"
     assert "closed to clients" in result.message
@@ -148,8 +148,8 @@ def test_the_attacks_that_were_found(tmp_path, monkeypatch, env_id, options):
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_the_kernel_never_hears_a_strangers_words(tmp_path):
-    """A whole server under strace: what clients wrote is read and answered, and is in no other system call."""
+def test_a_clients_words_reach_no_system_call_but_reads_and_answers(tmp_path):
+    """A whole server under strace: a client's words occur in reads and answers, and in no other system call."""
     log = tmp_path / "strace.log"
     command = Command("--workers", 1, wrap=["strace", "-D", "-f", "-qq", "-s", "200", "-o", str(log)])
     with command:
@@ -191,7 +191,7 @@ def test_an_operator_offers_by_name(tmp_path):
     host = EnvHost()
 
     def opened(**options):
-        return host.do([Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers})])[0]
+        return host.run([Call("s", "open", {"env_id": SOKOBAN, "options": options, "offers": offers})])[0]
 
     body = json.loads(opened(prompt_pack="mine").body)
     assert body["system_prompt"].startswith("The operator's own words.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 
 import gymnasium as gym
 import httpx2 as httpx
@@ -14,15 +13,16 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("uvicorn", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
-from service_fixtures import LAKE, SOKOBAN, Served, random_reply, wait_until
+from service_fixtures import ID, LAKE, SOKOBAN, Served, random_reply, wait_until
 from websockets.sync.client import connect
 
-from vagen_adapters.errors import ServiceError
+from vagen_adapters.service import sessions
+from vagen_adapters.service.backends import PoolBackend
 from vagen_adapters.service.client import Service
+from vagen_adapters.service.framing import unpack
 from vagen_adapters.service.host import EnvHost
-from vagen_adapters.service.journal import MOST_LOSSES
-from vagen_adapters.service.places import InPool
-from vagen_adapters.service.pool import Pool, WaitingHost
+from vagen_adapters.service.journal import MAX_LOSSES
+from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_envs.errors import EpisodeOverError, SimulatorError
@@ -30,48 +30,52 @@ from vagen_envs.frozen_lake.env import FrozenLakeEnv
 from vagen_envs.workers import WorkerDied
 
 
-class Fragile(WaitingHost):
+class Fragile:
     """A worker in this process, which dies of a reply."""
 
     where, deaths = "here", 0
 
     def __init__(self):
-        super().__init__()
         self._host = EnvHost()
         self._cause = ""
 
-    def do(self, calls):
+    async def start(self):
+        """It is ready at once."""
+
+    async def run(self, calls):
         if any(call.arguments.get("reply") == "poison" for call in calls):
             Fragile.deaths += 1
             self._cause = "it was poisoned"
         if self._cause:
             raise WorkerDied(self._cause, during=True)
-        return self._host.timed(calls)
+        return self._host.run(calls)
 
     def die(self):
         self._cause = "it was told to"
 
-    def is_ready(self):
-        return True
+    async def check(self):
+        if self._cause:
+            raise WorkerDied(self._cause)
 
-    def find_death(self):
-        return self._cause
+    def close(self):
+        """It is gone."""
 
 
 @pytest.fixture
-def place():
-    made = InPool(Pool(Fragile, 2))
+def backend():
+    made = PoolBackend(Pool(Fragile, 2))
+    wait_until(lambda: len(made.pool.workers) == 2)
     yield made
     made.close()
 
 
-def die(place):
-    for host in place.pool.hosts:
-        host.die()
+def die(backend):
+    for worker in backend.pool.workers:
+        worker.die()
 
 
-def test_a_turn_that_kills_its_workers_ends_its_episode_and_no_other(place):
-    envs = RemoteVectorEnv(place, LAKE, 6, max_turns=9)
+def test_a_turn_that_kills_its_workers_ends_its_episode_and_no_other(backend):
+    envs = RemoteVectorEnv(backend, LAKE, 6, max_turns=9)
     envs.reset(seed=0)
     envs.step(["x"] * 6)
     Fragile.deaths = 0
@@ -80,7 +84,7 @@ def test_a_turn_that_kills_its_workers_ends_its_episode_and_no_other(place):
     assert rewards[2] == 0.0
     assert "poisoned" in info["simulator_error"][2]
     assert [turn and turn.index for turn in info["turn"]] == [1, 1, None, 1, 1, 1]
-    assert MOST_LOSSES <= Fragile.deaths <= MOST_LOSSES + 1
+    assert MAX_LOSSES <= Fragile.deaths <= MAX_LOSSES + 1
     *_, truncated, info = envs.step(["z"] * 6)  # the third begins anew
     assert not truncated.any()
     assert [turn and turn.index for turn in info["turn"]] == [2, 2, None, 2, 2, 2]
@@ -93,14 +97,14 @@ class Dice(FrozenLakeEnv):
         return {**super()._metrics(), "thrown": random.SystemRandom().random()}
 
 
-def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(place):
+def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(backend):
     gym.register("vagen/Dice-v0", Dice)
     try:
-        env = RemoteEnv(place, "vagen/Dice-v0")
+        env = RemoteEnv(backend, "vagen/Dice-v0")
         env.reset(seed=1)
-        die(place)
+        die(backend)
         env.step("x")  # the reset alone gave the same again
-        die(place)
+        die(backend)
         with pytest.raises(SimulatorError, match="1 turns played again gave other answers, so it isn't deterministic"):
             env.step("y")
         with pytest.raises(EpisodeOverError):
@@ -111,90 +115,59 @@ def test_an_episode_that_chance_decides_says_why_it_cannot_go_on(place):
         del gym.registry["vagen/Dice-v0"]
 
 
-def test_whatever_move_it_dies_before_the_episode_is_the_same(place):
-    env, local = RemoteEnv(place, SOKOBAN, max_turns=5), gym.make(SOKOBAN, max_turns=5).unwrapped
+def test_whatever_move_it_dies_before_the_episode_is_the_same(backend):
+    env, local = RemoteEnv(backend, SOKOBAN, max_turns=5), gym.make(SOKOBAN, max_turns=5).unwrapped
     draw = random.Random(4)
     for seed in (8, None, None, 9, None, None):
         if draw.random() < 0.5:
-            die(place)
+            die(backend)
         assert env.reset(seed=seed)[1] == local.reset(seed=seed)[1]
         over = False
         while not over:
             reply = random_reply(draw)
             if draw.random() < 0.5:
-                die(place)
+                die(backend)
             *ours, info = env.step(reply)
             *theirs, there = local.step(reply)
             assert (ours[1:], info) == (theirs[1:], there)
             over = ours[2] or ours[3]
-    die(place)
+    die(backend)
     with pytest.raises(EpisodeOverError):
         env.step("after its end")
 
 
-def test_resets_after_a_loss_are_three_requests_however_many(place, monkeypatch):
-    envs = RemoteVectorEnv(place, LAKE, 64)
-    envs.reset(seed=0)
-    die(place)
-    asked = []
-    submit = place.pool.ask
-    monkeypatch.setattr(place.pool, "ask", lambda calls: asked.append([call.do for call in calls]) or submit(calls))
-    envs.reset(seed=64)
-    assert asked == [["reset"] * 64, ["open"] * 64, ["reset"] * 64]
-
-
-# -- behind a server -----------------------------------------------------------------------------------
-
-
-def test_a_client_that_is_started_again_finds_room_at_once():
-    with Served(max_sessions=8, linger=60) as served:
-        first = Service(served.url)
-        lost = RemoteVectorEnv(first, LAKE, 8)
+def test_idle_sessions_make_room_and_go_on_when_they_are_used_again(monkeypatch):
+    """As after a client was killed and started again: its new sessions find room, its share aside."""
+    monkeypatch.setattr(sessions, "IDLE", 0.5)
+    with Served(max_sessions=8) as served:
+        lost = RemoteVectorEnv(Service(served.url), LAKE, 4)
         lost.reset(seed=0)
-        with pytest.raises(ServiceError, match="no room"):  # who still holds its connection keeps its sessions
-            RemoteEnv(Service(served.url), LAKE)
-        for line in first._idle:
-            line.connection.socket.close()  # as when its process dies
-        again = RemoteVectorEnv(Service(served.url), LAKE, 6)
+        again = RemoteVectorEnv(Service(served.url), LAKE, 4)  # the share of an address: waits until they are idle
         again.reset(seed=0)
-        assert again.step(["x"] * 6)[4]["turn"][5].index == 0
+        assert again.step(["x"] * 4)[4]["turn"][3].index == 0
+        assert lost.step(["x"] * 4)[4]["turn"][3].index == 0
 
 
-def test_a_session_whose_connection_is_lost_lingers_and_can_be_had_again():
-    with Served(linger=0.3, lease=300) as served:
-        service = Service(served.url)
-        env, local = RemoteEnv(service, LAKE), gym.make(LAKE).unwrapped
-        for each in (env, local):
-            each.reset(seed=2)
-            each.step("x")
-        for line in service._idle:
-            line.connection.socket.close()
+def test_an_expired_session_goes_on():
+    with Served(lease=0.3) as served:
+        env, local = RemoteEnv(Service(served.url), LAKE), gym.make(LAKE).unwrapped
+        for one in (env, local):
+            one.reset(seed=2)
+            one.step("x")
         wait_until(lambda: "vagen_sessions 0.0" in httpx.get(f"{served.url}/metrics").text)
         assert env.step("y")[4]["turn"] == local.step("y")[4]["turn"]
 
 
-def test_a_session_that_goes_on_without_a_connection_of_its_own_lingers_no_more():
-    asked = {"items": [{"session": "0123456789abcdef"}]}
-    with Served(linger=0.5, lease=300, max_sessions=1) as served:
-        with connect(served.url.replace("http", "ws") + "/v1/ws") as ws:
-            ws.send(json.dumps({"id": 1, "do": "open", "items": [{**asked["items"][0], "env_id": LAKE}]}).encode())
-            ws.recv(20)
-        wait_until(lambda: served.app.state.sessions._left)
-        httpx.post(f"{served.url}/v1/renew", json=asked)
-        time.sleep(2)
-        other = {"items": [{"session": "fedcba9876543210", "env_id": LAKE}]}
-        assert httpx.post(f"{served.url}/v1/open", json=other).json()["items"][0]["error"]["code"] == "full"
-        assert httpx.post(f"{served.url}/v1/renew", json=asked).json()["items"] == [{"lease": 300}]
-
-
-def test_who_comes_back_late_hears_that_the_connection_was_lost():
-    with Served(linger=0.3, lease=300) as served:
-        with connect(served.url.replace("http", "ws") + "/v1/ws") as ws:
-            ws.send(json.dumps({"id": 1, "do": "open", "items": [{"session": "0" * 20, "env_id": LAKE}]}).encode())
-            ws.recv(20)
-        wait_until(lambda: "vagen_sessions 0.0" in httpx.get(f"{served.url}/metrics").text)
-        said = httpx.post(f"{served.url}/v1/renew", json={"items": [{"session": "0" * 20}]}).json()["items"][0]["error"]
-        assert (said["code"], "0.3 s after its connection was lost" in said["message"]) == ("expired", True), said
+def test_an_answer_that_is_too_long_to_be_kept_is_had_again_by_replay(monkeypatch):
+    monkeypatch.setattr(sessions, "KEPT", 100)
+    with Served() as served:
+        items = {"session": ID, "move": 1, "seed": 1}
+        post = lambda verb, **item: httpx.post(f"{served.url}/v1/{verb}", json={"items": [item]}).json()["items"][0]  # noqa: E731
+        post("open", session=ID, env_id=LAKE)
+        first = post("reset", **items)
+        assert post("reset", **items)["error"]["code"] == "lost"
+        post("open", session=ID, env_id=LAKE, move=0)
+        assert post("reset", **items) == first
 
 
 def test_two_clients_with_one_session_play_one_episode_each():
@@ -202,8 +175,8 @@ def test_two_clients_with_one_session_play_one_episode_each():
     with Served() as served:
         envs = [RemoteEnv(Service(served.url), LAKE) for _ in range(2)]
         envs[1]._session = envs[0]._session
-        envs[1]._place._journal._tales[envs[0]._session] = envs[1]._place._journal._tales.popitem()[1]
-        envs[1]._place._journal._tales[envs[0]._session].opening["session"] = envs[0]._session
+        envs[1]._backend._journal._histories[envs[0]._session] = envs[1]._backend._journal._histories.popitem()[1]
+        envs[1]._backend._journal._histories[envs[0]._session].opening["session"] = envs[0]._session
         locals_ = [gym.make(LAKE).unwrapped for _ in envs]
         for seed, pair in enumerate(zip(envs, locals_, strict=True)):
             for each in pair:
@@ -234,11 +207,9 @@ def test_a_server_that_was_left_behind_is_not_believed():
 def test_it_can_be_done_by_hand():
     with Served() as one, Served() as other:
 
-        def ask(ws, do, **item):
-            ws.send(json.dumps({"id": 1, "do": do, "items": [{"session": "h" * 16, **item}]}))
-            while isinstance(frame := ws.recv(20), bytes):
-                pass
-            return json.loads(frame)["items"][0]
+        def ask(ws, verb, **item):
+            ws.send(json.dumps({"id": 1, "verb": verb, "items": [{"session": "h" * 16, **item}]}))
+            return json.loads(unpack(ws.recv(20))[0])["items"][0]
 
         with connect(one.url.replace("http", "ws") + "/v1/ws") as ws:
             ask(ws, "open", env_id=LAKE)
@@ -246,10 +217,10 @@ def test_it_can_be_done_by_hand():
             first = ask(ws, "step", move=2, reply="one")
             second = ask(ws, "step", move=3, reply="two")
         with connect(other.url.replace("http", "ws") + "/v1/ws") as ws:
-            replay = {"seed": level["seed"], "split": level["split"], "replies": ["one"], "mark": first["mark"]}
+            replay = {"seed": level["seed"], "split": level["split"], "replies": ["one"], "digest": first["digest"]}
             wrong = {**replay, "replies": ["another"]}
             assert ask(ws, "open", env_id=LAKE, move=2, replay=wrong)["error"]["code"] == "diverged"
             assert "error" not in ask(ws, "open", env_id=LAKE, move=2, replay=replay)
             assert "error" not in ask(ws, "open", env_id=LAKE, move=2, replay=replay)
             assert ask(ws, "step", move=3, reply="two", after="other")["error"]["code"] == "out_of_order"
-            assert ask(ws, "step", move=3, reply="two", after=first["mark"]) == second
+            assert ask(ws, "step", move=3, reply="two", after=first["digest"]) == second

@@ -7,7 +7,7 @@ import os
 import pytest
 from runs import episodes, play
 
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents.factory import Asked, make_agents
 
 MODELS = {"openai": "gpt-4.1-mini", "anthropic": "claude-haiku-4-5", "gemini": "gemini-2.5-flash"}
 """Small ones that see. `VAGEN_OPENAI_MODEL` and the like name another."""

@@ -8,8 +8,8 @@ import pytest
 import runs
 from typer.testing import CliRunner
 
-from vagen_benchmarks.agents import floors, text_only
-from vagen_benchmarks.agents.lineup import Asked, make_agents
+from vagen_benchmarks.agents import blind_baselines, text_only
+from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.cli import app, main
 from vagen_benchmarks.errors import ProtocolError
 
@@ -20,7 +20,7 @@ pytest.importorskip("vtracer")
 
 def test_by_default_an_environments_own_agents_play_it_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("vagen_envs.svg.scorers.choosing.SCORERS", ("classical",))  # auto takes it wherever this runs
-    monkeypatch.setattr(floors, "SIZES", {"sokoban": (8, 4), "svg": (2, 2)})
+    monkeypatch.setattr(blind_baselines, "SIZES", {"sokoban": (8, 4), "svg": (2, 2)})
     monkeypatch.setattr(text_only, "TRIES", 4)
     path = tmp_path / "run"
     done = CliRunner().invoke(app, ["bench", "-e", "sokoban", "-e", "svgreconstruction", "-n", "4", "--out", str(path)])

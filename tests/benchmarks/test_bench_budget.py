@@ -7,8 +7,8 @@ import runs
 
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.scripted import Oracle
+from vagen_benchmarks.clients.budget import RunBudget, prompt_tokens
 from vagen_benchmarks.clients.registry import Price, Registry
-from vagen_benchmarks.clients.spending import Purse, prompt_tokens
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.run_folder import RunFolder
@@ -49,7 +49,7 @@ def test_dollars_are_held_with_many_in_flight(tmp_path, endpoint, usage):
     assert 5 < outcome.played < 200
     assert outcome.failed == 0
     assert 0.5 * cap < dollars(tmp_path / "run") <= cap
-    bill = outcome.bills["gpt-4o"]
+    bill = outcome.usage["gpt-4o"]
     assert bill.dollars <= cap
     assert bill.requests == len(endpoint.requests)
     assert (bill.estimated == bill.requests) == (usage is None)
@@ -79,7 +79,7 @@ def test_what_was_spent_before_counts_after_a_resume(tmp_path, endpoint):
     assert len(endpoint.requests) - asked <= 3
     done = play(tmp_path / "run", endpoint.url, 12, Policy(concurrency=4))
     assert (done.left, done.reason) == (0, "")
-    assert done.bills["gpt-4o"].requests == len(endpoint.requests)
+    assert done.usage["gpt-4o"].requests == len(endpoint.requests)
 
 
 def test_dollars_need_a_price(tmp_path, endpoint):
@@ -88,14 +88,14 @@ def test_dollars_need_a_price(tmp_path, endpoint):
 
 
 def test_agents_without_a_model_cost_nothing(tmp_path):
-    assert runs.play(tmp_path / "run", [Oracle()], episodes=1, policy=Policy(max_dollars=0.0)).bills == {}
+    assert runs.play(tmp_path / "run", [Oracle()], episodes=1, policy=Policy(max_dollars=0.0)).usage == {}
 
 
 def test_cached_tokens_cost_their_own_price(tmp_path, endpoint):
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
     endpoint.script = lambda number, body: answer(endpoint.good, usage)
     outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
-    bill = outcome.bills["gpt-4o"]
+    bill = outcome.usage["gpt-4o"]
     assert (bill.prompt_tokens, bill.cached_tokens, bill.completion_tokens) == (3000, 2400, 300)
     assert bill.dollars == pytest.approx(3 * (200 * 2.50 + 800 * 1.25 + 100 * 10.00) / 1e6)
 
@@ -105,8 +105,8 @@ def test_numbers_that_are_none_are_counted_by_us(tmp_path, endpoint, tokens):
     endpoint.script = lambda number, body: answer(endpoint.good, {"prompt_tokens": tokens, "completion_tokens": 5})
     outcome = play(tmp_path / "run", endpoint.url, 1, Policy())
     assert outcome.played == 1
-    assert outcome.bills["gpt-4o"].estimated == 3
-    assert outcome.bills["gpt-4o"].prompt_tokens < 20_000
+    assert outcome.usage["gpt-4o"].estimated == 3
+    assert outcome.usage["gpt-4o"].prompt_tokens < 20_000
 
 
 def test_a_price():
@@ -129,13 +129,13 @@ def test_one_waits_until_another_has_ended():
     import asyncio
 
     async def scene():
-        purse = Purse({"a": Price(input=1.0, output=1.0)}, max_dollars=1.5)
-        first = await purse.hold("a", 500_000, 500_000)
-        second = asyncio.create_task(purse.hold("a", 500_000, 500_000))
+        budget = RunBudget({"a": Price(input=1.0, output=1.0)}, max_dollars=1.5)
+        first = await budget.reserve("a", 500_000, 500_000)
+        second = asyncio.create_task(budget.reserve("a", 500_000, 500_000))
         await asyncio.sleep(0.01)
         assert not second.done()
-        purse.free(first)
-        purse.add("a", [{"prompt_tokens": 1, "completion_tokens": 1, "dollars": 0.25}])
+        budget.release(first)
+        budget.add("a", [{"prompt_tokens": 1, "completion_tokens": 1, "dollars": 0.25}])
         assert await second == (1.0, 1_000_000)
 
     asyncio.run(scene())

@@ -9,9 +9,9 @@ import runs
 import vagen_envs  # noqa: F401
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.sharing.verify import verify
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.seeding import HashStream
 
 LEVELS = 32

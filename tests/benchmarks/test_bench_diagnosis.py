@@ -7,13 +7,13 @@ import math
 
 import pytest
 
+from perf.diagnosis_power import power
 from vagen_benchmarks.agents import Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Played, diagnose
 from vagen_benchmarks.diagnosis.attribution import attribute
 from vagen_benchmarks.diagnosis.impaired import FAULTS, Impaired
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.perf.diagnosis_power import power
 
 EXACT = {"representation": "structured"}
 
@@ -133,7 +133,7 @@ def test_what_cannot_be_diagnosed_is_said(env_id, options, words):
     ("reply", "says"), [(lambda game: 1 / 0, "turn 0: ZeroDivisionError"), (lambda game: None, "gave a NoneType")]
 )
 def test_a_faulty_agent_is_one_error_that_says_where(reply, says):
-    from vagen_benchmarks.agents.own import own_agent
+    from vagen_benchmarks.agents.custom import custom_agent
 
     with pytest.raises(BenchError, match=rf"on vagen/FrozenLake-v0, seed 0.*{says}"):
-        diagnose(own_agent(reply), "vagen/FrozenLake-v0", levels=2)
+        diagnose(custom_agent(reply), "vagen/FrozenLake-v0", levels=2)

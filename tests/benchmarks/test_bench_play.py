@@ -19,7 +19,7 @@ from PIL import Image
 from rich.console import Console
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.agents.person import play
+from vagen_benchmarks.agents.human import play
 from vagen_benchmarks.agents.terminal import HalfBlocks, draws_pictures, kitty
 from vagen_envs.pictures import Picture
 

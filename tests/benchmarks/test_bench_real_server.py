@@ -16,7 +16,7 @@ for module in ("torch", "transformers", "fastapi", "uvicorn"):
 
 from runs import episodes, play  # noqa: E402
 
-from vagen_benchmarks.agents.lineup import Asked, make_agents  # noqa: E402
+from vagen_benchmarks.agents.factory import Asked, make_agents  # noqa: E402
 
 START = 120.0
 """Seconds within which the server must be up."""

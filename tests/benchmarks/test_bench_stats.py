@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import vagen_envs
+from perf import coverage
 from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.perf import coverage
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, relabel, sign_flip, t95, wilson
@@ -146,7 +146,7 @@ def test_average_is_students_t():
 
 @pytest.mark.parametrize(("levels", "repeats"), [(32, 5), (128, 5), (32, 16)])
 def test_intervals_hold_the_truth_as_often_as_they_say(levels, repeats):
-    """A quick look; `python -m vagen_benchmarks.perf.coverage` has the figures. Fixed draws: 600 of them lie within 0.02."""
+    """A quick look; `python -m perf.coverage` has the figures. Fixed draws: 600 of them lie within 0.02."""
     held = [
         coverage.rate_coverage(levels, repeats, success, agreement, 150)[0]
         for success in (0.1, 0.5)

@@ -1,7 +1,6 @@
 """`vagen warmstart` and `vagen train`, from nothing to a trained folder."""
 
 import os
-import re
 
 import pytest
 
@@ -32,13 +31,7 @@ def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
     start, out = tmp_path / "start", tmp_path / "out"
-    said = vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "8", "--vocabulary", "300",
-                 "--sight", "2", "--levels", "4")  # fmt: skip
-    assert str(start) in said
-    assert "sight: player: hole up" in said
-    assert re.search(
-        r"^chance: success \S+, moves that change nothing \S+, moves that lose \S+ \(4 levels\)", said, re.M
-    )
+    assert str(start) in vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "16")
     settings = [word for setting in QUICK for word in ("-s", setting)]
     train = ["train", "--recipe", "tiny-vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
     vagen(*train)
@@ -63,3 +56,36 @@ def test_what_cannot_be_trained_is_said_before_anything_is_loaded(words, message
     pytest.importorskip("trl")
     with pytest.raises(TrainingConfigError, match=message):
         vagen("train", *words, "-e", "frozenlake", "--out", str(tmp_path))
+
+
+def test_a_model_of_ones_own_is_warm_started_and_only_the_oracles_replies_teach_it(tmp_path, monkeypatch):
+    pytest.importorskip("trl")
+    import gymnasium as gym
+
+    from vagen_adapters.ppo import tiny
+    from vagen_adapters.ppo.episodes import Level
+    from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
+
+    monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
+    model, out = tmp_path / "model", tmp_path / "out"
+    tiny.save_tiny(model, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack="terse"), layers=1)
+    lora = '{"r": 2, "target_modules": "all-linear"}'
+    vagen("warmstart", *LAKE, "--model", str(model), "--out", str(out), "--episodes", "16", "--lora", lora)
+    before, after = (tiny.load(folder)[0].state_dict() for folder in (model, out))
+    assert before.keys() == after.keys()  # the adapters are merged
+    assert any(not before[name].equal(after[name]) for name in before)
+    with pytest.raises(TrainingConfigError, match=r"--lora '\{\"rank\": 2\}' is not valid"):
+        vagen("warmstart", *LAKE, "--model", str(model), "--out", str(out), "--lora", '{"rank": 2}')
+
+    codec = tiny.load(model)[1]
+    env = gym.make("vagen/FrozenLake-v0", prompt_pack="terse", max_turns=6, max_actions_per_turn=1)
+    shown = next(
+        found
+        for found in (demonstrate(env, codec, Level(seed), noise=0.5) for seed in range(50))
+        if 0 < len(found.imitated) < len(found.episode.turns)
+    )
+    labels = batch_of([shown], codec)["labels"][0]
+    learned = codec.tokenizer.decode(labels[labels != IGNORED], skip_special_tokens=True)
+    replies = [turn.turn.reply for turn in shown.episode.turns]
+    assert learned == "".join(reply for number, reply in enumerate(replies) if number in shown.imitated)
+    env.close()

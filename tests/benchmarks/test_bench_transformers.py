@@ -9,7 +9,7 @@ transformers = pytest.importorskip("transformers")
 
 from runs import episodes, play  # noqa: E402
 
-from vagen_benchmarks.agents.lineup import Asked, make_agents  # noqa: E402
+from vagen_benchmarks.agents.factory import Asked, make_agents  # noqa: E402
 from vagen_benchmarks.errors import ProtocolError  # noqa: E402
 
 

@@ -20,6 +20,7 @@ from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, link
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
+from vagen_benchmarks.sharing.files import Attempts, count_attempts
 from vagen_benchmarks.sharing.leaderboard import NotVerifiedError, write_leaderboard
 from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.pictures import Picture
@@ -216,7 +217,7 @@ def test_lines_are_chained(copy, change):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda path: store(path, lines(path)[1:]), "was changed, put in or taken out"),
+        (lambda path: store(path, lines(path)[1:]), "was changed, inserted or removed"),
         (edit(as_solved), "table of report.html"),
         (table, "table of report.html"),
         (twice, "scored 2 times"),
@@ -246,14 +247,35 @@ def test_episode_that_was_rolled_again_until_it_was_solved_is_caught(copy):
     """Its line is taken out, and resume plays it anew: the chain no longer fits, whatever came of it."""
     store(copy, lines(copy)[1:])
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
-    assert any("taken out" in line for line in verify(RunFolder(copy)).wrong)
+    assert any("removed" in line for line in verify(RunFolder(copy)).wrong)
 
 
 def test_last_episodes_that_were_rolled_again_are_caught(copy):
-    """The chain of what is left is whole; the journal knows how many there were."""
+    """The chain of what is left is whole; the journal knows its end."""
     store(copy, lines(copy)[:-2])
     runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
-    assert any("the journal says" in line for line in verify(RunFolder(copy)).wrong)
+    assert any("have been removed" in line for line in verify(RunFolder(copy)).wrong)
+
+
+def test_a_changed_journal_is_caught(copy):
+    journal = copy / "journal.jsonl"
+    text = journal.read_text()
+    for changed in (text.replace('"scored": 10', '"scored": 9'), "".join(text.splitlines(keepends=True)[1:])):
+        journal.write_text(changed)
+        assert any("journal.jsonl" in line for line in verify(RunFolder(copy)).wrong)
+
+
+def test_resumes_are_counted(copy):
+    runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
+    journal = copy / "journal.jsonl"
+    *kept, _end = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join(kept) + '{"event": "sta')  # killed while it wrote
+    runs.play(copy, [Flaky()], ["sokoban", "frozenlake"], episodes=EPISODES)
+    assert count_attempts(RunFolder(copy)) == Attempts(resumed=2, killed=1, replayed=4, rescored=False)
+    (copy / "report.html").unlink()
+    assert verify(RunFolder(copy)).wrong == []
+    shown = CliRunner().invoke(app, ["verify", str(copy)])
+    assert "resumed 2 times (1 after it was killed), 4 failed attempts played again" in shown.output
 
 
 def test_run_that_was_killed_and_resumed_is_confirmed(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from vagen_benchmarks.perf.processes import children, processor_seconds
+from perf.processes import children, processor_seconds
 from vagen_benchmarks.runs.run_folder import RunFolder
 
 pytestmark = [

@@ -64,7 +64,7 @@ def test_seconds_are_said_in_the_unit_that_fits():
 def test_the_bar_of_a_training_that_raises_goes_with_it(monkeypatch):
     """A terminal has its cursor back, and no line that still counts."""
     pytest.importorskip("transformers")
-    from vagen_benchmarks.proofs.rollout_meter import RolloutMeter
+    from vagen_benchmarks.rollout_meter import RolloutMeter
 
     written = io.StringIO()
     monkeypatch.setattr(meter, "_CONSOLE", Console(file=written, force_terminal=True, width=80))

@@ -18,12 +18,14 @@ from vagen_envs.core import SCHEMA_VERSION, State, Turn
 from vagen_envs.errors import (
     ConfigError,
     EpisodeOverError,
+    LevelError,
     PromptPackError,
     RecordError,
     ReplyTypeError,
     SimulatorError,
 )
-from vagen_envs.parsing import STRATEGIES
+from vagen_envs.frozen_lake.env import FrozenLakeEnv
+from vagen_envs.replies import STRATEGIES
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
@@ -228,9 +230,10 @@ def test_any_reply_is_survived_and_recorded(text):
 def test_an_over_long_reply_is_cut_and_marked():
     env = played()
     good = env.unwrapped.oracle_reply()
-    turn = turn_of(env, good + " " * 10_000_000)
+    turn = turn_of(env, "I think and think. " * 500_000 + "</think>" + good)
     assert len(turn.reply) == MAX_TEXT_LENGTH
-    assert [problem.code for problem in turn.parsed.problems] == ["too_long"]
+    assert turn.reply.endswith(good)
+    assert [problem.code for problem in turn.parsed.problems] == ["native_thinking", "too_long"]
     assert turn.executed
     assert "format" not in {term.name for term in turn.rewards}
 
@@ -301,7 +304,7 @@ def test_wrong_render_mode_reset_options_and_seed_are_refused():
     with pytest.raises(ConfigError, match="unknown render_mode 'rgb'"), pytest.warns(UserWarning, match="render_mode"):
         gym.make("vagen/Sokoban-v0", render_mode="rgb")
     env = gym.make("vagen/Sokoban-v0").unwrapped
-    for options in ({"level": 3}, {"split": "tset"}):
+    for options in ({"levle": 3}, {"split": "tset"}):
         with pytest.raises(ConfigError):
             env.reset(seed=1, options=options)
     for seed in (-1, 1.5, "7", True):
@@ -380,7 +383,7 @@ def test_importing_is_light():
     [
         ("vagen/Navigation-v0", ["mujoco"], "navigation"),
         ("vagen/PrimitiveSkill-v0", ["mani_skill"], "primitive-skill"),
-        ("vagen/SVGReconstruction-v0", ["cairosvg", "defusedxml"], "svg"),
+        ("vagen/SVGReconstruction-v0", ["resvg_py", "defusedxml"], "svg"),
         ("vagen/Sample-v0", ["math_verify"], "verify"),
     ],
 )
@@ -454,3 +457,55 @@ def test_a_pack_of_ones_own_is_read_for_each_environment(tmp_path):
     for words in ("one", "two"):
         (tmp_path / "sokoban" / "system.txt").write_text(words)
         assert gym.make("vagen/Sokoban-v0", prompt_pack=str(tmp_path)).unwrapped.system_prompt == words
+
+
+class ListedEnv(FrozenLakeEnv):
+    """Frozen lakes of a published list, to which a number points; the second can't be played."""
+
+    id = "tests/ListedLake-v0"
+    lakes = (3, 13, 2**40, 5)
+
+    def _level_count(self, split):
+        return len(self.lakes) if split == "test" else 0
+
+    def _load(self, stream, split):
+        lake = self._published(self.lakes)
+        if lake == 13:
+            raise LevelError("lake 13 has no way")
+        super()._load(self._levels(split).child(lake), split)
+
+
+def test_a_level_of_published_data_is_played_by_its_number():
+    env = ListedEnv(split="test")
+    assert env.level_count == 4
+    contents = [env.reset(options={"level": i})[1]["level"]["content"] for i in (0, 2, 3)]
+    assert len(set(contents)) == 3
+    assert [env.reset(seed=seed)[1]["level"]["content"] for seed in (0, 2, 3, 4)] == [*contents, contents[0]]
+    assert ListedEnv(split="test", level=2).reset(seed=77)[1]["level"] == env.reset(options={"level": 2})[1]["level"]
+    snapshot, seen = env.snapshot(), env.observed
+    other = ListedEnv(split="test")
+    other.restore(snapshot)
+    assert other.observed == seen
+    with pytest.raises(ConfigError, match="no level=4: the split 'test' has 4, counted from 0"):
+        env.reset(options={"level": 4})
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        env.step("<answer>Up</answer>")
+    with pytest.raises(LevelError, match="lake 13"):
+        env.reset(options={"level": 1})
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        env.step("<answer>Up</answer>")
+
+
+def test_a_generated_level_is_that_of_the_seed():
+    env = gym.make("vagen/FrozenLake-v0")
+    assert env.unwrapped.level_count is None
+    assert env.reset(options={"level": 9})[1] == env.reset(seed=9)[1]
+    with pytest.raises(ConfigError, match="level=-1 is not valid"):
+        env.reset(options={"level": -1})
+    with pytest.raises(ConfigError, match="level='two' is not valid"):
+        gym.make("vagen/FrozenLake-v0", level="two")
+
+
+def test_an_oracle_needs_a_reset_first():
+    with pytest.raises(EpisodeOverError, match="call reset"):
+        gym.make("vagen/Sokoban-v0").unwrapped.oracle_reply()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import load_env_creator
 
+import measure_ladder
 import vagen_envs  # noqa: F401
 from vagen_envs.config import RUNGS
 from vagen_envs.errors import ConfigError
-
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "scripts"))
-import measure_ladder
 
 GRIDS = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"]
 ALL = [*GRIDS, "vagen/Navigation-v0", "vagen/PrimitiveSkill-v0", "vagen/SVGReconstruction-v0"]

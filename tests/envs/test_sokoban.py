@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
-from vagen_benchmarks.perf import peers
+from perf import peers
 from vagen_envs.errors import ConfigError, LevelError
 from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.sokoban import one_box

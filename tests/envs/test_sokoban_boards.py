@@ -86,7 +86,7 @@ def written(tmp_path, text, name="boards.txt"):
 
 
 def levels_of(boards):
-    return [level for split in SPLITS for level in boards.splits[split]]
+    return [boards.level(split, i) for split in SPLITS for i in range(len(boards.splits[split]))]
 
 
 def xsb(level):
@@ -133,7 +133,46 @@ def test_a_folder_is_its_files_and_a_board_counts_once(tmp_path):
     written(tmp_path / "a", BOXOBAN, "000.txt")
     written(tmp_path, BOXOBAN.replace("\n", "\r\n") + "\n\n\n", "again.XSB")
     written(tmp_path, "not a board", "README.md")
-    assert len(levels_of(load_boards(str(tmp_path)))) == 2
+    with pytest.warns(UserWarning, match="2 of 4 boards are left out: 2 the same as another"):
+        assert len(levels_of(load_boards(str(tmp_path)))) == 2
+
+
+def test_a_folder_of_single_screens_is_in_the_order_of_their_numbers(tmp_path):
+    (tmp_path / "screens").mkdir()
+    for number in (10, 9, 1):
+        written(
+            tmp_path / "screens",
+            "#" * (number + 4) + f"\n#@$.{' ' * number}#\n" + "#" * (number + 5),
+            f"screen.{number}",
+        )
+    env = env_of(tmp_path, split_by="content")
+    boards = env.config.imported
+    assert sum(map(len, boards.splits.values())) == 3
+    folder = tmp_path / "test"
+    (tmp_path / "screens").rename(folder)
+    env = env_of(folder, split="test")
+    floors = [env.reset(options={"level": i}) and env.simulator.level.floor.bit_count() for i in range(env.level_count)]
+    assert floors == [4, 12, 13]
+
+
+def test_boxobans_folders_are_its_splits_and_each_board_is_played_once_in_order(tmp_path):
+    for folder, count in (("train", 3), ("valid", 2), ("test", 4)):
+        (tmp_path / "unfiltered" / folder).mkdir(parents=True)
+        boards = [
+            f"; {i}\n######\n#@$.{' ' * i}#\n######\n".replace("######", "#" * (5 + i)) for i in range(1, count + 1)
+        ]
+        written(tmp_path / "unfiltered" / folder, "\n".join(boards), "000.txt")
+    with pytest.warns(UserWarning, match="5 of 9 boards are left out"):
+        env = env_of(tmp_path)
+    for split, count in (("train", 0), ("val", 0), ("test", 4)):  # what is in the test set is trained on nowhere
+        assert env._level_count(split) == count
+    alone = env_of(tmp_path / "unfiltered" / "test", split="test")
+    assert alone.level_count == 4
+    sizes = [alone.reset(options={"level": i}) and alone.simulator.level.floor.bit_count() for i in range(4)]
+    assert sizes == [4, 5, 6, 7]
+    assert [alone.reset(seed=seed) and alone.simulator.level.floor.bit_count() for seed in range(5)] == [4, 5, 6, 7, 4]
+    with pytest.raises(LevelError, match=r'no board for train \(0 for train.*split_by="content"'):
+        alone.reset(options={"split": "train"})
 
 
 @pytest.mark.parametrize("text", [BOXOBAN, COLLECTION])
@@ -183,30 +222,84 @@ def test_levels_follow_from_the_boards_not_from_where_they_lie(tmp_path):
     other.restore(one.snapshot())
 
 
+GOOD = "#######\n#@ $ .#\n#######"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "has no board"),
-        ("#####\n#@$.#\n###", r"line 1: the board has a gap"),
-        ("\n\n#####\n#@ $.\n#####", r"line 3: the board has a gap"),
-        ("#####\n#@$a#\n#####", r"line 2: 'a' is nothing that a board has"),
-        ("#####\n#@$.\t#\n#####", r"line 2: '\\t' is nothing"),
-        ("#####\n#@$.#\n@$.\n#####", r"line 3: a row of a board begins with a wall"),
-        ("; x\n#####\n# $.#\n#####", r"line 2: a board has one player \(@ or \+\), this one has 0"),
-        ("######\n#@@$.#\n######", "this one has 2"),
-        ("######\n#@$..#\n######", "as many boxes as targets, this one 1 and 2"),
-        ("#####\n#@  #\n#####", "as many boxes as targets, this one 0 and 0"),
+        ("#####\n#@$.#\n###", "with a gap in the wall"),
+        ("\n\n#####\n#@ $.\n#####", "with a gap in the wall"),
+        ("#####\n#@$.#\n@$.\n#####", "with a gap"),
+        ("; x\n#####\n# $.#\n#####", "with 0 players"),
+        ("######\n#@@$.#\n######", "with 2 players"),
+        ("######\n#@$..#\n######", "more boxes or targets"),
         ("######\n#@* *#\n######", "solved already"),
-        ("#########\n#@$.#$  #\n#########", "where the player can't come"),
-        ("; x\n######\n#$   #\n# @  #\n#   .#\n######", r"line 2: the box in row 2, column 2 .* never"),
-        (";\n#######\n#@ .$ #\n#######", "line 2: the board has no solution"),
-        ("######\n#@  $#\n#  . #\n######", r"line 1: the box in row 2, column 5 .* never"),
-        ("#" * 51, "at most 50 cells in a row, this one has 51"),
+        ("#########\n#@$.#$  #\n#########", "the player can't reach"),
+        ("######\n#$   #\n# @  #\n#   .#\n######", "in a corner"),
+        ("#######\n#@ .$ #\n#######", "without a solution"),
+        ("#" * 60 + "\n#@$." + " " * 55 + "#\n" + "#" * 60, "larger than 50 cells"),
+        (GOOD, "the same as another"),
     ],
 )
-def test_what_cannot_be_played_is_said_with_its_line(tmp_path, text, says):
-    with pytest.raises(ConfigError, match=says):
-        env_of(written(tmp_path, text))
+def test_boards_that_cannot_be_played_are_counted_in_one_warning(tmp_path, text, says):
+    path = written(tmp_path, f"{GOOD}\n\n{text}\n")
+    with pytest.warns(UserWarning, match=f"1 of 2 boards are left out: 1 .*{says}.*line") as caught:
+        boards = load_boards(str(path))
+    assert len(caught) == 1
+    assert len(levels_of(boards)) == 1
+    if text != GOOD:
+        with pytest.raises(ConfigError, match=says):
+            load_boards(str(written(tmp_path, text, "alone.txt")))
+
+
+def test_a_file_without_a_board_is_an_error(tmp_path):
+    for text in ("", "# Level 1", "#####\n#####", "no board here"):
+        with pytest.raises(ConfigError, match="has no board"):
+            env_of(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# Level 1\n\n{GOOD}",
+        f"****\n{GOOD}\n****",
+        f"==========\n{GOOD}\n----------",
+        f"Title: a # in a title\nAuthor: #1\n{GOOD}\nComment:\n #@ is me\nComment-End:",
+        "**#######\n *#@ $ .#*\n *#######*",
+        "7#\n#@ $ .#\n7#",
+        "7#|#@-$-.#|7#",
+        "7#|#@-1($-).#|7#|",
+        "#######\n#p_b_o#\n#######",
+        "\t#######\n\t#@ $ .#\n\t#######",
+        GOOD.replace("\n", "\r"),
+        f"\ufeff{GOOD}",
+        f"#####\n\n#######\n\n{GOOD}",
+    ],
+)
+def test_dialects_are_read(tmp_path, text):
+    (level,) = levels_of(load_boards(str(written(tmp_path, text))))
+    (plain,) = levels_of(load_boards(str(written(tmp_path, GOOD, "plain.txt"))))
+    assert (level.board, level.boxes.bit_count()) == (plain.board, 1)
+    assert cells(level.targets)[0] - level.player == 4
+
+
+def test_a_corridor_beside_a_wide_board_is_read(tmp_path):
+    corridor = "\n".join(["####", "#@ #", *["#  #"] * 6, "#$ #", "#. #", "####"])
+    wide = "\n".join(["#" * 30, "#@$" + " " * 25 + ".#", "#" * 30])
+    env = env_of(written(tmp_path, f"{corridor}\n\n{wide}"))
+    assert (env.config.imported.height, env.config.imported.width) == (11, 30)
+
+
+def test_many_boards_are_loaded_without_being_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("vagen_envs.sokoban.boards.MOST_CHECKED", 3)
+    solved = "######\n#@* *#\n######"
+    texts = [solved, *("#" * (5 + i) + f"\n#@$.{' ' * i}#\n" + "#" * (5 + i) for i in range(4))]
+    (tmp_path / "train").mkdir()
+    env = env_of(written(tmp_path / "train", "\n\n".join(texts)).parent)
+    assert env.level_count == 5
+    floors = [env.reset(options={"level": i}) and env.simulator.level.floor.bit_count() for i in range(5)]
+    assert floors == [3, 3, 4, 5, 6]  # a board that can't be played gives way to the next
 
 
 @pytest.mark.parametrize(
@@ -241,6 +334,8 @@ def test_what_is_written_is_read_back(tmp_path_factory, seed, boxes, cut, floor)
     if cut:  # without walls that nothing leans on
         rows = [row for row in rows if set(row) != {"#"}]
         rows = ["#" * 8, *rows, "#" * 8]
+    if level.boxes == level.targets:
+        return
     path = tmp_path_factory.mktemp("boards") / "one.xsb"
     path.write_text("\n".join(rows))
     (read,) = levels_of(load_boards(str(path)))
@@ -310,18 +405,11 @@ def test_a_file_that_changes_is_read_again_and_an_environment_keeps_what_it_has(
     env_of(path, split=first.config.split).restore(moment)
 
 
-def test_a_board_that_the_budget_is_too_short_for_is_told_at_reset(tmp_path):
-    path = written(tmp_path, "#######\n#@ $ .#\n#######")
-    for options in ({"max_steps": 2}, {"max_turns": 2, "max_actions_per_turn": 1}):
-        env = playable(path, **options)
-        with pytest.raises(LevelError, match="takes 3 moves, an episode here 2: set max_steps"):
-            env.reset(seed=0)
-    env = playable(path, max_steps=3)
-    env.reset(seed=0)
-    assert env.step(env.oracle_reply())[2]
-
-
-def test_a_board_without_a_solution_is_told_at_reset_where_that_is_quick_to_see(tmp_path):
-    env = playable(written(tmp_path, "#######\n#.$$.@#\n#     #\n#######"))
-    with pytest.raises(LevelError, match="has no solution"):
+def test_every_loaded_board_is_reset_though_it_cannot_be_solved(tmp_path):
+    hard = playable(written(tmp_path, "#######\n#.$$.@#\n#     #\n#######"))
+    short = playable(written(tmp_path, GOOD, "b.txt"), max_steps=2)
+    for env in (hard, short):
         env.reset(seed=0)
+        env.step(env.grammar.render(["Left"], observation="…", reasoning="…", prediction="…"))
+    with pytest.raises(LevelError, match="stuck"):
+        hard.oracle_reply()

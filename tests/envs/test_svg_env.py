@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("cairosvg")
+pytest.importorskip("resvg_py")
 pytest.importorskip("skimage")
 
 from vagen_envs.conformance import check
@@ -25,7 +25,7 @@ from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.state import SvgState, colour_name, elements
 
 GOLDEN_PICTURES = Path(__file__).parent.parent / "golden" / "svg_pictures.png"
-GOLDEN = "30ba64fb6c0b48e12436224a587cd624d498ffe44bbfd2265df149a448cf1a60"
+GOLDEN = "c1735cf3f321ced0bc6d8df13c09dcaad71366b2bea1858727295285bbe232b8"
 ID = "vagen/SVGReconstruction-v0"
 TWO = (
     '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg"><circle cx="25" cy="25" r="15" fill="red"/>'
@@ -72,11 +72,11 @@ def test_rewards_metrics_and_picture_follow_the_drawing():
     assert np.array_equal(observation["image"][:, 224 + GAP :], shared_renderer().draw(TWO).pixels)
     assert [element[:2] for element in info["state"].drawing] == [("circle", "filled"), ("rectangle", "filled")]
     first = metrics["score"]
-    observation, reward, terminated, truncated, info = env.step(say(env, "<svg><script/></svg>"))
+    observation, reward, terminated, truncated, info = env.step(say(env, "<svg><g></svg>"))
     metrics = info["turn"].metrics
     assert reward == 0.5  # the format's
     assert (metrics["score"], metrics["classical"], metrics["best_score"]) == (0, 0, first)
-    assert "element script is not allowed" in observation["text"]
+    assert "not well-formed XML" in observation["text"]
     assert (observation["image"][:, 224:] == 128).all()
     assert truncated
     assert not terminated
@@ -179,7 +179,7 @@ def test_elements_are_where_they_are_painted():
         ('<defs><rect id="a" width="20" height="20"/></defs><use href="#a" x="40" y="40"/>',
          ("rectangle", "filled", "#000000", 50, 50, 20, 20)),
         ('<g opacity=".5" transform="scale(2)"><rect x="5" y="5" width="40" height="40"/></g>',
-         ("rectangle", "filled", "#000000", 50, 50, 80, 80)),
+         ("rectangle", "filled", "#808080", 50, 50, 80, 80)),
     ],
 )  # fmt: skip
 def test_shapes_are_told_apart(svg, expected):
@@ -223,13 +223,16 @@ def test_pictures_are_the_golden_ones_and_no_other_icon_passes(farthest):
         assert min(found[:i] + found[i + 1 :]) > 8 * FARTHEST, i
 
 
-def test_the_pool_draws_what_cairosvg_draws():
-    import cairosvg
-
-    for svg in [PAINTED, TWO, *(icon.svg for icon in load_dataset("builtin", 8000).splits["val"][:40])]:
+def test_the_paper_s_renderer_draws_as_it_is():
+    cairosvg = pytest.importorskip("cairosvg")
+    env = make(renderer="cairosvg")
+    env.reset(seed=3)
+    assert env.step(env.oracle_reply())[4]["turn"].metrics["score"] == 1
+    for svg in [PAINTED, TWO, *(icon.svg for icon in load_dataset("builtin", 8000).splits["val"][:20])]:
         png = cairosvg.svg2png(svg.encode(), output_width=96, output_height=96, background_color="white")
         with Image.open(io.BytesIO(png)) as image:
-            assert np.array_equal(shared_renderer().draw(svg, 96).pixels, np.asarray(image.convert("RGB")))
+            peer = np.asarray(image.convert("RGB")).astype(int)
+        assert np.abs(env._renderer.draw(svg, 96).pixels - peer).max() <= 2  # white lies under it or comes after
 
 
 def test_levels_are_the_golden_ones():

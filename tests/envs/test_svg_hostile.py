@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import io
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,21 +17,20 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from PIL import Image
 
-pytest.importorskip("cairosvg")
+pytest.importorskip("resvg_py")
 
-import vagen_envs  # noqa: F401
-from vagen_envs.svg.check import Refused, check
+from vagen_envs.svg.check import Refused, clean
 from vagen_envs.svg.renderer import Renderer
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hostile_svgs import LEFT_OUT, hostile, svg
+from hostile_svgs import hostile, svg
 
 GOOD = svg('<circle cx="50" cy="50" r="40" fill="red"/>')
-MOST_SECONDS = 20.0  # by the clock, of 2 s of CPU time: other programs may want the cores, too
+MOST_SECONDS = 20.0  # by the clock, of 2 s of CPU time: other programs may need the cores, too
 MOST_MEMORY_KB = 1 << 20
 
 
@@ -73,41 +75,56 @@ def listener():
     made.socket.close()
 
 
-def test_hostile_inputs_score_nothing_and_do_no_harm(tmp_path, listener):
+def test_hostile_inputs_read_nothing_and_stay_within_the_limits(tmp_path, listener, renderer):
     canary = tmp_path / "canary.svg"
     canary.write_text(GOOD)
     os.utime(canary, (1, 1))
     inputs = hostile(str(canary), listener.address)
     assert len(inputs) >= 150
-    env = gym.make("vagen/SVGReconstruction-v0", scorer="classical", max_turns=len(inputs), max_steps=len(inputs) + 1)
-    env = env.unwrapped
-    env.reset(seed=1)
-    harmless = [env._renderer.draw(svg(body)).pixels for body in ("", '<rect width="9" height="9"/>', "<text>a</text>")]
-    slow, drawn, heavy = [], [], []
+    canary_pixels = renderer.draw(GOOD, 64).pixels
+    slow, heavy, read = [], [], []
     for name, text in inputs.items():
-        env._renderer.draw(GOOD)  # waits for the process that follows one whose time was up
+        renderer.draw(GOOD, 64)  # waits for the process that follows one whose time was up
         began = time.monotonic()
-        _, reward, _, _, info = env.step(env.grammar.render([text], observation="a", reasoning="b", prediction="c"))
-        if time.monotonic() - began > MOST_SECONDS:
-            slow.append(name)
-        if name.split(": ")[1] in LEFT_OUT:
-            pixels = env._renderer.draw(text).pixels
-            drawn += [name] * (not any(np.array_equal(pixels, each) for each in harmless))
-            continue
-        turn = info["turn"]
-        task_reward = reward - sum(term.value for term in turn.rewards if term.name == "format")
-        said = turn.result.text.split("<image>")[0]
-        if task_reward or turn.metrics["score"] or not ("scores 0" in said or "Note:" in said):
-            drawn.append(name)
-        if len(text) > env.action_space.max_length - 200:  # a reply was cut
-            direct = env._renderer.draw(text)
-            if direct.pixels is not None or not direct.problem:
-                drawn.append(f"{name}, directly")
-        heavy += [name for pid in env._renderer.pids if peak_memory_kb(pid) > MOST_MEMORY_KB]
-    assert (slow, drawn, heavy) == ([], [], [])
+        drawing = renderer.draw(text, 64)
+        slow += [name] * (time.monotonic() - began > MOST_SECONDS)
+        assert (drawing.pixels is None) == bool(drawing.problem), name
+        # The canary is a red disc, and nothing red is in these inputs.
+        if name.startswith("outside") and drawing.pixels is not None:
+            read += [name] * bool((drawing.pixels == canary_pixels).all())
+        heavy += [name for pid in renderer.pids if peak_memory_kb(pid) > MOST_MEMORY_KB]
+    assert (slow, heavy, read) == ([], [], [])
     assert listener.connections == 0
     assert canary.stat().st_atime == 1, "the file was read"
-    assert env._renderer.draw(GOOD).problem is None
+    assert renderer.draw(GOOD).problem is None
+
+
+@pytest.mark.parametrize("href", ["#x", "#/../x.png", "x.png", "{folder}/x.png", "file://{folder}/x.png"])
+@pytest.mark.parametrize("element", ["image", "feImage"])
+def test_an_image_names_no_file(tmp_path, monkeypatch, element, href):
+    """resvg opens what an image names, relative to the working directory."""
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "x.png")
+    shutil.copy(tmp_path / "x.png", tmp_path / "#x")
+    monkeypatch.chdir(tmp_path)
+    made = Renderer(workers=1)
+    name = href.format(folder=tmp_path)
+    body = f'<image width="100" height="100" href="{name}"/>'
+    if element == "feImage":
+        body = f'<filter id="f"><feImage href="{name}"/></filter><rect width="100" height="100" filter="url(#f)"/>'
+    inside = base64.b64encode(svg(body).encode()).decode()
+    for text in (svg(body), svg(f'<image width="100" height="100" href="data:image/svg+xml;base64,{inside}"/>')):
+        pixels = made.draw(text, 32).pixels
+        assert pixels is not None
+        assert not (pixels == (255, 0, 0)).all(axis=2).any()
+    made.close()
+
+
+def test_an_image_of_gigapixels_is_left_out(renderer):
+    buffer = io.BytesIO()
+    Image.new("1", (30_000, 30_000)).save(buffer, "PNG")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    text = svg(f'<image width="100" height="100" href="data:image/png;base64,{data[:30_000]}"/>')
+    assert (renderer.draw(text, 32).pixels == 255).all()
 
 
 @pytest.mark.parametrize(
@@ -135,29 +152,23 @@ def test_checking_takes_time_in_proportion_to_the_text(text):
     """Of 32,000 characters; the square of that would be a billion steps, and the kernel ends the thread's CPU time."""
     began = time.thread_time()
     with contextlib.suppress(Refused):
-        check(text)
+        clean(text)
     assert time.thread_time() - began < 1.0  # some 20 ms; the cube took hours
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (svg("<image/>"), "element image is not allowed"),
-        (svg('<use href="http://a/b"/>'), 'only "#id"'),
         (svg("<g>"), "not well-formed XML"),
-        (svg('<circle r="1e308"/>'), "numbers may go up to"),
-        (svg('<g id="a"><use href="#a"/></g>'), 'in a circle, at id="a"'),
+        (svg("<g>" * 65 + "</g>" * 65), "more than 64 deep"),
         (svg("<rect/>", 'width="0" height="9"'), 'viewBox="0 0 100 100"'),
+        (svg("", 'viewBox="0 0 0 9"'), "positive width and height"),
         ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><use xlink:href="#a"/></svg>', "add xmlns:xlink"),
     ],
 )
 def test_the_author_is_told_what_is_wrong(text, words):
     with pytest.raises(Refused, match=re.escape(words)):
-        check(text)
-
-
-def test_colours_that_look_like_numbers_are_colours():
-    check(svg('<rect width="9" height="9" fill="#1e1200" stroke="#9e9999" style="color:#2e9999"/>'))
+        clean(text)
 
 
 # -- each limit alone, the pre-check left out --------------------------------------------------

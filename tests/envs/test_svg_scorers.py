@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -18,16 +18,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from interruption import interrupt
 
-pytest.importorskip("cairosvg")
+pytest.importorskip("resvg_py")
 pytest.importorskip("skimage")
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_envs.svg.dataset import load_dataset
-from vagen_envs.svg.degradations import judge, main, pairs
 from vagen_envs.svg.renderer import shared_renderer
 from vagen_envs.svg.scorers import ScorerError, doctor, make_scorer
 from vagen_envs.svg.scorers.base import Remembered
 from vagen_envs.svg.scorers.service import RemoteScorer, ScorerService
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "experiments" / "svg"))
+from degradations import judge, pairs
 
 ID = "vagen/SVGReconstruction-v0"
 CIRCLE = (
@@ -44,7 +46,7 @@ def icons():
 
 @pytest.fixture(scope="module")
 def pictures(icons):
-    return [shared_renderer().draw(icon.svg).pixels for icon in icons[:24]]
+    return [shared_renderer().draw(icon.svg).pixels for icon in icons[:: len(icons) // 24][:24]]  # neighbours are alike
 
 
 def is_ready(name: str) -> bool:
@@ -116,16 +118,9 @@ def test_degradations_are_put_in_the_right_order(name, count, icons):
         assert sum(share * number for share, number in of_it) >= least * sum(number for _, number in of_it), against
 
 
-def test_the_command_judges_a_scorer(capsys):
-    assert main(["--scorer", "classical", "--icons", "4", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["scorer"] == "classical-2"
-    assert told["shares"]["all"][1] > 40
-
-
 def test_a_scorer_that_lacks_something_says_what_and_never_is_another(tmp_path, monkeypatch):
     monkeypatch.delenv("VAGEN_DREAMSIM_WEIGHTS", raising=False)
-    with pytest.raises(ScorerError, match=r"folder of weights|Python module torch"):
+    with pytest.raises(ScorerError, match=r"folder of weights|Python module (torch|dreamsim)"):
         make_scorer("dreamsim")
     with pytest.raises(ScorerError, match="Did you mean"):
         make_scorer("dreamsym")
@@ -253,7 +248,8 @@ def test_vector_environments_share_a_service():
         assert RemoteScorer(service.address).served()[0] == 3
     for seed, reward in zip((5, 6, 7), rewards, strict=True):
         alone.reset(seed=seed)
-        assert alone.step(CIRCLE)[1] == reward > 0
+        assert alone.step(CIRCLE)[1] == reward
+    assert max(rewards) > 0
 
 
 def test_a_target_is_looked_at_once(pictures, monkeypatch):

@@ -6,4 +6,4 @@ def failed(report):
 
 
 def said(report, check):
-    return " ".join(each.says for each in report.failed if each.check == check)
+    return " ".join(each.message for each in report.failed if each.check == check)

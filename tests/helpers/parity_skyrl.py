@@ -12,8 +12,8 @@ from skyrl.train.config.config import SamplingParams
 from skyrl.train.dataset.preprocess import convert_prompts_responses_to_batch_tensors
 
 from vagen_adapters import skyrl_env
-from vagen_adapters.parity import Trained
-from vagen_adapters.parity.stage import ENV_ID
+from vagen_adapters.parity import TrainedSequence
+from vagen_adapters.parity.reference_model import ENV_ID
 from vagen_envs import Picture
 
 
@@ -22,8 +22,8 @@ class Client:
 
     model_name = "tiny"
 
-    def __init__(self, scene):
-        self.stage, self.sampler = scene.stage, scene.sampler
+    def __init__(self, playback):
+        self.model, self.sampler = playback.model, playback.sampler
 
     async def render_chat_completion(self, payload):
         messages, pictures = [], []
@@ -35,16 +35,16 @@ class Client:
                     pictures.append(Picture.from_png(base64.b64decode(png)).pixels)
             said = [part if part["type"] == "text" else {"type": "image"} for part in parts]
             messages.append({**message, "content": said or message["content"]})
-        ids = self.stage.codec.tokenizer.apply_chat_template(
+        ids = self.model.codec.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
-        sizes = self.stage.patches(self.stage.features(pictures)["image_grid_thw"])
-        return {"token_ids": self.stage.expand(ids, sizes), "features": {"kwargs_data": {"image": pictures}}}
+        sizes = self.model.patches(self.model.features(pictures)["image_grid_thw"])
+        return {"token_ids": self.model.expand(ids, sizes), "features": {"kwargs_data": {"image": pictures}}}
 
     async def generate(self, asked, model=None):
         (ids,), (features,) = asked["prompt_token_ids"], asked["mm_features"]
         said, scores = self.sampler.generate(ids, features["kwargs_data"]["image"])
-        text = self.stage.codec.tokenizer.decode(said, skip_special_tokens=True)
+        text = self.model.codec.tokenizer.decode(said, skip_special_tokens=True)
         return {
             "responses": [text], "response_ids": [said], "stop_reasons": ["stop"], "response_logprobs": [scores]
         }  # fmt: skip
@@ -58,26 +58,26 @@ class OfSkyRL:
     generator = vlm.SkyRLVLMGymGenerator
     client = Client
 
-    def play(self, scene):
+    def play(self, playback):
         (row,) = skyrl_env.levels(
-            ENV_ID, first_seed=scene.recording.seed, num_levels=1, **scene.recording.options
+            ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
         )  # fmt: skip
-        client = self.client(scene)
-        tokenizer = scene.stage.codec.tokenizer
+        client = self.client(playback)
+        tokenizer = playback.model.codec.tokenizer
 
         def decoded(kwargs_data):
             """In the place of vLLM's serialization."""
-            return scene.stage.features(kwargs_data["image"])
+            return playback.model.features(kwargs_data["image"])
 
         async def run():
             longest = 100_000
-            if scene.room is not None:
+            if playback.room is not None:
                 env = skyrl_env.VagenText(extras=row)
                 opening, _ = env.init(row["prompt"])
                 rendered = await client.render_chat_completion({"json": {"messages": opening}})
-                longest = len(rendered["token_ids"]) + scene.room
+                longest = len(rendered["token_ids"]) + playback.room
             config = GeneratorConfig(
-                max_turns=scene.recording.max_turns,
+                max_turns=playback.recording.max_turns,
                 max_input_length=longest,
                 sampling_params=SamplingParams(logprobs=1),
             )
@@ -87,26 +87,26 @@ class OfSkyRL:
             )
 
         with (
-            mock.patch.object(skyrl_env, "make_from_row", return_value=scene.env),
+            mock.patch.object(skyrl_env, "make_from_row", return_value=playback.env),
             mock.patch.object(vlm, "decode_mm_kwargs", decoded),
         ):
             output = asyncio.run(run())
-        return [trained(scene, output)]
+        return [trained(playback, output)]
 
 
-def trained(scene, output):
+def trained(playback, output):
     """The batch as SkyRL's trainer makes it, and the inputs that its model wrapper gives (it can't be imported without
     flash-attn): pictures end to end, token types by the image token, no position ids."""
     sequences, _, _, rewards, mask, scores, *_ = convert_prompts_responses_to_batch_tensors(
-        scene.stage.codec.tokenizer.pad_token_id, output["prompt_token_ids"], output["response_ids"], output["rewards"],
+        playback.model.codec.tokenizer.pad_token_id, output["prompt_token_ids"], output["response_ids"], output["rewards"],
         output["loss_masks"], output["rollout_logprobs"],
     )  # fmt: skip
     before = [0.0] * len(output["prompt_token_ids"][0])
-    return Trained(
+    return TrainedSequence(
         input_ids=sequences[0].tolist(),
         mask=[bool(on) for on in before + mask[0].tolist()],
         forward={
-            "mm_token_type_ids": (sequences == scene.stage.image_token).long(),
+            "mm_token_type_ids": (sequences == playback.model.image_token).long(),
             "pixel_values": output["pixel_values"][0],
             "image_grid_thw": output["image_grid_thw"][0],
         },

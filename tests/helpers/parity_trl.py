@@ -11,10 +11,10 @@ from transformers import AutoModelForImageTextToText
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_vl_chat_template
 
-from vagen_adapters.parity import RecordedSampler, Trained
-from vagen_adapters.parity.recordings import Watched
-from vagen_adapters.parity.stage import ENV_ID
-from vagen_adapters.trl_env import EACH_REPLY_PLAYS, Episode, levels
+from vagen_adapters.parity import RecordedSampler, TrainedSequence
+from vagen_adapters.parity.recordings import RecordedEnv
+from vagen_adapters.parity.reference_model import ENV_ID
+from vagen_adapters.trl_env import REPLY_AS_TOOL_CALL, TRLEnvironment, levels
 
 
 class Recorded(GRPOTrainer):
@@ -38,25 +38,25 @@ class OfTRL:
     name = "TRL's GRPOTrainer with an environment"
     trainer_class = Recorded
 
-    def play(self, scene):
-        recording = scene.recording
-        processor = qwen.processor(scene.stage.folder, qwen3_vl_chat_template, padding_side="left")
-        processor.tokenizer.response_template = EACH_REPLY_PLAYS
-        envs = iter([scene.env, Watched(recording)])
+    def play(self, playback):
+        recording = playback.recording
+        processor = qwen.processor(playback.model.folder, qwen3_vl_chat_template, padding_side="left")
+        processor.tokenizer.response_template = REPLY_AS_TOOL_CALL
+        envs = iter([playback.env, RecordedEnv(recording)])
         with tempfile.TemporaryDirectory() as folder:
             config = GRPOConfig(
                 output_dir=folder, max_steps=1, per_device_train_batch_size=2, num_generations=2, report_to="none",
-                max_completion_length=scene.room or 20_000, max_tool_calling_iterations=len(recording.moves),
+                max_completion_length=playback.room or 20_000, max_tool_calling_iterations=len(recording.moves),
                 use_cpu=True, bf16=False, activation_checkpointing=False,
             )  # fmt: skip
             trainer = self.trainer_class(
-                AutoModelForImageTextToText.from_pretrained(scene.stage.folder),
+                AutoModelForImageTextToText.from_pretrained(playback.model.folder),
                 args=config,
                 train_dataset=levels(ENV_ID, first_seed=recording.seed, num_levels=1, **recording.options),
                 processing_class=processor,
-                environment_factory=lambda: Episode(next(envs)),
+                environment_factory=lambda: TRLEnvironment(next(envs)),
             )
-            trainer.samplers = [scene.sampler, RecordedSampler(scene.stage, recording)]
+            trainer.samplers = [playback.sampler, RecordedSampler(playback.model, recording)]
             made = trainer._generate_and_score_completions([trainer.train_dataset[0]] * 2)
             (rewards,) = trainer._logs["rewards"].values()
         return [trained(made, next(iter(rewards)))]
@@ -80,7 +80,7 @@ def trained(made, reward):
     ids = torch.cat([made["prompt_ids"][0], made["completion_ids"][0]])[kept].tolist()
     mask = [bool(on) for on in whole(none.long(), made["tool_mask"][0])]
     assert not any(mask[:prompt])
-    return Trained(input_ids=ids, mask=mask, forward=forward, reward=reward,
+    return TrainedSequence(input_ids=ids, mask=mask, forward=forward, reward=reward,
                    logprobs=whole(none, made["sampling_per_token_logps"][0]))  # fmt: skip
 
 

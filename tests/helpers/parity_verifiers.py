@@ -18,8 +18,8 @@ from transformers import AutoTokenizer
 from verifiers.v1.configs.client import TrainClientConfig
 
 from vagen_adapters import verifiers_env
-from vagen_adapters.parity import Trained
-from vagen_adapters.parity.stage import ENV_ID
+from vagen_adapters.parity import TrainedSequence
+from vagen_adapters.parity.reference_model import ENV_ID
 from vagen_envs import Picture
 
 WANTED = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<|video_pad|>")
@@ -29,9 +29,9 @@ WANTED = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", 
 class Engine:
     """What vLLM's `/inference/v1/generate` does for renderers: expands pictures' tokens, samples, gives log-probabilities."""
 
-    def __init__(self, scene):
+    def __init__(self, playback):
         engine = self
-        self.stage, self.sampler, self.room, self.longest = scene.stage, scene.sampler, scene.room, 0
+        self.model, self.sampler, self.room, self.longest = playback.model, playback.sampler, playback.room, 0
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
@@ -54,9 +54,9 @@ class Engine:
 
     def generate(self, body):
         pictures = [pixels_of(part["url"]) for part in body["content_parts"]]
-        sizes = self.stage.patches(self.stage.features(pictures)["image_grid_thw"])
-        prompt = self.stage.expand(body["token_ids"], sizes)
-        begins = [at for at, token in enumerate(prompt) if token == self.stage.image_token != prompt[at - 1]]
+        sizes = self.model.patches(self.model.features(pictures)["image_grid_thw"])
+        prompt = self.model.expand(body["token_ids"], sizes)
+        begins = [at for at, token in enumerate(prompt) if token == self.model.image_token != prompt[at - 1]]
         if len(begins) != len(sizes):
             return {"error": {"message": f"{len(begins)} places for {len(sizes)} pictures", "code": 400}}
         self.longest = self.longest or (len(prompt) + self.room if self.room else 100_000)
@@ -75,12 +75,12 @@ class Engine:
         }
 
 
-def tokenizer_for_the_renderer(stage, folder):
+def tokenizer_for_the_renderer(model, folder):
     """Write what the renderer loads: the tiny model's tokenizer, and the tokens that it lacks."""
-    tokenizer = AutoTokenizer.from_pretrained(stage)
+    tokenizer = AutoTokenizer.from_pretrained(model)
     tokenizer.add_tokens([each for each in WANTED if each not in tokenizer.get_vocab()], special_tokens=True)
     tokenizer.save_pretrained(folder)
-    (Path(folder) / "config.json").write_bytes((stage / "config.json").read_bytes())
+    (Path(folder) / "config.json").write_bytes((model / "config.json").read_bytes())
 
 
 def pixels_of(url):
@@ -91,18 +91,18 @@ class OfVerifiers:
     name = "verifiers' training client and trace"
     engine = Engine
 
-    def rows(self, scene, trace):
-        return trained(scene, trace)
+    def rows(self, playback, trace):
+        return trained(playback, trace)
 
-    def play(self, scene):
-        engine = self.engine(scene)
+    def play(self, playback):
+        engine = self.engine(playback)
         with (
             tempfile.TemporaryDirectory() as folder,
-            mock.patch.object(verifiers_env, "make", return_value=scene.env),
+            mock.patch.object(verifiers_env, "make", return_value=playback.env),
             mock.patch.object(verifiers_env, "reset", lambda env, *_: (env.reset(), env.unwrapped.observed)[1]),
         ):
-            environment = verifiers_env.load_environment(ENV_ID, first_seed=scene.recording.seed, num_levels=1)
-            tokenizer_for_the_renderer(scene.stage.folder, folder)
+            environment = verifiers_env.load_environment(ENV_ID, first_seed=playback.recording.seed, num_levels=1)
+            tokenizer_for_the_renderer(playback.model.folder, folder)
             client = TrainClientConfig(
                 base_url=engine.url, renderer=Qwen3VLRendererConfig(), renderer_model_name=folder
             )  # fmt: skip
@@ -121,10 +121,10 @@ class OfVerifiers:
         (trace,) = episode.traces
         if not trace.ok or not episode.ok:
             return []  # prime-rl's `TrainSink` drops traces with errors
-        return self.rows(scene, trace)
+        return self.rows(playback, trace)
 
 
-def trained(scene, trace):
+def trained(playback, trace):
     """What prime-rl's `trace_to_samples` takes: a sequence for each branch, in which a reply that an earlier branch has
     already is context; its tokens, log-probabilities and token types, its messages' pictures in order."""
     replies = [id(node) for node in trace.nodes if node.sampled and any(node.mask)]
@@ -141,8 +141,8 @@ def trained(scene, trace):
         types = branch.mm_token_type_ids
         forward = {} if types is None else {"mm_token_type_ids": torch.tensor([types])}
         if turns:
-            forward |= scene.stage.features(pictures)
-            row = Trained(
+            forward |= playback.model.features(pictures)
+            row = TrainedSequence(
                 input_ids=branch.token_ids, mask=mask, forward=forward, logprobs=branch.logprobs, reward=trace.reward,
                 turns=turns,
             )  # fmt: skip

@@ -17,8 +17,8 @@ from verl.utils.tokenizer import hf_processor
 from verl.workers.rollout.replica import TokenOutput
 
 from vagen_adapters import verl_env
-from vagen_adapters.parity import RecordedSampler, Trained
-from vagen_adapters.parity.stage import ENV_ID
+from vagen_adapters.parity import RecordedSampler, TrainedSequence
+from vagen_adapters.parity.reference_model import ENV_ID
 
 WORKER = agent_loop_tq.AgentLoopWorkerTQ.__ray_metadata__.modified_class
 """Of the trainer `trainer.use_v1=True`, verl's default, without Ray around it."""
@@ -48,11 +48,11 @@ class OfVerl:
     name = "verl's agent loop"
     worker = WORKER
 
-    def play(self, scene):
+    def play(self, playback):
         (row,) = verl_env.levels(
-            ENV_ID, first_seed=scene.recording.seed, num_levels=1, **scene.recording.options
+            ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
         )  # fmt: skip
-        worker, stored = self.made(scene), []
+        worker, stored = self.made(playback), []
 
         async def put(keys, fields, tags, partition_id):
             stored.extend(fields)
@@ -70,22 +70,22 @@ class OfVerl:
             await worker._agent_loop_postprocess(output, False, raw_prompt=row["prompt"], **ids)
 
         with (
-            mock.patch.object(verl_env, "make", return_value=scene.env),
+            mock.patch.object(verl_env, "make", return_value=playback.env),
             mock.patch.object(agent_loop_tq, "list_of_dict_to_tensordict", lambda fields: fields),
             mock.patch.object(agent_loop_tq.tq, "async_kv_batch_put", put),
         ):
             asyncio.run(run())
         return [self.trained(each) for each in stored]
 
-    def made(self, scene):
+    def made(self, playback):
         """verl's worker without what it loads from checkpoints and clusters."""
         worker = self.worker.__new__(self.worker)
-        rollout = {"prompt_length": 20_000, "response_length": scene.room or 20_000}
+        rollout = {"prompt_length": 20_000, "response_length": playback.room or 20_000}
         worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}, "data": {}})
         worker.rollout_config = worker.config.actor_rollout_ref.rollout
-        worker.processor = processor_of(scene.stage.folder)
+        worker.processor = processor_of(playback.model.folder)
         worker.tokenizer = worker.processor.tokenizer
-        worker.llm_client, worker.hf_model_type, worker.dataset_cls = Server(scene.sampler), "qwen3_vl", RLHFDataset
+        worker.llm_client, worker.hf_model_type, worker.dataset_cls = Server(playback.sampler), "qwen3_vl", RLHFDataset
         worker.mm_processor_kwargs, worker.distillation_enabled, worker.tools = {}, False, []
         worker.reward_loop_worker_handles = None
         return worker
@@ -98,7 +98,7 @@ class OfVerl:
         def whole(of_response):
             return [0.0] * prompt + of_response.tolist()
 
-        return Trained(
+        return TrainedSequence(
             input_ids=ids,
             mask=[bool(on) for on in whole(fields["loss_mask"])],
             forward={**fields["multi_modal_inputs"], "position_ids": fields["position_ids"][:, None]},

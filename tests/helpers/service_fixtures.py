@@ -1,38 +1,39 @@
-"""Servers for the tests of the environment service: in a thread, where a test needs its insides, or as the command."""
+"""Servers for the tests of the environment service: in a thread, or as the command."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 
-from vagen_adapters.service.app import create_app
+from perf.processes import children, resident
 from vagen_adapters.service.local_pool import local_pool
-from vagen_adapters.service.server import Server
+from vagen_adapters.service.server import make_server
 from vagen_adapters.service.sessions import ServiceConfig
-from vagen_benchmarks.perf.processes import children, resident
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
+ID = "0123456789abcdef"
 
 
 class Served:
     """A server in a thread of this process."""
 
-    def __init__(self, pool=None, key="", workers=1, **config):
+    def __init__(self, pool=None, key="", workers=1, port=0, **config):
         self.pool = pool or local_pool(workers)
-        self.config = ServiceConfig(**config)
-        self.app = create_app(self.pool, self.config, key)
-        self.server = Server(self.app, self.config, "127.0.0.1", 0)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.server = make_server(self.pool, ServiceConfig(**config), key)
+        self._socket = socket.create_server(("127.0.0.1", port))
+        self.port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
     def __enter__(self):
         self.thread.start()
-        wait_until(lambda: self.server.started)
-        self.url = f"http://127.0.0.1:{self.server.port}"
+        wait_until(lambda: self.server.started and len(self.pool.workers) == self.pool.size)
         return self
 
     def __exit__(self, *_):
@@ -46,10 +47,10 @@ class Command:
 
     def __init__(self, *arguments, key="", wrap=()):
         environment = {**os.environ, "VAGEN_SERVE_KEY": key}
+        command = [*wrap, sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)]
         self.process = subprocess.Popen(
-            [*wrap, sys.executable, "-m", "vagen_benchmarks.cli", "serve", "--port", "0", *map(str, arguments)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-        )  # fmt: skip
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         self.lines = []
 
     def __enter__(self):
@@ -100,5 +101,5 @@ def random_reply(draw):
     if draw.random() < 0.1:
         return "nonsense \ud800 <answer>"
     words = [draw.choice(["Up", "Down", "Left", "Right"]) for _ in range(draw.randint(1, 3))]
-    return (f"<think><observation>é</observation><prediction>\U0001f600</prediction></think>"
-            f"<answer>{','.join(words)}</answer>")  # fmt: skip
+    thoughts = "<think><observation>é</observation><prediction>\U0001f600</prediction></think>"
+    return f"{thoughts}<answer>{','.join(words)}</answer>"

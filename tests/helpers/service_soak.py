@@ -14,11 +14,11 @@ from service_fixtures import LAKE, SOKOBAN, kill, random_reply
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 
 
-def play(place, turns, envs, number, counts, failures):
+def play(backend, turns, envs, number, counts, failures):
     """Play at least so many turns in a vector of environments, each against one here that got the same replies."""
     try:
         env_id = (SOKOBAN, LAKE)[number % 2]
-        remote = RemoteVectorEnv(place, env_id, envs, max_turns=6)
+        remote = RemoteVectorEnv(backend, env_id, envs, max_turns=6)
         locals_ = [gym.make(env_id, max_turns=6).unwrapped for _ in range(envs)]
         draw = random.Random(number)
         shown, _ = remote.reset(seed=1000 * number)
@@ -47,16 +47,16 @@ def play(place, turns, envs, number, counts, failures):
         raise
 
 
-def soak(places, strike, turns, envs, every):
+def soak(backends, strike, turns, envs, every):
     """Play, with something killed at random after about every so many turns; how many turns and kills there were.
 
-    `places` has one place for each player; `strike(draw)` kills and says whether it could.
+    `backends` has one backend for each player; `strike(draw)` kills and says whether it could.
     """
     counts, failures, kills = Counter(), [], 0
     draw = random.Random(0)
     players = [
-        threading.Thread(target=play, args=(place, turns, envs, number, counts, failures))
-        for number, place in enumerate(places)
+        threading.Thread(target=play, args=(backend, turns, envs, number, counts, failures))
+        for number, backend in enumerate(backends)
     ]
     for player in players:
         player.start()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Whole, Words
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
@@ -26,6 +25,7 @@ from vagen_envs.frozen_lake.simulator import Simulator
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, Names
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
 
 _HOLES_OF_CORNERS = 0.2

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.navigation import ENV_ID
@@ -21,8 +20,8 @@ from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, e
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
-from vagen_envs.parsed import ParsedTurn, Problem
 from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from vagen_envs.actions import Action, ActionGrammar, Calls, Refused, written
 from vagen_envs.bounds import REWARD, SWITCH, Bound, OneOf, Several, Whole
 from vagen_envs.config import EnvConfig, Representation
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError, shown
-from vagen_envs.parsed import ParsedTurn
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill.batch import Batch
@@ -23,6 +21,7 @@ from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
 from vagen_envs.primitive_skill.skills import ARITY, Call
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
+from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
 from vagen_envs.seeding import HashStream, Split, content_hash
 
 
@@ -353,7 +352,7 @@ class PrimitiveSkillEnv(VagenEnv):
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
             ranges = [limits[i % 3] for i in range(ARITY[name])]
-            actions.append(written(name, [low + stream.below(high - low + 1) for low, high in ranges]))
+            actions.append(call_text(name, [low + stream.below(high - low + 1) for low, high in ranges]))
         return actions
 
     def _reason(self, actions: Sequence[str]) -> str:
@@ -368,7 +367,7 @@ class PrimitiveSkillEnv(VagenEnv):
         numbers = tuple(value for point in points for value in workspace.clip(_whole(point)))
         if numbers == action.args:
             return (action.name, numbers), action.text, ""
-        text = written(action.name, numbers)
+        text = call_text(action.name, numbers)
         return (action.name, numbers), text, f"{action.text} is out of the workspace and became {text}."
 
     def _see(self, facts: Facts) -> None:
@@ -460,7 +459,7 @@ class SkillCalls(Calls):
             return action
         numbers = tuple(map(round, action.args))
         if numbers != action.args:
-            action = replace(action, args=numbers, text=written(action.name, numbers))
+            action = replace(action, args=numbers, text=call_text(action.name, numbers))
         if self._workspace is None:
             return action
         for i, value in enumerate(action.args):

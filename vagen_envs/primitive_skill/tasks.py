@@ -10,10 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from vagen_envs.actions import written
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill.levels import CUBE, FLOOR, TARGET_RADIUS, TARGETS, Level, Vector, apart, free_spots
 from vagen_envs.primitive_skill.state import PrimitiveSkillState as State
+from vagen_envs.replies import call_text
 
 STACKED = 20
 """A cube is on another if their centres are nearer than this in x and in y (as released: xy < 2 cm)."""
@@ -122,10 +122,10 @@ def _plan_cubes(level: Level, state: State) -> list[str]:
             blockers = [each for each in blockers if each != held]
             held = ""
         for blocker in blockers:
-            actions.append(written("pick", at[blocker]))
+            actions.append(call_text("pick", at[blocker]))
             put_aside(blocker, goal)
         if held != name:
-            actions.append(written("pick", at[name]))
+            actions.append(call_text("pick", at[name]))
         held = ""
         actions.append(_place(goal))
         at[name] = goal
@@ -204,12 +204,12 @@ def _plan_drawer(level: Level, state: State) -> list[str]:
             why = f"the drawer is open by {opened} mm only, too little for the apple, and no skill opens it"
             raise LevelError(f"{why}; reset for another level")
         if not state.held:
-            actions.append(written("pick", state.positions["apple"]))
-        actions.append(written("place", FLOOR.clip(cabinet.drop(opened))))
+            actions.append(call_text("pick", state.positions["apple"]))
+        actions.append(call_text("place", FLOOR.clip(cabinet.drop(opened))))
     handle, closed = state.positions["handle"], cabinet.handle_at(0)
-    actions.append(written("push", (*FLOOR.clip(handle), *FLOOR.clip(closed))))
+    actions.append(call_text("push", (*FLOOR.clip(handle), *FLOOR.clip(closed))))
     return actions
 
 
 def _place(at: Vector) -> str:
-    return written("place", (at[0], at[1], at[2] + 5))
+    return call_text("place", (at[0], at[1], at[2] + 5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vagen_envs.actions import Action, Refused
+from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
 _BRACES = re.compile(r"\\boxed\s*\{|\\.|[{}]", re.DOTALL)

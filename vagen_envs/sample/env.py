@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.bounds import Bound, Number, Several, Whole, Words
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import ConfigError, LevelError, SimulatorError
-from vagen_envs.parsing import ParsedTurn, Strategy
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Strategy
 from vagen_envs.sample.answer import AnswerText
 from vagen_envs.sample.boxes import NotBoxesError, read_boxes
 from vagen_envs.sample.generated import VERSION, generate

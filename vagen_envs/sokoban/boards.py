@@ -1,94 +1,154 @@
-"""Boards of others, from files in the XSB format, as Boxoban and XSokoban have them.
+"""Imported boards: files in the XSB format, as Boxoban, XSokoban and public collections have them.
 
-`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-` or `_` is floor.
-A board is a run of rows. Whatever isn't a row (a blank line, `; 12`, a title) ends it; a file has any number.
+`#` wall, `@` player, `+` player on a target, `$` box, `*` box on a target, `.` target; a space, `-` or `_` is floor,
+and `p P b B o` are `@ + $ * .`. Run-length encoding (`4#|#@$.#|4#`) is read. A board is a run of rows that contain a
+wall; any other line ends it, such as a title, a comment or a separator. Whatever lies outside the wall is decoration.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+import operator
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from vagen_envs.errors import ConfigError, LevelError, shown
-from vagen_envs.seeding import SPLITS, Split, content_hash, split_of
+from vagen_envs.seeding import SPLITS, Split, split_of
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to
 
-SUFFIXES = (".txt", ".xsb", ".sok")
-"""Of the files of a folder that are read. A file that is named itself may be called anything."""
+SplitBy = Literal["published", "content"]
+
+SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
+"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be called anything."""
 LARGEST = 50
 """Cells of a side."""
-MOST_BOARDS = 100_000
 MOST_BYTES = 64 * 2**20
 """Of one file."""
+MOST_CHECKED = 20_000
+"""Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is when it is played."""
 _QUICK = 2_000
-"""Placements of boxes that a reset may search, some milliseconds."""
+"""Placements of boxes that are searched for a solution of a board with one box."""
 
-_PLAYER, _BOXES, _TARGETS = "@+", "$*", ".+*"
-_CELLS = "#@+$*. -_"
+_LETTERS = str.maketrans("pPbBo", "@+$*.")
+_ROW = re.compile(r"[-#@+$*. _pPbBo]*+")
+_RUNS = re.compile(r"[-#@+$*. _pPbBo0-9|()]*+")
+_RUN = re.compile(r"(\d+)(?:([^\d()|])|\(([^\d()|]*)\))")
+# Boxoban's folders are train, valid and test.
+_SPLIT = re.compile(r"(train|valid|val|test)(?:ing|ation)?(?=[-_.\d]|\Z)", re.IGNORECASE)
+
+
+class _Unplayable(Exception):  # noqa: N818 - a reason, not a failure
+    pass
 
 
 @dataclass(frozen=True, slots=True)
 class Boards:
-    """The boards of a file or folder.
+    """The boards of a file or folder, each one turned into a level when it is played.
 
     Attributes:
-        name: a fingerprint of what they are, wherever they lie.
+        name: a fingerprint of the contents, wherever the files lie.
         height, width: of the largest, in cells; the others stand in the middle of as many.
-        splits: each board is in one; its turned and mirrored twins are in the same.
+        splits: the rows of the boards of each split, in the order of the files.
+        published: whether names of files and folders say the splits.
     """
 
     name: str
     height: int
     width: int
-    splits: dict[Split, tuple[Level, ...]]
+    splits: dict[Split, Sequence[str]]
+    published: bool
+
+    def level(self, split: Split, index: int) -> Level:
+        """The board of this number, or the next one that can be played. Raises LevelError if none can."""
+        boards = self.splits[split]
+        for offset in range(len(boards)):
+            try:
+                return _checked(boards[(index + offset) % len(boards)]).level(self.height, self.width)
+            except _Unplayable:
+                continue
+        raise LevelError(f"no board of the split {split!r} can be played")
 
 
-def load_boards(path: str) -> Boards:
-    """The boards of a file, or of all `.txt`, `.xsb` and `.sok` files below a folder, as they are now.
+def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
+    """The boards of a file, or of all files below a folder, as they are now.
 
-    The same position counts once. Splits follow from the content of a board, not from names or folders.
+    Boards that can't be played, and repeated positions, are left out and counted in one warning.
+
+    Args:
+        path: of a file or folder.
+        split_by: `published` takes the splits from folders or files called `train`, `valid` or `test`, and goes by
+            content where there are none; `content` puts 80, 10 and 10 % of all boards into train, val and test,
+            twins by turning or mirroring into the same.
 
     Raises:
-        ConfigError: nothing is there, or a board can't be played; the message says the file and line.
+        ConfigError: nothing is there, or none of the boards can be played; the message has the first reasons.
     """
     files = _files(path)
-    return _parsed(path, tuple([(file, _digest(file)) for file in files]))
+    return _parsed(path, split_by, tuple([(file, _digest(file)) for file in files]))
 
 
 @functools.lru_cache(maxsize=4)
-def _parsed(path: str, files: tuple[tuple[Path, bytes], ...]) -> Boards:
-    """Kept as long as the files have these digests: to read them takes a hundredth of what to make boards of them does.
-
-    Times of files would do less: two writings may fall into one tick of their clock.
-    """
-    found: list[tuple[str, list[str]]] = []
+def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...]) -> Boards:
+    """Kept as long as the files have these digests; times of files would miss two writings within a clock's tick."""
+    top = Path(path).expanduser()
+    found: list[tuple[str, Split | None, str]] = []
+    fingerprint = hashlib.blake2b()
     for file, _ in files:
-        found += _rows_of(file)
-        if len(found) > MOST_BOARDS:
-            raise ConfigError(f"boards={path!r} has more than {MOST_BOARDS:,} boards; name a part of it")
+        split = _split_of(file, top)
+        for line, rows in _boards_of(file):
+            found.append((f"{file}, line {line}", split, rows))
+            fingerprint.update(f"{split}\n{rows}\n\n".encode())
     if not found:
-        raise ConfigError(f"boards={path!r} has no board; one is rows of {_CELLS!r} with walls around")
-    height = max(len(rows) for _, rows in found)
-    width = max(len(row) for _, rows in found for row in rows)
-    levels: dict[tuple[bytes, int, int, int], Level] = {}
-    for where, rows in found:
-        level = _level(where, rows, height, width)
-        levels.setdefault((level.board, level.floor, level.boxes, level.player), level)
-    splits: dict[Split, list[Level]] = {split: [] for split in SPLITS}
-    for _, level in sorted(levels.items()):
-        splits[split_of(level.board)].append(level)
-    name = content_hash(repr(sorted(levels)).encode())
-    return Boards(name, height, width, {split: tuple(of_split) for split, of_split in splits.items()})
+        raise ConfigError(f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around")
+    published = split_by == "published" and any(split is not None for _, split, _ in found)
+    splits: dict[Split, list[str]] = {split: [] for split in SPLITS}
+    skipped: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    seen: set[tuple[int, ...]] = set()
+    sides = []
+    check_all = len(found) <= MOST_CHECKED
+    # A position that several splits have stays in the last of train, val, test.
+    for where, split, rows in sorted(found, key=lambda each: -SPLITS.index(each[1] or "train")):
+        if not check_all:
+            splits[(split or "train") if published else split_of(rows.encode())].append(rows)
+            continue
+        try:
+            board = _checked(rows)
+            if board.key() in seen:
+                raise _Unplayable("the same as another")
+        except _Unplayable as reason:
+            skipped[str(reason)] += 1
+            first.setdefault(str(reason), where)
+            continue
+        seen.add(board.key())
+        sides.append((board.height, board.width))
+        drawn = split_of(canonical_board(board.width, board.floor, board.targets))
+        splits[(split or "train") if published else drawn].append(rows)
+    reasons = "; ".join(f"{count:,} {reason} (first: {first[reason]})" for reason, count in skipped.most_common(5))
+    if check_all and not sides:
+        raise ConfigError(f"boards={shown(path)} has no board that can be played: {reasons}")
+    if skipped:
+        message = f"boards={path!r}: {skipped.total():,} of {len(found):,} boards are left out: {reasons}"
+        warnings.warn(message, stacklevel=2)
+    if not check_all:
+        sides = [_sides(rows) for _, _, rows in found]
+    height, width = (min(LARGEST, max(each)) for each in zip(*sides, strict=True))
+    name = fingerprint.hexdigest()[:32] + ("" if published else "-content")
+    return Boards(name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published)
 
 
 def _files(path: str) -> list[Path]:
     try:
         place = Path(path).expanduser()
         if place.is_dir():
-            return sorted(file for file in place.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+            files = [file for file in place.rglob("*") if _may_have_boards(file, place)]
+            return sorted(files, key=lambda file: [_natural(part) for part in file.parts])
         if place.is_file():
             return [place]
     except (OSError, RuntimeError, ValueError) as error:  # too long a name, a folder that may not be read, ~nobody
@@ -96,8 +156,26 @@ def _files(path: str) -> list[Path]:
     raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
 
 
+def _may_have_boards(file: Path, top: Path) -> bool:
+    suffix = file.suffix.lower()
+    hidden = any(part.startswith(".") for part in file.relative_to(top).parts)
+    return not hidden and (suffix in SUFFIXES or suffix[1:].isdigit()) and file.is_file()
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key by which `screen.9` comes before `screen.10`."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _split_of(file: Path, top: Path) -> Split | None:
+    """The split that the innermost folder or file name says, from the named folder or file on."""
+    for part in (*reversed(file.relative_to(top).parts), top.name):
+        if match := _SPLIT.match(part):
+            return SPLITS[("train", "val", "test").index(match[1].lower().replace("valid", "val"))]
+    return None
+
+
 def _digest(file: Path) -> bytes:
-    """What stands in a file, for as long as it does."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise ConfigError(f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less")
@@ -106,103 +184,138 @@ def _digest(file: Path) -> bytes:
         raise ConfigError(f"boards={shown(str(file))} can't be read: {shown(str(error))}") from error
 
 
-def _rows_of(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """The rows of each board of a file, and where it begins."""
+def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
+    """The line where each board of a file begins, and its rows, joined by line breaks.
+
+    A run of rows without a player, a box or a target is an ornament.
+    """
+    text = file.read_text(encoding="utf-8-sig", errors="replace")  # line breaks of any kind become \n
     rows: list[str] = []
     began = 0
-    lines = file.read_text(encoding="utf-8-sig", errors="replace").split("\n")
-    for number, line in enumerate([*lines, ""], 1):
-        row = line.rstrip()
-        if _is_row(row, f"{file}, line {number}"):
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        if found := _rows(line):
             began = began or number
-            rows.append(row)
+            rows += found
         elif rows:
-            yield f"{file}, line {began}", rows
+            board = "\n".join(rows)
+            if any(sign in board for sign in "@+$*."):
+                yield began, board
             rows, began = [], 0
 
 
-def _is_row(line: str, where: str) -> bool:
-    """Whether a line is part of a board. Raises ConfigError for one that is meant to be and can't."""
-    begins_as_one = line.lstrip(" -_")[:1] == "#"
-    strange = next((each for each in line if each not in _CELLS), None)
-    if begins_as_one and strange is not None:
-        raise ConfigError(f"{where}: {strange!r} is nothing that a board has; write {_CELLS!r}")
-    if not begins_as_one and strange is None and any(each in line for each in "@+$*"):
-        raise ConfigError(f"{where}: a row of a board begins with a wall (#)")
-    if len(line) > LARGEST and begins_as_one:
-        raise ConfigError(f"{where}: a board has at most {LARGEST} cells in a row, this one has {len(line)}")
-    return begins_as_one
+def _rows(line: str) -> list[str]:
+    """The rows that a line says; none if it isn't part of a board."""
+    if "#" not in line:
+        return []
+    line = line.rstrip().expandtabs()
+    if _ROW.fullmatch(line):
+        return [line.translate(_LETTERS)]
+    if not _RUNS.fullmatch(line):
+        return []
+    for _ in range(3):  # runs within runs
+        line = _RUN.sub(lambda run: (run[2] or run[3] or "") * min(int(run[1][:4]), 2 * LARGEST), line)
+    rows = line.rstrip("|").split("|")
+    return [row.translate(_LETTERS) for row in rows] if all(map(_ROW.fullmatch, rows)) else []
 
 
-def _level(where: str, rows: list[str], height: int, width: int) -> Level:
-    """A board in the middle of `height` x `width` cells. Raises ConfigError if it can't be played."""
-    wide = max(map(len, rows))
-    top, left = (height - len(rows)) // 2, (width - wide) // 2
-    cells = {(top + i) * width + left + j: cell for i, row in enumerate(rows) for j, cell in enumerate(row)}
-    if len(rows) > LARGEST:
-        raise ConfigError(f"{where}: a board has at most {LARGEST} rows, this one has {len(rows)}")
-    players = [at for at, cell in cells.items() if cell in _PLAYER]
-    if len(players) != 1:
-        raise ConfigError(f"{where}: a board has one player (@ or +), this one has {len(players)}")
-    floor = _reached(where, rows, top, left, width, players[0])
-    boxes = sum(1 << at for at, cell in cells.items() if cell in _BOXES and floor >> at & 1)
-    targets = sum(1 << at for at, cell in cells.items() if cell in _TARGETS and floor >> at & 1)
-    if any(cell == "$" and not floor >> at & 1 for at, cell in cells.items()):
-        raise ConfigError(f"{where}: a box stands where the player can't come; it could never reach a target")
+def _sides(rows: str) -> tuple[int, int]:
+    lines = rows.split("\n")
+    return len(lines), max(map(len, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class _Board:
+    """A board within its own wall: sets of cells are integers, a bit a cell."""
+
+    height: int
+    width: int
+    floor: int
+    targets: int
+    boxes: int
+    player: int
+
+    def key(self) -> tuple[int, ...]:
+        return self.height, self.width, self.floor, self.targets, self.boxes, self.player
+
+    def level(self, height: int, width: int) -> Level:
+        """The level in the middle of so many cells."""
+        top, left = (height - self.height) // 2, (width - self.width) // 2
+
+        def placed(cells: int) -> int:
+            row_mask = (1 << self.width) - 1
+            rows = (cells >> row * self.width & row_mask for row in range(self.height))
+            return sum(row << (top + i) * width + left for i, row in enumerate(rows))
+
+        floor, targets = placed(self.floor), placed(self.targets)
+        player = placed(1 << self.player).bit_length() - 1
+        board = canonical_board(width, floor, targets)
+        return Level(height, width, floor, targets, placed(self.boxes), player, board)
+
+
+def _checked(rows: str) -> _Board:
+    """A board that can be played, cut to its floor and the wall around. Raises _Unplayable with a reason."""
+    lines = rows.split("\n")
+    width = max(map(len, lines)) + 2
+    if width > 4 * LARGEST or len(lines) > 4 * LARGEST:
+        raise _Unplayable(f"larger than {LARGEST} cells a side")
+    grid = "".join(line.ljust(width - 1).rjust(width) for line in ["", *lines, ""])
+    whole = (1 << len(grid)) - 1
+    free = whole & ~_where(grid, "#")
+    outside = _spread(1, free, width)
+    inside = free & ~outside
+    players = _where(grid, "@+")
+    if players.bit_count() != 1:
+        players &= inside  # others are decoration
+    if players.bit_count() != 1:
+        raise _Unplayable(f"with {players.bit_count()} players")
+    if not players & inside:
+        raise _Unplayable("with a gap in the wall")
+    floor = _spread(players, inside, width)
+    boxes, targets = _where(grid, "$*") & floor, _where(grid, ".+*") & floor
+    if _where(grid, "$") & inside & ~floor:
+        raise _Unplayable("with a box that the player can't reach")
     if boxes.bit_count() != targets.bit_count() or not boxes:
-        count, wanted = boxes.bit_count(), targets.bit_count()
-        raise ConfigError(f"{where}: a board has as many boxes as targets, this one {count} and {wanted}")
+        raise _Unplayable("with more boxes or targets than the other")
     if boxes == targets:
-        raise ConfigError(f"{where}: the board is solved already")
-    dead = boxes & ~pushed_to(floor, targets, width)
-    if dead:
-        row, column = divmod((dead & -dead).bit_length() - 1, width)
-        raise ConfigError(
-            f"{where}: the box in row {row - top + 1}, column {column - left + 1} of the board can never be pushed to "
-            "a target, as from a corner; move it"
-        )
-    level = Level(height, width, floor, targets, boxes, players[0], canonical_board(width, floor, targets))
-    # With one box it is told in a millisecond, so that no reset has to tell it.
-    if boxes.bit_count() == 1 and _fewest_moves(level) == 0:
-        raise ConfigError(f"{where}: the board has no solution; leave it out")
-    return level
+        raise _Unplayable("solved already")
+    if boxes & ~pushed_to(floor, targets, width):
+        raise _Unplayable("with a box that can't be pushed to a target, as in a corner")
+    board = _cut(floor | _where(grid, "#"), (floor, targets, boxes, players), width)
+    if max(board.height, board.width) > LARGEST:
+        raise _Unplayable(f"larger than {LARGEST} cells a side")
+    if boxes.bit_count() == 1 and not _solvable(board):
+        raise _Unplayable("without a solution")
+    return board
 
 
-def check_solvable(path: str, level: Level, most: int) -> None:
-    """Raise LevelError if no `most` moves solve a board, where that is quick to see."""
-    needed = _fewest_moves(level)
-    row, column = divmod(level.player, level.width)
-    board = f"the board of boards={path!r} whose player is in row {row + 1}, column {column + 1} of the picture"
-    if needed == 0:
-        raise LevelError(f"{board} has no solution; leave it out of the file")
-    if needed is not None and needed > most:
-        raise LevelError(
-            f"{board} takes {needed} moves, an episode here {most}: set max_steps and max_turns so that it may take "
-            f"{needed}, or leave it out of the file"
-        )
+def _where(grid: str, signs: str) -> int:
+    return sum(1 << at for at, sign in enumerate(grid) if sign in signs)
 
 
-@functools.lru_cache(maxsize=10_000)
-def _fewest_moves(level: Level) -> int | None:
-    """Moves of a shortest solution, 0 if there is none, `None` where it takes long to tell."""
-    try:
-        return Solutions(level.width, level.floor, level.targets).distance(level.boxes, level.player, _QUICK) or 0
-    except LevelError:
-        return None
+def _spread(cells: int, free: int, width: int) -> int:
+    """All free cells that hang together with some. Row ends are free or outside, so that nothing wraps around."""
+    seen = 0
+    while seen != cells:
+        seen = cells
+        cells |= (cells << 1 | cells >> 1 | cells << width | cells >> width) & free
+    return cells
 
 
-def _reached(where: str, rows: list[str], top: int, left: int, width: int, player: int) -> int:
-    """The cells that the player could walk to if there were no boxes; whatever else there is can't matter."""
-    seen, ahead = 0, [player]
-    while ahead:
-        at = ahead.pop()
-        row, column = at // width - top, at % width - left
-        if not (0 <= row < len(rows) and 0 <= column < len(rows[row])):
-            raise ConfigError(f"{where}: the board has a gap in the wall around it")
-        if seen >> at & 1 or rows[row][column] == "#":
-            continue
-        if column in (0, len(rows[row]) - 1) or row in (0, len(rows) - 1):
-            raise ConfigError(f"{where}: the board has a gap in the wall around it")
-        seen |= 1 << at
-        ahead += [at - width, at + width, at - 1, at + 1]
-    return seen
+def _cut(whole: int, parts: Sequence[int], width: int) -> _Board:
+    """The board within the box around some cells, its walls; Boxoban's pictures are 10 x 10 for that."""
+    rows = [whole >> at & (1 << width) - 1 for at in range(0, whole.bit_length(), width)]
+    top = next(i for i, row in enumerate(rows) if row)
+    columns = functools.reduce(operator.or_, rows)
+    left = (columns & -columns).bit_length() - 1
+    height, wide = len(rows) - top, columns.bit_length() - left
+
+    def taken(cells: int) -> int:
+        return sum((cells >> (top + row) * width + left & (1 << wide) - 1) << row * wide for row in range(height))
+
+    floor, targets, boxes, player = map(taken, parts)
+    return _Board(height, wide, floor, targets, boxes, player.bit_length() - 1)
+
+
+def _solvable(board: _Board) -> bool:
+    solutions = Solutions(board.width, board.floor, board.targets)
+    return solutions.distance(board.boxes, board.player, _QUICK) is not None

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.bounds import REWARD, SWITCH, Bound, Several, Whole
 from vagen_envs.budgets import SolvableConfig
 from vagen_envs.config import Representation
@@ -16,8 +15,9 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, Names
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
-from vagen_envs.sokoban.boards import Boards, check_solvable, load_boards
+from vagen_envs.sokoban.boards import Boards, SplitBy, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import Simulator
 from vagen_envs.sokoban.splits import SHARES
@@ -85,10 +85,11 @@ class SokobanConfig(SolvableConfig):
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
     boards: str | None = None
     """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and XSokoban have them
-    (see `vagen_envs.sokoban.boards`); `None` draws them. Each board begins as the file has it. Its size, boxes and
-    solution are what they are, so the options for those are left out; an episode has 120 actions unless it is said
-    otherwise, as in gym-sokoban, and the oracle solves what has at most 700,000 placements of boxes. 80, 10 and 10 % of
-    them are for `train`, `val` and `test`. The file is read when the environment is made."""
+    (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for size, boxes and solution are then left
+    out; an episode has 120 actions by default, as in gym-sokoban. The oracle solves boards of at most 700,000
+    placements of boxes; others can be played without it. Files are read when the environment is made."""
+    split_by: SplitBy = "published"
+    """Whether `boards` in folders called `train`, `valid` and `test` keep these splits, or are split by `content`."""
     success_reward: float = 10.0
     """When all boxes stand on targets (table 16)."""
     step_reward: float = -0.1
@@ -133,15 +134,15 @@ class SokobanConfig(SolvableConfig):
         """Rows and columns of a picture, in cells."""
         if self.boards is None:
             return self.dim_room
-        return self.of_others.height, self.of_others.width
+        return self.imported.height, self.imported.width
 
     @functools.cached_property
-    def of_others(self) -> Boards:
+    def imported(self) -> Boards:
         """What `boards` names, as it was when the configuration was made."""
-        return load_boards(str(self.boards))
+        return load_boards(str(self.boards), self.split_by)
 
     def longest_solution(self) -> int:
-        """Most moves of a shortest solution; of boards from a file nobody knows."""
+        """Most moves of a shortest solution; unknown for imported boards."""
         return self.max_solution_length if self.boards is None else 1
 
     @classmethod
@@ -156,7 +157,7 @@ class SokobanConfig(SolvableConfig):
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the boards are, not on the path where they lie."""
         if self.boards is not None:
-            return {"boards": self.of_others.name}
+            return {"boards": self.imported.name}
         return {name: getattr(self, name) for name in self.level_fields[:-1]}
 
 
@@ -193,7 +194,14 @@ class SokobanEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
         if config.boards is not None:
-            self._take(self._from_file(stream, split))
+            boards = config.imported
+            if not boards.splits[split]:
+                has = ", ".join(f"{len(rows):,} for {name}" for name, rows in boards.splits.items())
+                raise LevelError(
+                    f"boards={config.boards!r} has no board for {split} ({has}); use another split or "
+                    'split_by="content", or name more boards'
+                )
+            self._take(boards.level(split, self._level_seed % len(boards.splits[split])))
             return
         level = draw_level(
             stream,
@@ -207,15 +215,8 @@ class SokobanEnv(VagenEnv):
         )
         self._take(level)
 
-    def _from_file(self, stream: HashStream, split: Split) -> Level:
-        config, boards = self.config, self.config.of_others.splits
-        path = str(config.boards)
-        if not boards[split]:
-            has = ", ".join(f"{len(of_split)} for {name}" for name, of_split in boards.items())
-            raise LevelError(f"boards={path!r} has no board for {split} ({has}); name more of them, or another split")
-        level = stream.choice(boards[split])
-        check_solvable(path, level, min(config.max_steps, config.max_turns * config.max_actions_per_turn))
-        return level
+    def _level_count(self, split: Split) -> int | None:
+        return None if self.config.boards is None else len(self.config.imported.splits[split])
 
     def _take(self, level: Level) -> None:
         self.simulator = Simulator(level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vagen_envs.actions import Action, Refused
+from vagen_envs.replies import Action, Refused
 from vagen_envs.seeding import HashStream
 
 

@@ -1,224 +1,220 @@
-"""What an SVG may contain: the pre-check that every text passes before it is drawn.
+"""Parse and clean an SVG that comes from outside, before a renderer sees it.
 
-It bounds length, depth, numbers and the cost of drawing with all references followed, and refuses
-whatever could reach beyond the text. What merely can't be drawn here (see `leaving_out`) has been taken
-away before. The messages are written for the model that wrote the SVG.
+Nothing that reaches beyond the text survives: references other than `#id` and images in `data:` URLs are
+removed, and so are scripts, processing instructions and document types. What a browser ignores stays,
+for the renderer to ignore. Cost isn't estimated here; the limits of the drawing process bound it.
 """
 
 from __future__ import annotations
 
+import base64
+import io
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from xml.etree.ElementTree import Element, ParseError, tostring
-
-from vagen_envs.svg.leaving_out import leave_out, local_name, without_doctype
+from collections.abc import Collection
+from typing import Any
+from urllib.parse import unquote_to_bytes
+from xml.etree.ElementTree import Element, ParseError, register_namespace, tostring
 
 MAX_LENGTH = 32_768
 """Characters."""
 MAX_DEPTH = 64
-"""Elements within elements, references followed."""
-MAX_NUMBER = 1e6
-"""Largest absolute value of any number."""
-MAX_COST = 20_000
-"""Elements to draw, references followed; 16 characters of a path and one of a text count as an element."""
+"""Elements within elements. resvg recurses on a stack of 8 MiB, which some 300 groups fill."""
+MAX_IMAGE_PIXELS = 1 << 22
+"""Of an embedded image: a PNG of a few kilobytes can hold gigapixels."""
+MAX_ENTITIES = 64
+MAX_ENTITY_LENGTH = 256
+"""Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at most."""
+FIELD = (100.0, 100.0)
+"""Size of an SVG that states neither `viewBox` nor size, as the prompt says. A browser takes 300 × 150."""
 
-_SHAPES = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
-_GRADIENTS = frozenset({"linearGradient", "radialGradient"})
-_ALLOWED = _SHAPES | _GRADIENTS | {
-    "svg", "g", "defs", "symbol", "use", "a", "switch", "text", "tspan", "textPath", "stop", "clipPath", "mask",
-    "pattern", "marker", "style", "view",
-}  # fmt: skip
-_NOT_NUMBERS = frozenset({"id", "class", "href", "font-family", "lang", "name", "type", "version", "label", "role"})
+SVG = "http://www.w3.org/2000/svg"
+XML = "http://www.w3.org/XML/1998/namespace"
+XLINK = "http://www.w3.org/1999/xlink"
+register_namespace("", SVG)
+register_namespace("xlink", XLINK)
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:\b(?:nan|inf|infinity)\b)")
-_NO_NUMBER = re.compile(r"nan|inf", re.IGNORECASE)
-# What Python, and so cairosvg, reads as a number and SVG doesn't: 1_000, and digits of other scripts.
-_ODD_NUMBER = re.compile(r"(?<![\w.-])[+-]?\.?[0-9][\w.]*?_|(?![0-9])\d")
-# Neither pattern looks past the next bracket or tries a start within a match again: that would take the
-# square of an attribute's length, which is the author's to choose.
-_COLOUR_OR_REFERENCE = re.compile(r"#[0-9a-fA-F]{3,8}\b|url\([^()]*\)", re.IGNORECASE)
-_LENGTH = re.compile(r"\s*\+?(\d++(?:\.\d*+)?|\.\d++)[a-z]*\s*")
-_URL = re.compile(r"url\s*\(\s*([^)]*)\)?", re.IGNORECASE)
-_FRAGMENT = re.compile(r"""(["']?)#([^\s"'()\\]+)\1\s*""")
+_DATA = re.compile(r"\s*data:(image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+_REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
+_LENGTH = re.compile(r"\s*+\+?(\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|\.\d++)\s*+(px|pt|pc|mm|cm|in|em|ex|rem)?\s*+")
+_PIXELS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
 
 
-class Refused(Exception):  # noqa: N818 - it says what happened to the text
-    """The SVG may not be drawn; the message tells its author why."""
+class Refused(Exception):  # noqa: N818 - a result, not a failure
+    """The SVG isn't drawn; the message tells its author why."""
 
 
-def check(text: str) -> str:
-    """The SVG to draw, without what can be left out. Takes time linear in the length of the text.
+def local_name(element: Element) -> str:
+    """The name of an SVG element; with its namespace in braces if that is another one."""
+    return element.tag.removeprefix(f"{{{SVG}}}")
+
+
+def clean(text: str, images: bool = True) -> Element:
+    """The root element of an SVG without anything that reaches outside; has a `viewBox`.
+
+    Args:
+        text: the SVG.
+        images: whether images in `data:` URLs stay; those within such an image don't.
 
     Raises:
-        Refused: it isn't safe and cheap to draw; the message is for the text's author.
+        Refused: it isn't well-formed, isn't an SVG, or exceeds a bound.
     """
     if len(text) > MAX_LENGTH:
         raise Refused(f"the SVG has {len(text)} characters; at most {MAX_LENGTH} are allowed")
-    text = without_doctype(text)
     root = _parse(text)
+    if root.tag == "svg":  # models often forget xmlns; a browser that parses HTML doesn't need it
+        for element in root.iter():
+            if isinstance(element.tag, str) and not element.tag.startswith("{"):
+                element.tag = f"{{{SVG}}}{element.tag}"
     if local_name(root) != "svg":
-        raise Refused(f"the outermost element is <{_shown(local_name(root))}>; it must be <svg>")
-    changed = leave_out(root)
-    ids: dict[str, Element] = {}
-    for element, depth in _walk(root):
+        raise Refused(f"the outermost element is <{shown(local_name(root))}>; it must be <svg>")
+    ids = {element.get("id") for element in root.iter()}
+    todo = [(root, 1)]
+    while todo:
+        element, depth = todo.pop()
         if depth > MAX_DEPTH:
             raise Refused(f"elements are nested more than {MAX_DEPTH} deep")
-        if "id" in element.attrib:
-            ids.setdefault(element.attrib["id"], element)
-    for element, _ in _walk(root):
-        _check_element(element, ids)
-    _check_size(root)
-    cost = _Costs(ids).of(root, 0)[0]
-    if cost > MAX_COST:
-        raise Refused(f"drawing it would take about {cost:.0f} elements; at most {MAX_COST} are allowed")
-    return tostring(root, encoding="unicode") if changed else text
+        _remove_references(element, ids, images)
+        _remove_children(element)
+        todo += [(child, depth + 1) for child in element]
+    _give_view_box(root)
+    return root
+
+
+def natural_size(root: Element) -> tuple[float, float]:
+    """Width and height of a cleaned SVG as a browser shows it; only their proportion matters.
+
+    A side that isn't stated, or in percent, follows from the view box.
+    """
+    box = view_box(root) or (0.0, 0.0, *FIELD)
+    width, height = (_pixels(root.get(side)) for side in ("width", "height"))
+    if width and height:
+        return width, height
+    if width:
+        return width, width * box[3] / box[2]
+    if height:
+        return height * box[2] / box[3], height
+    return box[2], box[3]
+
+
+def view_box(element: Element) -> tuple[float, float, float, float] | None:
+    """Left, top, width and height of an element's view box; `None` without one that can be used."""
+    try:
+        left, top, width, height = map(float, re.split(r"[\s,]+", element.get("viewBox", "").strip()))
+    except ValueError:
+        return None
+    finite = all(map(math.isfinite, (left, top, width, height)))
+    return (left, top, width, height) if finite and width > 0 and height > 0 else None
+
+
+def shown(text: str) -> str:
+    """The beginning of a text, on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= 40 else words[:40] + "…"
 
 
 def _parse(text: str) -> Element:
-    from defusedxml import DefusedXmlException  # here, since `Renderer` is what says that the extra is missing
-    from defusedxml import ElementTree as DefusedTree
+    from defusedxml import DefusedXmlException, ElementTree  # here: `Renderer` reports what the extra lacks
 
+    class Parser(ElementTree.DefusedXMLParser):  # type: ignore[misc]
+        """Allows entities that are plain short text."""
+
+        entities = 0
+
+        def defused_entity_decl(self, name: str, is_parameter: Any, value: str | None, *rest: Any) -> None:
+            self.entities += 1
+            plain = value is not None and not is_parameter and not set(value) & set("&%")
+            if not plain or len(value or "") > MAX_ENTITY_LENGTH or self.entities > MAX_ENTITIES:
+                super().defused_entity_decl(name, is_parameter, value, *rest)
+
+    parser = Parser(encoding="utf-8", forbid_dtd=False, forbid_entities=True, forbid_external=True)
     try:
-        root: Element = DefusedTree.fromstring(text.encode(), forbid_dtd=True)
+        parser.feed(text.encode())
+        root: Element = parser.close()
     except UnicodeEncodeError:
         raise Refused("the SVG has characters that are not Unicode text") from None
     except ParseError as error:
         hint = '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>' if "unbound prefix" in str(error) else ""
         raise Refused(f"the SVG is not well-formed XML ({error}{hint})") from None
     except DefusedXmlException:
-        raise Refused("the SVG has a DOCTYPE or entities, which are not allowed") from None
+        raise Refused("the SVG declares entities other than short plain text, which are not allowed") from None
     except (ValueError, LookupError) as error:  # an encoding declaration that doesn't fit
         raise Refused(f"the SVG can't be read as UTF-8 XML ({error})") from None
     return root
 
 
-def _walk(root: Element) -> Iterator[tuple[Element, int]]:
-    """Every element with its depth, the root's being 1."""
-    todo = [(root, 1)]
-    while todo:
-        element, depth = todo.pop()
-        yield element, depth
-        todo += [(child, depth + 1) for child in element if isinstance(child.tag, str)]
+def _remove_children(element: Element) -> None:
+    """Remove scripts and the like; the text after them stays."""
+    kept: list[Element] = []
+    for child in element:
+        if local_name(child) not in _REMOVED:
+            kept.append(child)
+        elif child.tail and kept:
+            kept[-1].tail = (kept[-1].tail or "") + child.tail
+        elif child.tail:
+            element.text = (element.text or "") + child.tail
+    if len(kept) < len(element):
+        element[:] = kept
 
 
-def _check_element(element: Element, ids: Mapping[str, Element]) -> None:
+def _remove_references(element: Element, ids: Collection[str | None], images: bool) -> None:
+    """By permission: an attribute that can name a resource is `#id`, or an image as data.
+
+    resvg opens a file for whatever else an image names, `#x` without such an element included.
+    """
     name = local_name(element)
-    if name not in _ALLOWED:
-        raise Refused(f"the element {_shown(name)} is not allowed; draw with shapes, paths, gradients and text")
-    for full_name, value in element.attrib.items():
-        attribute = full_name.rpartition("}")[2]
-        if attribute in ("href", "src", "base") and not (attribute == "href" and re.fullmatch(r"#[^\s]+", value)):
-            raise Refused(f'{attribute}="{_shown(value)}" is not allowed: only "#id" of an element in the same SVG')
-        _check_urls(attribute, value)
-        if attribute == "style" and ("\\" in value or "@" in value):
-            raise Refused("styles must not contain backslashes or @ rules")
-        if attribute not in _NOT_NUMBERS and not attribute.startswith(("data-", "aria-")):
-            _check_numbers(attribute, value)
-    if name == "style":
-        _check_sheet("".join(element.itertext()), ids)
+    for full_name, value in list(element.attrib.items()):
+        space, _, attribute = full_name.rpartition("}")
+        attribute = attribute.lower()
+        if space[1:] not in ("", XLINK, XML) or attribute in ("src", "base", "srcset") or attribute.startswith("on"):
+            del element.attrib[full_name]
+        elif attribute == "href" and not (name != "image" and value[:1] == "#" and value[1:] in ids):
+            data = _image(value) if images and name in ("image", "feImage") else None
+            if data is None:
+                del element.attrib[full_name]
+            else:
+                element.attrib[full_name] = data
 
 
-def _check_sheet(sheet: str, ids: Mapping[str, Element]) -> None:
-    """A sheet without its comments and @ rules: what is left is what the renderer will read."""
-    if "\\" in sheet or "@import" in sheet.lower():
-        raise Refused("style sheets must not contain backslashes or an @import that isn't a rule of its own")
-    _check_urls("style", sheet)
-    _check_numbers("style", sheet)
-    for target in _references(sheet):
-        if target in ids and local_name(ids[target]) not in _GRADIENTS:
-            raise Refused(f"the style sheet uses url(#{_shown(target)}): only gradients may be used there")
+def _image(url: str) -> str | None:
+    """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
+    match = _DATA.match(url)
+    if match is None:
+        return None
+    from PIL import Image
+
+    data = unquote_to_bytes(url[match.end() :])
+    try:
+        if match[2]:
+            data = base64.b64decode(b"".join(data.split()))
+        if (match[1] or "").lower() == "image/svg+xml":
+            svg = tostring(clean(data.decode(), images=False), encoding="unicode").encode()
+            return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
+            if image.width * image.height > MAX_IMAGE_PIXELS:
+                return None
+            kind = str(image.format).lower()
+    except (OSError, ValueError, SyntaxError, Refused, Image.DecompressionBombError):
+        return None
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _check_urls(attribute: str, value: str) -> None:
-    for match in _URL.finditer(value):
-        if not _FRAGMENT.fullmatch(match[1]):
-            raise Refused(f"{attribute} uses url({_shown(match[1])}): only url(#id) of the same SVG is allowed")
-
-
-def _check_numbers(attribute: str, value: str) -> None:
-    if attribute in ("d", "points") and (word := _NO_NUMBER.search(value)):
-        raise Refused(f"{attribute} has {word[0]!r}, which is not a number")
-    value = _COLOUR_OR_REFERENCE.sub(" ", value)
-    if odd := _ODD_NUMBER.search(value):
-        raise Refused(f"{attribute} has {_shown(odd[0])!r}, which is not a number of SVG")
-    for match in _NUMBER.finditer(value):
-        if not abs(float(match[0])) <= MAX_NUMBER:  # NaN compares false
-            raise Refused(f"{attribute} has the number {_shown(match[0])}; numbers may go up to {MAX_NUMBER:.0f}")
-
-
-def _check_size(root: Element) -> None:
-    box = root.attrib.get("viewBox")
-    if box is not None:
-        words = re.split(r"[\s,]+", box.strip())
-        try:
-            numbers = [float(word) for word in words]
-        except ValueError:
-            numbers = []
-        if len(numbers) != 4 or not all(map(math.isfinite, numbers)) or min(numbers[2:]) <= 0:
-            raise Refused(f'viewBox="{_shown(box)}" is not four numbers with a positive width and height')
+def _give_view_box(root: Element) -> None:
+    box = root.get("viewBox")
+    if view_box(root):
         return
-    for side in ("width", "height"):
-        match = _LENGTH.fullmatch(root.attrib.get(side, ""))
-        if match is None or float(match[1]) <= 0:
-            raise Refused(f'the <svg> has {side}="{_shown(root.attrib.get(side, ""))}"; give it viewBox="0 0 100 100"')
+    if box is not None and (words := re.findall(r"[^\s,]+", box)) and len(words) == 4:
+        # Browsers draw nothing here; the author had better know.
+        raise Refused(f'viewBox="{shown(box)}" is not four numbers with a positive width and height')
+    root.attrib.pop("viewBox", None)
+    width, height = natural_size(root)
+    if any(_LENGTH.fullmatch(root.get(side, "1")) and not _pixels(root.get(side, "1")) for side in ("width", "height")):
+        raise Refused('the <svg> has no width or no height; give it viewBox="0 0 100 100"')
+    root.set("viewBox", f"0 0 {width!r} {height!r}")
 
 
-@dataclass
-class _Costs:
-    """What elements cost to draw, references followed; each is worked out once."""
-
-    ids: Mapping[str, Element]
-    _known: dict[Element, tuple[float, int, int]] = field(default_factory=dict)
-    _open: set[Element] = field(default_factory=set)
-
-    def of(self, element: Element, depth: int) -> tuple[float, int, int]:
-        """Cost, number of elements and height of a subtree. Raises Refused for a cycle or a long chain."""
-        known = self._known.get(element)
-        if known is not None:
-            if depth + known[2] > 2 * MAX_DEPTH:
-                raise Refused(f"elements refer to each other more than {MAX_DEPTH} deep")
-            return known
-        if element in self._open:
-            raise Refused(f'elements refer to each other in a circle, at id="{_shown(element.attrib.get("id", ""))}"')
-        if depth > 2 * MAX_DEPTH:
-            raise Refused(f"elements refer to each other more than {MAX_DEPTH} deep")
-        self._open.add(element)
-        cost, count, height = self._own(element), 1, 0
-        for child in element:
-            if isinstance(child.tag, str):
-                below = self.of(child, depth + 1)
-                cost, count, height = cost + below[0], count + below[1], max(height, below[2])
-        for target, times in self._targets(element):
-            below = self.of(target, depth + 1)
-            # What is referred to may be inherited by all elements below.
-            cost, height = cost + (below[0] + 20) * times * count, max(height, below[2])
-        self._open.discard(element)
-        self._known[element] = cost, count, height + 1
-        return self._known[element]
-
-    def _own(self, element: Element) -> float:
-        drawn = len(element.attrib.get("d", "")) + len(element.attrib.get("points", ""))
-        return 1 + drawn / 16 + len((element.text or "").strip()) + len((element.tail or "").strip())
-
-    def _targets(self, element: Element) -> Iterator[tuple[Element, float]]:
-        """What an element refers to, and how often it is drawn for that."""
-        for full_name, value in element.attrib.items():
-            name = full_name.rpartition("}")[2]
-            names = [value[1:]] if name == "href" else _references(value)
-            marks = name.startswith("marker") or (name == "style" and "marker" in value)
-            times = 1 + (len(element.attrib.get("d", "")) + len(element.attrib.get("points", ""))) / 4 if marks else 1
-            for target in names:
-                if target in self.ids:
-                    yield self.ids[target], times
-
-
-def _references(value: str) -> list[str]:
-    found = (_FRAGMENT.fullmatch(match[1]) for match in _URL.finditer(value))
-    return [match[2] for match in found if match]
-
-
-def _shown(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= 40 else words[:40] + "…"
+def _pixels(length: str | None) -> float | None:
+    match = _LENGTH.fullmatch(length or "")
+    number = float(match[1]) * _PIXELS.get(match[2] or "px", 1.0) if match else 0.0
+    return number if 0 < number < math.inf else None

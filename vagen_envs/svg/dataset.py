@@ -8,16 +8,18 @@ import hashlib
 import importlib.util
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vagen_envs.errors import ConfigError, MissingExtraError
 from vagen_envs.seeding import SPLITS, Split, split_of
 from vagen_envs.tables import SUFFIXES, files_below, rows
 
 BUILT_IN = ("builtin", "mono")
+_COLUMNS = ("Filename", "filename", "Svg", "svg", "SVG", "Split", "split")
 
 # As Hugging Face's data sets name them: data/train-00000-of-00001.parquet, test.jsonl, or folders of these names.
 _PUBLISHED = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
@@ -25,6 +27,9 @@ _PUBLISHED = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev
 
 _SHAPE = re.compile(r"<(?:\w+:)?(?:path|rect|circle|ellipse|line|polyline|polygon|use|text)\b")
 _UNSEEN = re.compile(r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL)
+
+
+SplitBy = Literal["published", "content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +43,21 @@ class Icon:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Targets by split, in an order that depends on their contents alone.
+    """Targets by split, in the order of the data.
 
     Attributes:
         name: `builtin`, `mono`, or a fingerprint of the contents.
         splits: each icon is in exactly one; no two have the same content.
+        published: whether the data says the splits.
     """
 
     name: str
     splits: dict[Split, tuple[Icon, ...]]
+    published: bool
 
 
 def content_of(svg: str) -> bytes:
-    """What makes an icon the one it is: its text, white space aside. Splits go by it."""
+    """The text of an icon, white space aside, which identifies it."""
     return b"svg" + " ".join(svg.split()).encode("utf-8", "surrogatepass")
 
 
@@ -60,57 +67,69 @@ def shapes_of(svg: str) -> int:
 
 
 @functools.lru_cache(maxsize=16)
-def icons_of(name: str, max_length: int, split: Split, fewest: int, most: int) -> tuple[Icon, ...]:
+def icons_of(name: str, max_length: int, split_by: SplitBy, split: Split, fewest: int, most: int) -> tuple[Icon, ...]:
     """The icons of a split of `load_dataset` that have from `fewest` to `most` shapes."""
-    return tuple(icon for icon in load_dataset(name, max_length).splits[split] if fewest <= shapes_of(icon.svg) <= most)
+    icons = load_dataset(name, max_length, split_by).splits[split]
+    return tuple(icon for icon in icons if fewest <= shapes_of(icon.svg) <= most)
 
 
 @functools.lru_cache(maxsize=4)
-def load_dataset(name: str, max_length: int) -> Dataset:
+def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") -> Dataset:
     """The icons of a dataset that have at most `max_length` characters.
 
-    A data set that comes in splits keeps them: what is published as test is never trained on. An icon that stands in
-    several is in the last of train, val, test. A split that isn't published is taken from the published train by
-    content, as all three are where nothing is published.
+    Icons that are left out are counted in one warning. An icon that stands in several published splits is in the last
+    of train, val, test.
 
     Args:
         name: `"builtin"`: about 1,050 flat colour icons that come with this package. `"mono"`: Tabler's
             icons from the pip package pytablericons, black. Else a path: a folder of `.svg` files; a
-            `.parquet` or `.jsonl` file with columns `Svg` and, if it has names, `Filename`; or a folder of
+            `.parquet` or `.jsonl` file with a column `Svg` and, if there are, `Filename` and `split`; or a folder of
             such files or of Arrow files, as a Hugging Face dataset's repository or `save_to_disk` makes it.
         max_length: longer ones are left out.
+        split_by: `published` takes the splits from the column `split`, or the names of files and folders, and goes by
+            content where nothing says one; `content` puts 80, 10 and 10 % of all icons into train, val and test.
 
     Raises:
         ConfigError: there is no such dataset, a file is damaged, or nothing in it can be used.
         MissingExtraError: a module that reads it isn't installed.
     """
-    icons = [icon for icon in _read(name) if 0 < len(icon.svg) <= max_length and "<svg" in icon.svg]
     by_content: dict[bytes, Icon] = {}
-    for icon in sorted(icons, key=lambda icon: (-_rank(icon.split), icon.name)):
-        by_content.setdefault(content_of(icon.svg), icon)
+    read, left_out = 0, {f"longer than max_target_length={max_length}": 0, "without <svg": 0, "the same as another": 0}
+    longer, no_svg, same = left_out
+    for icon in _read(name):
+        read += 1
+        if len(icon.svg) > max_length:
+            left_out[longer] += 1
+        elif "<svg" not in icon.svg:
+            left_out[no_svg] += 1
+        else:
+            content = content_of(icon.svg)
+            known = by_content.setdefault(content, icon)
+            left_out[same] += known is not icon
+            if _rank(icon.split) > _rank(known.split):
+                by_content[content] = icon
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
     if not by_content:
         raise ConfigError(
-            f"dataset={name!r} has no SVG of at most {max_length} characters; "
+            f"dataset={name!r} has no SVG of at most {max_length} characters ({reasons or 'it is empty'}); "
             "it needs .svg files, or .parquet, .arrow or .jsonl files with a column Svg"
         )
-    published = {icon.split for icon in by_content.values() if icon.split is not None}
+    if reasons and name not in BUILT_IN:
+        warnings.warn(
+            f"dataset={name!r}: {read - len(by_content):,} of {read:,} icons left out: {reasons}", stacklevel=2
+        )
+    published = split_by == "published" and any(icon.split is not None for icon in by_content.values())
     splits: dict[Split, list[Icon]] = {split: [] for split in SPLITS}
-    for content in sorted(by_content):
-        icon = by_content[content]
+    for content, icon in by_content.items():
         # Tabler draws one thing in several ways ("license", "license-off"): all in one split.
         key = b"tabler" + Path(icon.name).stem.split("-")[0].encode() if name == "mono" else content
-        drawn = split_of(key)
-        if icon.split not in (None, "train"):
-            drawn = icon.split
-        elif drawn in published:
-            drawn = "train"
-        splits[drawn].append(icon)
-    contents = [
-        content + (b"" if icon.split is None else b"\0" + icon.split.encode()) for content, icon in by_content.items()
-    ]
-    fingerprint = hashlib.sha256(b"\0".join(sorted(contents))).hexdigest()[:32]
+        splits[(icon.split or "train") if published else split_of(key)].append(icon)
+    contents = sorted(content + b"\0" + (icon.split or "").encode() for content, icon in by_content.items())
+    fingerprint = hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
     return Dataset(
-        name if name in BUILT_IN else fingerprint, {split: tuple(of_split) for split, of_split in splits.items()}
+        name if name in BUILT_IN else fingerprint,
+        {split: tuple(icons) for split, icons in splits.items()},
+        published,
     )
 
 
@@ -139,7 +158,7 @@ def _read_path(path: Path) -> Iterator[Icon]:
             yield Icon(file.relative_to(top).as_posix(), svg, _published(file.relative_to(top).parent))
         elif file.suffix in SUFFIXES:
             split = _published(file.relative_to(top))
-            yield from _icons(rows(file, "svg", ConfigError, ("Filename", "Svg")), str(file), split)
+            yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split)
 
 
 def _rank(split: Split | None) -> int:
@@ -148,16 +167,21 @@ def _rank(split: Split | None) -> int:
 
 def _published(path: Path) -> Split | None:
     """The split that a file's name, or a folder's, says; the innermost that says one."""
-    for part in reversed(path.parts):
-        if found := _PUBLISHED.match(part):
-            return SPLITS[("train", "val", "test").index((found[1] or "val").lower())]
-    return None
+    return next((split for part in reversed(path.parts) if (split := _split(part))), None)
+
+
+def _split(word: str) -> Split | None:
+    found = _PUBLISHED.match(word)
+    return SPLITS[("train", "val", "test").index((found[1] or "val").lower())] if found else None
 
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
     for number, row in enumerate(rows):
-        if not isinstance(row, Mapping) or "Svg" not in row:
+        cells = {name.lower(): value for name, value in row.items()} if isinstance(row, Mapping) else {}
+        if "svg" not in cells:
             has = f"the columns {', '.join(row)}" if isinstance(row, Mapping) else f"a row {row!r:.40}"
             raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
-        if isinstance(row["Svg"], str):
-            yield Icon(str(row.get("Filename") or number), row["Svg"], split)
+        if isinstance(cells["svg"], str):
+            stated = cells.get("split")
+            named = _split(stated) if isinstance(stated, str) else None
+            yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)

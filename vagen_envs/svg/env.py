@@ -8,15 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vagen_envs.actions import Action, ActionGrammar
 from vagen_envs.bounds import REWARD, Bound, Number, OneOf, Whole
 from vagen_envs.config import EnvConfig
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import LevelError
 from vagen_envs.pictures import Picture, Pixels
+from vagen_envs.replies import Action, ActionGrammar
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
-from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
+from vagen_envs.svg.dataset import Icon, SplitBy, content_of, icons_of, load_dataset
+from vagen_envs.svg.drawing import RendererName
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import SAME_PICTURE
@@ -30,7 +31,7 @@ MOST_SHAPES = 10_000
 """Of an icon; `max_shapes` is then no limit."""
 
 _GREY = 128  # between the two
-_MOST_DRAWS = 1_000  # of icons, until one leaves something to see
+_MOST_TRIES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,8 @@ class SvgConfig(EnvConfig):
     dataset: str = "builtin"
     """`builtin` (flat colour icons of this package), `mono` (the extra `svg-mono`), or the path of a folder,
     `.parquet`, `.arrow` or `.jsonl` file with `Svg` and `Filename`; see `load_dataset`."""
+    split_by: SplitBy = "published"
+    """Whether the data's own splits are kept, where it has any, or all icons are split by `content`."""
     max_target_length: int = 8_000
     """Characters of a target's SVG; longer ones are left out, so that an answer has room for it."""
     min_shapes: int = 0
@@ -78,6 +81,8 @@ class SvgConfig(EnvConfig):
     """Targets with more shapes are left out."""
     size: int = 224
     """Pixels a side of target and drawing, 32 to 1024. DreamSim and DINO look at 224."""
+    renderer: RendererName = "resvg"
+    """What draws targets and answers: `resvg`, as browsers do, or `cairosvg`, the paper's, which knows less of SVG."""
     scorer: ScorerName = "auto"
     """`dreamsim` (the paper's, with DINO), `lpips` or `classical`; `auto` is the first of these that has all it
     needs here. Which one it was stands in the metric `scorer` of each turn."""
@@ -110,7 +115,10 @@ class SvgConfig(EnvConfig):
 
     def level_key(self) -> dict[str, Any]:
         """Levels depend on what the icons are, not on the path where they lie."""
-        key = {**EnvConfig.level_key(self), "dataset": load_dataset(self.dataset, self.max_target_length).name}
+        key = {
+            **EnvConfig.level_key(self),
+            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).name,
+        }
         if (self.min_shapes, self.max_shapes) == (0, MOST_SHAPES):
             return key
         return {**key, "shapes": [self.min_shapes, self.max_shapes]}
@@ -146,7 +154,7 @@ class SvgEnv(VagenEnv):
         return {"similarity_reward": f"{self.config.similarity_reward:g}"}
 
     def _picture_shape(self) -> tuple[int, int, int]:
-        self._renderer = shared_renderer()
+        self._renderer = shared_renderer(self.config.renderer)
         self._scorer = self._make_scorer()
         stated = self.config.success_score
         self._enough = SAME_PICTURE[self._scorer.name] if stated is None else stated
@@ -163,16 +171,22 @@ class SvgEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
         self._loaded = (split, stream.position())
-        icons = icons_of(config.dataset, config.max_target_length, split, config.min_shapes, config.max_shapes)
-        for _ in range(_MOST_DRAWS if icons else 0):
-            self.icon: Icon = stream.choice(icons)
-            target = self._draw(self.icon.svg)
+        icons = self._icons(split)
+        if not icons:
+            raise LevelError(
+                f"the split {split!r} of dataset={config.dataset!r} has no icon of {config.min_shapes} to "
+                f'{config.max_shapes} shapes; use another split, or split_by="content"'
+            )
+        at = self._level_seed % len(icons)
+        for icon in (icons[at:] + icons[:at])[:_MOST_TRIES]:  # the next one that leaves something to see
+            self.icon: Icon = icon
+            target = self._draw(icon.svg)
             if target.pixels is not None and target.marks and not (target.pixels == 255).all():
                 break
         else:
             raise LevelError(
-                f"the split {split!r} of dataset={config.dataset!r} has {len(icons)} icons of {config.min_shapes} to "
-                f"{config.max_shapes} shapes, and none of those tried can be drawn; use a larger data set"
+                f"none of {min(len(icons), _MOST_TRIES)} icons tried of the split {split!r} of "
+                f"dataset={config.dataset!r} can be drawn; use a larger data set"
             )
         self._target: Pixels = target.pixels
         self._target_elements = elements(target.marks, self.config.size)
@@ -181,6 +195,14 @@ class SvgEnv(VagenEnv):
         self._looked_like: str | None = None
         self._scores: Mapping[str, float] = {}
         self._score = self._best = 0.0
+
+    def _icons(self, split: Split) -> tuple[Icon, ...]:
+        config = self.config
+        shapes = config.min_shapes, config.max_shapes
+        return icons_of(config.dataset, config.max_target_length, config.split_by, split, *shapes)
+
+    def _level_count(self, split: Split) -> int:
+        return len(self._icons(split))
 
     def _content(self) -> str:
         return content_hash(content_of(self.icon.svg))

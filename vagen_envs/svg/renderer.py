@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib.util
 import json
 import mmap
 import os
@@ -37,6 +38,8 @@ MAX_SIZE = 1024
 
 _START_SECONDS = 60.0
 _PATIENCE = 60.0  # seconds by the clock beyond the CPU time, on a busy machine; who says nothing then was stopped
+_TEXTS_FAULT = (signal.SIGPROF, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS)
+"""Time, memory or the stack was spent. Another signal comes from outside."""
 _TRIES = 2  # something else than the text may have ended the first worker
 
 
@@ -60,23 +63,23 @@ class Drawing:
 
 
 class _Died(Exception):  # noqa: N818 - not an error of ours
-    """The worker is gone; `spent` says whether its CPU time was up."""
+    """The worker is gone, by this signal; 0 if it didn't answer."""
 
-    def __init__(self, spent: bool = False) -> None:
-        super().__init__(spent)
-        self.spent = spent
+    def __init__(self, number: int = 0) -> None:
+        super().__init__(number)
+        self.signal = number
 
 
 class _Worker:
     """One process, its two pipes, and the memory that is shared with it."""
 
-    def __init__(self, seconds: float, memory: int) -> None:
+    def __init__(self, seconds: float, memory: int, renderer: str) -> None:
         paths = os.pathsep.join(path for path in sys.path if path)
         environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         with _shared_file() as file:
             file.truncate(4 * MAX_SIZE * MAX_SIZE)  # room; only what is used becomes memory
             self._shared = mmap.mmap(file.fileno(), 0)
-            numbers = (seconds, memory, file.fileno(), MAX_SIZE)
+            numbers = (seconds, memory, file.fileno(), MAX_SIZE, renderer)
             self.process = subprocess.Popen(  # noqa: S603 - our own module
                 [sys.executable, "-m", "vagen_envs.svg.worker", *map(str, numbers)],
                 stdin=subprocess.PIPE,
@@ -95,7 +98,7 @@ class _Worker:
         if not self.ready:
             header = self._header(time.monotonic() + _START_SECONDS)
             if header["problem"]:
-                raise RendererError(f"cairosvg does not work here: {header['problem']}; reinstall vagen-envs[svg]")
+                raise RendererError(f"the renderer does not work here: {header['problem']}; reinstall vagen-envs[svg]")
             self.ready = True
 
     def draw(self, text: str, size: int, deadline: float) -> Drawing:
@@ -110,7 +113,7 @@ class _Worker:
         header = self._header(deadline)
         if header["problem"] is not None:
             return Drawing(None, header["problem"])
-        return Drawing(as_rgb(self._shared, size), None, tuple(map(tuple, header["marks"])))
+        return Drawing(_pixels(self._shared, size), None, tuple(map(tuple, header["marks"])))
 
     def _header(self, deadline: float) -> dict[str, Any]:
         assert self.process.stdout is not None  # noqa: S101 - for the type checker
@@ -122,7 +125,7 @@ class _Worker:
             # 64 KiB is what a pipe of Linux holds.
             piece = os.read(pipe, 1 << 16)
             if not piece:
-                raise _Died(spent=self.process.wait() == -signal.SIGPROF)
+                raise _Died(-self.process.wait())
             data += piece
         header: dict[str, Any] = json.loads(data[4:])
         return header
@@ -141,13 +144,9 @@ class _Worker:
                     pipe.close()
 
 
-def as_rgb(bgrx: mmap.mmap | bytes, size: int) -> Pixels:
-    """A copy of the first `size` × `size` pixels of 4 bytes, as uint8 of shape (size, size, 3)."""
-    there = np.frombuffer(bgrx, np.uint8, 4 * size * size).reshape(size, size, 4)
-    pixels = np.empty((size, size, 3), np.uint8)
-    for channel in range(3):  # several times quicker than `there[:, :, 2::-1]`
-        pixels[:, :, channel] = there[:, :, 2 - channel]
-    return pixels
+def _pixels(shared: mmap.mmap, size: int) -> Pixels:
+    """A copy of the first `size` × `size` pixels of 3 bytes."""
+    return np.frombuffer(shared, np.uint8, 3 * size * size).reshape(size, size, 3).copy()
 
 
 class Renderer:
@@ -158,6 +157,7 @@ class Renderer:
         seconds: of CPU time, for one drawing.
         memory: address space of a process, in bytes.
         patience: seconds by the clock beyond that, until a process that says nothing is replaced.
+        renderer: `resvg`, or `cairosvg`, the paper's.
     """
 
     def __init__(
@@ -166,21 +166,25 @@ class Renderer:
         seconds: float = SECONDS,
         memory: int = MEMORY,
         patience: float = _PATIENCE,
+        renderer: str = "resvg",
     ) -> None:
-        try:
-            import cairosvg  # noqa: F401
-            import defusedxml  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError("SVG reconstruction", "svg", error.name or "cairosvg") from error
-        except OSError as error:  # the cairo library itself
-            reason = str(error).partition("\n")[0]
-            raise RendererError(
-                f"cairosvg can't load the cairo library ({reason}). Install it; on Debian: apt-get install libcairo2"
-            ) from error
+        for module in ("resvg_py", "defusedxml", "tinycss2", "cssselect2", "fontTools"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError("SVG reconstruction", "svg", module)
+        if renderer == "cairosvg":
+            try:
+                import cairosvg  # noqa: F401
+            except ImportError as error:
+                raise MissingExtraError('renderer="cairosvg"', "svg", error.name or "cairosvg") from error
+            except OSError as error:  # the cairo library itself
+                reason = str(error).partition("\n")[0]
+                raise RendererError(
+                    f"cairosvg can't load the cairo library ({reason}); on Debian: apt-get install libcairo2"
+                ) from error
         if os.name != "posix":
             raise RendererError("SVGs are drawn within limits that Windows does not have; use WSL, Linux or macOS")
         self._most = workers or max(1, min(8, os.cpu_count() or 1))
-        self.seconds, self.memory, self.patience = seconds, memory, patience
+        self.seconds, self.memory, self.patience, self.renderer = seconds, memory, patience, renderer
         self._forget()
         atexit.register(self.close)
         os.register_at_fork(after_in_child=self._after_fork)
@@ -213,10 +217,11 @@ class Renderer:
                 except _Died as died:
                     started = worker.ready
                     self._drop(worker)
-                    if died.spent:
-                        self._give(_Worker(self.seconds, self.memory))  # starts up while nobody waits
-                        limit = f"{self.seconds:g} seconds"
-                        return Drawing(None, f"the SVG can't be drawn: it takes longer than {limit}")
+                    if started and died.signal in _TEXTS_FAULT:
+                        self._give(_Worker(self.seconds, self.memory, self.renderer))  # starts up while nobody waits
+                        spent = died.signal == signal.SIGPROF
+                        words = f"takes longer than {self.seconds:g} seconds" if spent else "is too deep or too large"
+                        return Drawing(None, f"the SVG can't be drawn: it {words}")
                     continue
                 except BaseException:
                     self._drop(worker)
@@ -225,7 +230,9 @@ class Renderer:
                 return drawing
         if started:
             return Drawing(None, "the SVG can't be drawn: it makes the drawing process fail")
-        command = f"{sys.executable} -m vagen_envs.svg.worker {self.seconds:g} {self.memory} -1 {MAX_SIZE}"
+        command = (
+            f"{sys.executable} -m vagen_envs.svg.worker {self.seconds:g} {self.memory} -1 {MAX_SIZE} {self.renderer}"
+        )
         raise RendererError(f"the drawing process does not start; see what `{command}` says")
 
     @property
@@ -238,7 +245,7 @@ class Renderer:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-        worker = _Worker(self.seconds, self.memory)
+        worker = _Worker(self.seconds, self.memory, self.renderer)
         with self._lock:
             self._all.append(worker)
         return worker
@@ -269,14 +276,13 @@ def _shared_file() -> Any:
     return tempfile.TemporaryFile()
 
 
-_shared: Renderer | None = None
+_shared: dict[str, Renderer] = {}
 _shared_lock = threading.Lock()
 
 
-def shared_renderer() -> Renderer:
-    """The renderer that all environments of this process use."""
-    global _shared
+def shared_renderer(renderer: str = "resvg") -> Renderer:
+    """The renderer of this name that all environments of this process use."""
     with _shared_lock:
-        if _shared is None:
-            _shared = Renderer()
-        return _shared
+        if renderer not in _shared:
+            _shared[renderer] = Renderer(renderer=renderer)
+        return _shared[renderer]

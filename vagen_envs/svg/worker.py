@@ -1,6 +1,6 @@
 """A process that draws, within limits, one SVG after the other.
 
-    python -m vagen_envs.svg.worker SECONDS BYTES DESCRIPTOR SIDE
+    python -m vagen_envs.svg.worker SECONDS BYTES DESCRIPTOR SIDE RENDERER
 
 Reads requests from standard input and writes replies to standard output, until its input ends; so
 it ends with the process that started it, however that ends. The kernel ends it when a drawing takes
@@ -22,28 +22,24 @@ import resource
 import signal
 import struct
 import sys
+import tempfile
 from typing import Any, BinaryIO
 
-from vagen_envs.svg.check import Refused, check
+from PIL import Image
+
+from vagen_envs.svg.check import Refused, clean
 from vagen_envs.svg.drawing import draw
+from vagen_envs.svg.marks import font_file, marks_of
+from vagen_envs.svg.styles import resolve, sheet_styles
 
 REQUEST = struct.Struct("<IH")
 REPLY = struct.Struct("<I")
 
-WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><defs><linearGradient id="g"><stop offset="0"
-stop-color="red"/></linearGradient><radialGradient id="r"><stop offset="1"/></radialGradient><clipPath
-id="c"> <rect width="4" height="4"/></clipPath><mask id="m"><rect width="9" height="9"
-fill="#fff"/></mask><pattern id="p" width="2" height="2" patternUnits="userSpaceOnUse"><circle
-r="1"/></pattern><marker
-id="k" viewBox="0 0 2 2"><path d="M0 0h1"/></marker><symbol id="s" viewBox="0 0 1 1"> <path d="M0
-0h1v1z"/></symbol></defs><style>.a{fill:blue}</style><g transform="rotate(3) translate(1)"
-opacity=".5"><path class="a" d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="hsl(9,9%,9%)"
-marker-end="url(#k)" style="stroke-dasharray:1"/></g><rect width="3" height="3" rx="1" fill="url(#g)"
-clip-path="url(#c)"/><ellipse rx="2" ry="1" fill="url(#r)" mask="url(#m)"/> <polygon points="0,0 1,1 2,0"
-fill="url(#p)"/><use href="#s" width="3" height="3" /><g mask="url(#m)"><circle r="1"
-fill="hsl(9 9% 9% / 9%)"/></g><text x="1" y="5" font-family="serif">ab<tspan>c</tspan></text>
-<line x2="4" y2="4" stroke="rgb(1,2,3)"/></svg>"""
-"""Uses everything once, so that nothing has to be imported afterwards."""
+WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><linearGradient id="g"><stop offset="0"
+stop-color="red"/></linearGradient><style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
+d="M0 0C1 1 2 2 3 3A1 1 0 0 1 5 5Q1 1 3 3" stroke="oklch(1 0 0)"/><rect width="3" height="3" fill="url(#g)"/>
+<text x="1" y="5">ab<tspan>c</tspan></text><image width="1" height="1" href="data:image/svg+xml,&lt;svg/&gt;"/></svg>"""
+"""Uses every module once, so that nothing has to be imported afterwards."""
 
 _FORBIDDEN = ("open", "socket.", "subprocess.", "os.", "shutil.", "ftplib.", "urllib.", "http.", "ctypes.dlopen",
               "import")  # fmt: skip
@@ -68,26 +64,32 @@ def forbid_the_outside() -> None:
     sys.addaudithook(refuse)
 
 
-def answer(text: str, size: int) -> tuple[dict[str, Any], bytes, bool]:
+def answer(text: str, size: int, renderer: str, font: str) -> tuple[dict[str, Any], bytes, bool]:
     """The reply's header and pixels, and whether the process should end because its memory is spent."""
     try:
-        pixels, marks = draw(check(text), size)
+        root = clean(text)
+        sheets = sheet_styles(root)
+        resolve(root, sheets)
+        marks = marks_of(root, sheets, size)
+        pixels = draw(root, size, renderer, font).tobytes()
     except Refused as refused:
         return {"problem": str(refused), "marks": []}, b"", False
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
         kind = type(error).__name__
         words = _IN_WORDS.get(kind) or f"{kind}: {error}"[:200]
         return {"problem": f"the SVG can't be drawn: {words}", "marks": []}, b"", isinstance(error, MemoryError)
     return {"problem": None, "marks": marks}, pixels, False
 
 
-def serve(source: BinaryIO, sink: BinaryIO, shared: mmap.mmap, seconds: float) -> None:
+def serve(source: BinaryIO, sink: BinaryIO, shared: mmap.mmap, seconds: float, renderer: str, font: str) -> None:
     """Answer requests until the source ends."""
     while len(head := source.read(REQUEST.size)) == REQUEST.size:
         length, size = REQUEST.unpack(head)
         text = shared[:length].decode("utf-8", "surrogatepass")
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        header, pixels, spent = answer(text, size)
+        header, pixels, spent = answer(text, size, renderer, font)
         signal.setitimer(signal.ITIMER_PROF, 0)
         shared[: len(pixels)] = pixels
         words = json.dumps(header).encode()
@@ -99,19 +101,24 @@ def serve(source: BinaryIO, sink: BinaryIO, shared: mmap.mmap, seconds: float) -
 
 def main() -> None:
     """Take the channel for ourselves, so that nothing else can write into it, and serve."""
-    seconds, memory, descriptor, side = float(sys.argv[1]), *map(int, sys.argv[2:])
+    seconds, memory, descriptor, side, renderer = float(sys.argv[1]), *map(int, sys.argv[2:5]), sys.argv[5]
     shared = mmap.mmap(descriptor, 4 * side * side)
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     source = sys.stdin.buffer
-    problem = answer(WARM_UP, 32)[0]["problem"]
+    fonts = tempfile.TemporaryFile()  # noqa: SIM115 - resvg reads fonts from files; this one ends with us
+    fonts.write(font_file())
+    fonts.flush()
+    font = f"/dev/fd/{fonts.fileno()}"
+    Image.init()  # all formats, while files may be opened
+    problem = answer(WARM_UP, 32, renderer, font)[0]["problem"]
     limit(memory)
     forbid_the_outside()
     words = json.dumps({"problem": problem, "marks": []}).encode()
     sink.write(REPLY.pack(len(words)) + words)
     sink.flush()
     with contextlib.suppress(BrokenPipeError):
-        serve(source, sink, shared, seconds)
+        serve(source, sink, shared, seconds, renderer, font)
     sink.flush()
     os._exit(0)
 

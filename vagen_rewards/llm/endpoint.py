@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from vagen_rewards.llm.spending import Spending
+from vagen_rewards.usage import Spending
 
 _ASKED = 3
 """A model is asked so often, at most, for a reply that can be read. Each costs as much as the first."""

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.endpoint import Endpoint
-from vagen_rewards.llm.spending import Price, Spending
 from vagen_rewards.llm.verdicts import Prompts, claims_text, read_object, read_verdict
 from vagen_rewards.rules import Reading, RuleJudge
 from vagen_rewards.scores import Judge, Score, Statement
+from vagen_rewards.usage import Price, Spending
 
 _VERDICT_SCHEMA = {
     "type": "json_schema",

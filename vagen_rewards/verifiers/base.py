@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from vagen_envs.errors import MissingExtraError, did_you_mean
+from vagen_envs.replies import last_answer
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
-from vagen_envs.tags import answer_span, find_tags
 from vagen_rewards.errors import VerifierError
 
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
@@ -23,9 +23,8 @@ def tag_format(response: str) -> float:
 
 
 def answer_text(response: str) -> str | None:
-    """What stands between `<answer>` and `</answer>`, outside a thought; `None` if there is no such pair."""
-    span = answer_span(find_tags(response))
-    return None if span is None else response[span[0] : span[1]].strip()
+    """The text of the answer that would execute, between `<answer>` and `</answer>`; `None` if there is none."""
+    return last_answer(response)
 
 
 class Verifier(ABC):

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vagen_adapters.parity.kit import run
-from vagen_adapters.parity.stage import Stage
+from vagen_adapters.parity.reference_model import ReferenceModel
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check a trainer's adapter; 1 if anything fails."""
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.parity", description=main.__doc__)
-    parser.add_argument("adapter", help="module:attribute, such as vagen_adapters.parity.of_ppo:adapter")
+    parser.add_argument("adapter", help="module:attribute, such as vagen_adapters.parity.ppo_trainer:adapter")
     parser.add_argument("--html", type=Path, help="write the report as a page, too")
     parser.add_argument("--folder", type=Path, help="keep the tiny model here, or take what is there")
     args = parser.parse_args(arguments)
     module, _, name = args.adapter.partition(":")
     trainer = getattr(importlib.import_module(module), name, None) if name else None
     if trainer is None:
-        raise SystemExit(f"{args.adapter!r} isn't an adapter; give module:attribute of an object with play(scene)")
-    report = run(trainer, Stage(args.folder) if args.folder else None)
+        raise SystemExit(f"{args.adapter!r} isn't an adapter; give module:attribute of an object with play(playback)")
+    report = run(trainer, ReferenceModel(args.folder) if args.folder else None)
     sys.stdout.write(f"{report.text()}\n")
     if args.html:
         args.html.write_text(report.html(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""All recordings through all checks."""
+"""Run all recordings through all checks."""
 
 from __future__ import annotations
 
@@ -8,58 +8,60 @@ from dataclasses import replace
 from pathlib import Path
 
 from vagen_adapters.parity.checks import CHECKS, Compared
-from vagen_adapters.parity.recordings import RECORDINGS, Recording, Watched, solved
+from vagen_adapters.parity.recordings import RECORDINGS, RecordedEnv, Recording, solved
+from vagen_adapters.parity.reference_model import ReferenceModel
 from vagen_adapters.parity.report import Finding, Report, Verdict
 from vagen_adapters.parity.sampler import RecordedSampler
-from vagen_adapters.parity.stage import Stage
-from vagen_adapters.parity.trained import Scene, Trained, Trainer
+from vagen_adapters.parity.trained import Playback, TrainedSequence, Trainer
 
 
-def run(trainer: Trainer, stage: Stage | None = None, names: Collection[str] | None = None) -> Report:
+def run(trainer: Trainer, model: ReferenceModel | None = None, names: Collection[str] | None = None) -> Report:
     """Play recordings through a trainer and check what it would train on.
 
     Args:
         trainer: the adapter.
-        stage: the model to play with; a new one in a temporary folder by default.
-        names: of the recordings; all by default.
+        model: the model that plays; by default a new one in a temporary folder.
+        names: names of recordings; all by default.
     """
-    if stage is None:
+    if model is None:
         with tempfile.TemporaryDirectory() as folder:
-            return run(trainer, Stage(Path(folder) / "tiny"), names)
+            return run(trainer, ReferenceModel(Path(folder) / "tiny"), names)
     findings: list[Finding] = []
-    for each in RECORDINGS:
-        if names is None or each.name in names:
-            scene = scene_of(each, stage)
-            if each.room:
-                whole = scene_of(replace(each, room=False), stage)
+    for recording in RECORDINGS:
+        if names is None or recording.name in names:
+            playback = playback_of(recording, model)
+            if recording.room:
+                whole = playback_of(replace(recording, room=False), model)
                 played(trainer, whole)
-                scene = replace(scene, room=room_before_the_last_observation(whole))
-            findings += played(trainer, scene)
+                playback = replace(playback, room=room_before_the_last_observation(whole))
+            findings += played(trainer, playback)
     return Report(trainer.name, tuple(findings))
 
 
-def scene_of(recording: Recording, stage: Stage) -> Scene:
-    """A recording, set up."""
+def playback_of(recording: Recording, model: ReferenceModel) -> Playback:
+    """Set up a recording."""
     recording = solved(recording)
-    return Scene(stage, recording, Watched(recording), RecordedSampler(stage, recording))
+    return Playback(model, recording, RecordedEnv(recording), RecordedSampler(model, recording))
 
 
-def room_before_the_last_observation(scene: Scene) -> int | None:
-    """So many tokens after the first prompt that the last turn's observation is cut within its picture."""
-    if len(scene.sampler.calls) < 2:
+def room_before_the_last_observation(playback: Playback) -> int | None:
+    """Return how many tokens after the first prompt cut the last observation within its picture."""
+    if len(playback.sampler.calls) < 2:
         return None
-    sizes = scene.stage.patches(scene.stage.features(scene.env.shown)["image_grid_thw"])
-    first, before, last = (len(scene.stage.expand(scene.sampler.calls[number].ids, sizes)) for number in (0, -2, -1))
-    observation = last - before - len(scene.sampler.calls[-2].reply)
+    sizes = playback.model.patches(playback.model.features(playback.env.shown)["image_grid_thw"])
+    first, before, last = (
+        len(playback.model.expand(playback.sampler.calls[number].ids, sizes)) for number in (0, -2, -1)
+    )
+    observation = last - before - len(playback.sampler.calls[-2].reply)
     return last - first - observation // 2
 
 
-def played(trainer: Trainer, scene: Scene) -> list[Finding]:
-    """The findings of one recording."""
-    recording = scene.recording
+def played(trainer: Trainer, playback: Playback) -> list[Finding]:
+    """Play one recording and return its findings."""
+    recording = playback.recording
     verdict: Verdict = "pass" if recording.refusable else "fail"
     try:
-        rows = list(trainer.play(scene))
+        rows = list(trainer.play(playback))
     except Exception as error:  # a trainer may raise anything
         name = "failure" if recording.breaks is not None else "plays"
         return [Finding(recording.name, name, verdict, f"it stops with {type(error).__name__}: {str(error)[:200]}")]
@@ -67,11 +69,11 @@ def played(trainer: Trainer, scene: Scene) -> list[Finding]:
         return [failure(recording, rows)]
     if not rows:
         return [Finding(recording.name, "plays", verdict, "the episode is left out")]
-    return [checked(scene, rows, name) for name in CHECKS]
+    return [checked(playback, rows, name) for name in CHECKS]
 
 
-def failure(recording: Recording, rows: list[Trained]) -> Finding:
-    """A failed episode isn't a zero: nothing of it is trained."""
+def failure(recording: Recording, rows: list[TrainedSequence]) -> Finding:
+    """Check that nothing of a failed episode is trained."""
     trained = [row for row in rows if any(row.mask)]
     if not trained:
         return Finding(recording.name, "failure", "pass", "the episode is left out")
@@ -79,13 +81,13 @@ def failure(recording: Recording, rows: list[Trained]) -> Finding:
     return Finding(recording.name, "failure", "fail", f"{len(trained)} of its sequences are trained, paid {paid}")
 
 
-def checked(scene: Scene, rows: list[Trained], name: str) -> Finding:
-    """One check of all sequences of an episode."""
+def checked(playback: Playback, rows: list[TrainedSequence], name: str) -> Finding:
+    """Apply one check to all sequences of an episode."""
     if name == "ends" and rows[-1].terminated is None and rows[-1].truncated is None:
-        return Finding(scene.recording.name, name, "skip", "the trainer makes no difference between ends")
+        return Finding(playback.recording.name, name, "skip", "the trainer does not keep ends")
     rows = rows[-1:] if name == "ends" else rows
     for row in rows:
-        said = "; ".join(CHECKS[name](Compared.of(scene, row)))
-        if said:
-            return Finding(scene.recording.name, name, "fail", said)
-    return Finding(scene.recording.name, name, "pass")
+        message = "; ".join(CHECKS[name](Compared.of(playback, row)))
+        if message:
+            return Finding(playback.recording.name, name, "fail", message)
+    return Finding(playback.recording.name, name, "pass")

@@ -1,4 +1,4 @@
-"""The episodes that are played through a trainer, and the environment that they are played in."""
+"""The episodes that are played through a trainer, and their environment."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
-from vagen_adapters.parity.stage import ENV_ID, OPTIONS, Pixels, Stage
+from vagen_adapters.parity.reference_model import ENV_ID, OPTIONS, Pixels, ReferenceModel
 from vagen_envs.core import Turn
 from vagen_envs.errors import SimulatorError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """An episode that is played with replies known beforehand, each sampled in tokens that no tokenizer would choose.
+    """An episode with fixed replies, spelled in tokens that no tokenizer would choose.
 
     Attributes:
         name: short, for the report.
-        why: what goes wrong with such an episode in the field.
+        why: the fault that such an episode reveals.
         seed: of the level, in split `train`.
         moves: of the turns, in order.
         max_turns: of the environment.
-        cut: the turn whose reply is stopped by its limit, before its end token.
-        image_token: the turn whose reply holds the token that stands for a picture.
+        cut: the turn whose reply is cut before its end token.
+        image_token: the turn whose reply contains an image token.
         breaks: the turn in which the environment breaks.
-        room: whether only so many tokens are left that the last observation doesn't fit.
-        refusable: whether a trainer may as well refuse the episode.
+        room: whether the sequence has too little room for the last observation.
+        refusable: whether a trainer may refuse the episode.
     """
 
     name: str
@@ -43,26 +43,26 @@ class Recording:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the environment, as for `gym.make`."""
+        """Options of the environment, as for `gym.make`."""
         return {**OPTIONS, "max_turns": self.max_turns}
 
-    def reply_ids(self, turn: int, stage: Stage) -> tuple[int, ...]:
-        """The tokens of a reply, spelled letter by letter."""
+    def reply_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
+        """Return the tokens of a reply, spelled letter by letter."""
         text = f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>"
-        tokenizer = stage.codec.tokenizer
+        tokenizer = model.codec.tokenizer
         ids = [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
         if turn == self.image_token:
-            ids.insert(len(ids) // 2, stage.image_token)
-        return (*ids, *(() if turn == self.cut else (stage.end_token,)))
+            ids.insert(len(ids) // 2, model.image_token)
+        return (*ids, *(() if turn == self.cut else (model.end_token,)))
 
 
 SAFE = ("Left", "Left", "Left")
-"""On the levels below the first three of these moves end nothing."""
+"""Moves that don't end the episode on the levels below."""
 
 RECORDINGS = (
-    Recording(name="solved", why="the plain case: pictures, several turns, an end of its own", seed=0, moves=()),
+    Recording(name="solved", why="the plain case: pictures, several turns, a terminal state", seed=0, moves=()),
     Recording(
-        name="truncated", why="the budget of turns is spent; what follows is unknown, not worth nothing",
+        name="truncated", why="the turns are used up; the value of the last state is unknown, not 0",
         seed=1, moves=SAFE, max_turns=3,
     ),
     Recording(
@@ -78,15 +78,15 @@ RECORDINGS = (
         seed=1, moves=SAFE, max_turns=3, room=True, refusable=True,
     ),
     Recording(
-        name="broken", why="the environment fails in the second turn, which is nobody's zero",
+        name="broken", why="the environment fails in the second turn, which must not be scored as 0",
         seed=1, moves=SAFE, max_turns=3, breaks=1, refusable=True,
     ),
 )  # fmt: skip
-"""In the order of the report. `solved` is played by the oracle."""
+"""In the order of the report. The oracle plays `solved`."""
 
 
-class Watched(gym.Wrapper[Any, Any, Any, Any]):
-    """A recording's environment. Remembers what was shown and played, and breaks where the recording says so."""
+class RecordedEnv(gym.Wrapper[Any, Any, Any, Any]):
+    """A recording's environment. It stores pictures and turns, and breaks in the recording's `breaks` turn."""
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(gym.make(ENV_ID, disable_env_checker=True, **recording.options).unwrapped)
@@ -95,7 +95,7 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
         self.shown: list[Pixels] = []
 
     def reset(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The recording's level, whatever is asked for."""
+        """Start the recording's level, whatever the arguments."""
         observation, info = self.env.reset(seed=self.recording.seed, options={"split": "train"})
         self.turns, self.shown = [], [observation["image"]]
         return observation, info
@@ -103,7 +103,7 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
     def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play a turn."""
         if len(self.turns) == self.recording.breaks:
-            raise SimulatorError("the simulator is gone; the recording says so")
+            raise SimulatorError("injected failure of the recording")
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.turns.append(info["turn"])
         self.shown.append(observation["image"])
@@ -111,7 +111,7 @@ class Watched(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def solved(recording: Recording) -> Recording:
-    """The recording with the oracle's moves, if it has none."""
+    """Return the recording with the oracle's moves if it has none."""
     if recording.moves:
         return recording
     env = gym.make(ENV_ID, disable_env_checker=True, **recording.options)

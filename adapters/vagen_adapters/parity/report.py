@@ -1,4 +1,4 @@
-"""One page: what passes, what fails, and the first thing that differs."""
+"""The report: which checks pass and fail, and the first difference."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Verdict = Literal["pass", "fail", "skip"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says of a recording."""
+    """The result of one check on one recording."""
 
     recording: str
     check: str
     verdict: Verdict
-    says: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Of a trainer."""
+    """All findings about a trainer."""
 
     trainer: str
     findings: tuple[Finding, ...]
@@ -30,27 +30,27 @@ class Report:
     @property
     def failed(self) -> tuple[Finding, ...]:
         """The findings that are failures."""
-        return tuple(each for each in self.findings if each.verdict == "fail")
+        return tuple(finding for finding in self.findings if finding.verdict == "fail")
 
     @property
     def summary(self) -> str:
-        """In a line."""
-        counts = Counter(each.verdict for each in self.findings)
+        """One line with the number of passed, failed and skipped checks."""
+        counts = Counter(finding.verdict for finding in self.findings)
         return f"{self.trainer}: {counts['pass']} pass, {counts['fail']} fail, {counts['skip']} skipped"
 
     def text(self) -> str:
-        """For a terminal."""
+        """The report as text."""
         lines = [self.summary, ""]
-        for each in self.findings:
-            said = f"  {each.says}" if each.says else ""
-            lines.append(f"{each.verdict:4}  {each.recording:12} {each.check:10}{said}")
+        for finding in self.findings:
+            message = f"  {finding.message}" if finding.message else ""
+            lines.append(f"{finding.verdict:4}  {finding.recording:12} {finding.check:10}{message}")
         return "\n".join(lines)
 
     def html(self) -> str:
-        """A page that needs nothing else."""
-        recordings = list(dict.fromkeys(each.recording for each in self.findings))
-        checks = list(dict.fromkeys(each.check for each in self.findings))
-        by_place = {(each.recording, each.check): each for each in self.findings}
+        """The report as a self-contained HTML page."""
+        recordings = list(dict.fromkeys(finding.recording for finding in self.findings))
+        checks = list(dict.fromkeys(finding.check for finding in self.findings))
+        by_place = {(finding.recording, finding.check): finding for finding in self.findings}
         head = "".join(f"<th>{html.escape(check)}</th>" for check in checks)
         rows = "".join(
             f"<tr><th>{html.escape(recording)}</th>"
@@ -59,10 +59,10 @@ class Report:
             for recording in recordings
         )
         said = "".join(
-            f"<li class={each.verdict}><b>{html.escape(each.recording)}, {html.escape(each.check)}</b>: "
-            f"<code>{html.escape(each.says)}</code></li>"
-            for each in self.findings
-            if each.says
+            f"<li class={finding.verdict}><b>{html.escape(finding.recording)}, {html.escape(finding.check)}</b>: "
+            f"<code>{html.escape(finding.message)}</code></li>"
+            for finding in self.findings
+            if finding.message
         )
         return PAGE.format(
             title=html.escape(self.trainer), summary=html.escape(self.summary), head=head, rows=rows, said=said
@@ -72,7 +72,7 @@ class Report:
 def _cell(found: Finding | None) -> str:
     if found is None:
         return "<td></td>"
-    return f'<td class={found.verdict} title="{html.escape(found.says, quote=True)}">{found.verdict}</td>'
+    return f'<td class={found.verdict} title="{html.escape(found.message, quote=True)}">{found.verdict}</td>'
 
 
 PAGE = """<!doctype html><meta charset=utf-8><meta name=viewport content="width=device-width">

@@ -1,4 +1,4 @@
-"""A sampler that says what is recorded."""
+"""A sampler that replays recorded replies."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vagen_adapters.parity.recordings import Recording
-from vagen_adapters.parity.stage import Pixels, Stage
+from vagen_adapters.parity.reference_model import Pixels, ReferenceModel
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """What the sampler was shown for a reply, and what it said.
+    """The input and the reply of one call of the sampler.
 
     Attributes:
-        ids: the prompt, as it came: a picture is one image token, or as many as it has merged patches.
-        pictures: as they came.
-        reply: the tokens.
-        logprobs: of the reply, given exactly this.
+        ids: the prompt as received; a picture is one image token, or one per merged patch.
+        pictures: as received.
+        reply: sampled tokens.
+        logprobs: of the reply, given this input.
     """
 
     ids: tuple[int, ...]
@@ -27,24 +27,26 @@ class Call:
 
 
 class RecordedSampler:
-    """Says the recording's replies in order, with the log-probabilities that the model gives them for what it is shown.
+    """Returns the recording's replies in order, with the model's log-probabilities for the given input.
 
-    A picture that isn't handed over isn't seen: its tokens are there and its pixels aren't, as on a server.
+    If a picture isn't passed, its tokens have no pixels, as on a server.
     """
 
-    def __init__(self, stage: Stage, recording: Recording) -> None:
-        self.stage, self.recording = stage, recording
+    def __init__(self, model: ReferenceModel, recording: Recording) -> None:
+        self.model, self.recording = model, recording
         self.calls: list[Call] = []
 
     def generate(self, prompt_ids: Sequence[int], pictures: Sequence[Pixels]) -> tuple[list[int], list[float]]:
-        """The next reply: its tokens and their log-probabilities at temperature 1. After the last, it begins again."""
-        reply = self.recording.reply_ids(len(self.calls) % len(self.recording.moves), self.stage)
-        features = self.stage.features(pictures)
-        sizes = self.stage.patches(features["image_grid_thw"]) if features else []
-        prompt = self.stage.expand(prompt_ids, sizes)
-        runs = self.stage.collapse(prompt)[0].count(self.stage.image_token)
+        """Return the next reply's tokens and their log-probabilities at temperature 1; then start again."""
+        reply = self.recording.reply_ids(len(self.calls) % len(self.recording.moves), self.model)
+        features = self.model.features(pictures)
+        sizes = self.model.patches(features["image_grid_thw"]) if features else []
+        prompt = self.model.expand(prompt_ids, sizes)
+        runs = self.model.collapse(prompt)[0].count(self.model.image_token)
         seen = pictures if runs == len(pictures) else ()
-        said = [0 if token == self.stage.image_token else token for token in reply]  # the model can't read its own
-        scores = self.stage.logprobs(self.stage.inputs([*prompt, *said], seen))[len(prompt) :]
+        reply_inputs = [
+            0 if token == self.model.image_token else token for token in reply
+        ]  # the model has no pixels for a sampled image token
+        scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[len(prompt) :]
         self.calls.append(Call(tuple(prompt_ids), tuple(pictures), reply, tuple(scores)))
         return list(reply), scores

@@ -1,4 +1,4 @@
-"""What a trainer's adapter is given, and what it hands over."""
+"""The input and the output of a trainer's adapter."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Protocol
 
 from torch import Tensor
 
-from vagen_adapters.parity.recordings import Recording, Watched
+from vagen_adapters.parity.recordings import RecordedEnv, Recording
+from vagen_adapters.parity.reference_model import ReferenceModel
 from vagen_adapters.parity.sampler import RecordedSampler
-from vagen_adapters.parity.stage import Stage
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """One recording, set up to be played.
+class Playback:
+    """One recording, ready to be played.
 
     Attributes:
-        stage: the model: `stage.folder` is a checkpoint, `stage.model` the same loaded.
-        recording: what is played.
-        env: a Gymnasium environment with observations `{"image": …, "text": …}` and `info["turn"]`; `reset` gives the
-            recording's level.
-        sampler: to be asked for every reply, with what the trainer shows its sampler.
-        room: tokens that the sequence may have after its first prompt; `None` for enough.
+        model: `model.folder` is a checkpoint, `model.model` the loaded model.
+        recording: the recording to play.
+        env: a Gymnasium environment with observations `{"image": …, "text": …}` and `info["turn"]`; `reset` starts
+            the recording's level.
+        sampler: call it for every reply, with exactly what the trainer passes to its sampler.
+        room: maximum number of tokens after the first prompt; None for no limit.
     """
 
-    stage: Stage
+    model: ReferenceModel
     recording: Recording
-    env: Watched
+    env: RecordedEnv
     sampler: RecordedSampler
     room: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Trained:
-    """A sequence as the trainer's forward pass gets it, without padding.
+class TrainedSequence:
+    """A sequence as the trainer's forward pass receives it, without padding.
 
     Attributes:
         input_ids: L tokens.
         mask: L, true where the policy is trained.
-        forward: whatever else the model's forward pass gets, for a batch of this one: `pixel_values`,
+        forward: all other inputs of the forward pass, for a batch of this sequence: `pixel_values`,
             `image_grid_thw`, `mm_token_type_ids`, `position_ids` …
-        logprobs: L, the sampler's as the trainer keeps them; `None` if it computes its own.
-        rewards: L, for a trainer with rewards at tokens, else `None`.
-        reward: of the episode, for a trainer that has no more than that, else `None`.
-        terminated, truncated: as the trainer keeps them; `None` if it makes no difference between ends.
-        turns: which turns it is trained on; `None` for all that were played.
+        logprobs: L, the sampler's log-probabilities as the trainer stores them; None if it recomputes them.
+        rewards: L, for a trainer with rewards per token, else None.
+        reward: of the episode, for a trainer with one reward per episode, else None.
+        terminated: as the trainer stores it; None if it doesn't.
+        truncated: the same.
+        turns: the turns that are trained; None for all.
     """
 
     input_ids: Sequence[int]
@@ -65,8 +66,8 @@ class Trainer(Protocol):
 
     name: str
 
-    def play(self, scene: Scene) -> Sequence[Trained]:
-        """Play the scene's episode by the trainer's own rollout code; what it would train on.
+    def play(self, playback: Playback) -> Sequence[TrainedSequence]:
+        """Play the episode with the trainer's own rollout code and return the sequences that it would train on.
 
-        An episode that isn't trained on is no sequences. Whatever is raised is taken for what the trainer does.
+        Return an empty list if the episode is left out. Exceptions count as the trainer's behaviour.
         """

@@ -5,6 +5,7 @@
     bilevel_gae               VAGEN, Algorithm 2 (VAGEN-Full)                 token, and end of a turn
     bilevel_gae_released      VAGEN's page, the released code                 token
     turn_gae                  Turn-PPO, section 2.4                           turn
+    bilevel_gae_mixed         VAGEN's main branch, August 2026                token
     dual_discount_gae         Verlog, Dual Discounting GAE                    token
     vine                      VinePPO, section 5.1                            turn, by playing on from it
 
@@ -128,6 +129,31 @@ def bilevel_gae_released(
     deltas = deltas.index_copy(0, tokens.turn_ends, advantages_turn)
     advantages = sum_backwards(deltas, gamma_token * lam, tokens.ends_turn)
     return tokens.spread(advantages, targets=advantages + tokens.values)
+
+
+def bilevel_gae_mixed(
+    batch: Trajectories, *, gamma_turn: float = 0.95, lam_turn: float = 0.95, lam_token: float = 1.0, mix: float = 0.75
+) -> Advantages:
+    """Bi-Level GAE as in VAGEN's main branch since August 2026 (`bi_level_gae`), without the whitening.
+
+    A weighted mean of two recursions over tokens: `dual_discount_gae` without a discount inside turns, and the same
+    without any discount and with `lam_token` everywhere. The critic's targets are A + V. The defaults are VAGEN's.
+
+    Args:
+        batch: The episodes, with `values`.
+        gamma_turn: Discount between turns, 0 to 1.
+        lam_turn: λ between turns, 0 to 1.
+        lam_token: λ inside turns, 0 to 1.
+        mix: Weight of the first recursion, 0 to 1.
+    """
+    check_unit(mix=mix)
+    two_clocks = dual_discount_gae(batch, gamma_turn=gamma_turn, lam_turn=lam_turn, lam_token=lam_token)
+    one_clock = dual_discount_gae(batch, gamma_turn=1.0, lam_turn=lam_token, lam_token=lam_token)
+    return replace(
+        two_clocks,
+        advantages=one_clock.advantages.lerp(two_clocks.advantages, mix),
+        returns=one_clock.returns.lerp(two_clocks.returns, mix),
+    )
 
 
 def turn_gae(batch: Trajectories, *, gamma: float = 1.0, lam: float = 1.0) -> Advantages:

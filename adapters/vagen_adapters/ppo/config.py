@@ -29,7 +29,8 @@ ESTIMATORS = {
     name: getattr(module, name)
     for module, names in (
         (advantages, (
-            "token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "turn_gae", "vine",
+            "token_gae", "dual_discount_gae", "bilevel_gae", "bilevel_gae_released", "bilevel_gae_mixed", "turn_gae",
+            "vine",
         )),
         (group_advantages, ("grpo", "rloo", "rloo_turns", "gigpo")),
     )

@@ -45,18 +45,22 @@ def rloo(batch: Trajectories) -> Advantages:
 
 
 def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
-    """RLOO by turn: what came from turn t on, against the mean of the group's others that played turn t, too.
+    """RLOO by turn: the return from turn t on, minus the mean of the same over the other episodes of the group.
 
-    An episode that was alone in playing a turn has nothing to be compared with there and gets 0.
+    An episode that ended before turn t counts as 0 there. If it were left out, the number of terms in the baseline
+    would depend on when the policy stops, and the gradient would be biased (`vagen_adapters.parity.bias`).
 
     Args:
-        batch: The episodes, with `group_ids`.
+        batch: The episodes, with `group_ids`. An episode without others in its group gets 0.
         gamma: Discount from one turn to the next, 0 to 1.
     """
     check_unit(gamma=gamma)
     tokens, groups = _in_groups(batch)
     to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
-    return tokens.spread(_above_others(to_go, _pairs(groups, tokens.turns))[tokens.turn_of_token])
+    total, _ = _sums(to_go, _pairs(groups, tokens.turns))
+    episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[0]  # in the group of each turn
+    advantages = torch.where(episodes > 1, to_go - (total - to_go) / (episodes - 1).clamp(min=1), 0)
+    return tokens.spread(advantages[tokens.turn_of_token])
 
 
 def gigpo(

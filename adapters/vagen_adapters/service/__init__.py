@@ -1,6 +1,5 @@
-"""Environments in other processes and on other machines: a pool of workers, a server before it, and a client.
+"""Environments in worker processes: a pool of workers, a server in front of it, and clients.
 
-`client.Service` (a server's address), `local_pool.local_pool` (processes here) and `ray_pool.ray_pool` (actors of
-a Ray cluster) are places where environments live; `remote_env.RemoteEnv` and
-`remote_vector.RemoteVectorEnv` play in any.
+`client.Service` connects to a server, `backends.PoolBackend` plays in a pool of this program. `remote_env.RemoteEnv`
+and `remote_vector.RemoteVectorEnv` are the Gymnasium environments on top of either.
 """

@@ -1,8 +1,8 @@
-"""What makes a session again: its options, its level and the replies since. Kept where it can't die before its user.
+"""What makes a session again: its options, its level and the replies since, kept by the client.
 
-A session of a deterministic environment is a pure function of these. So neither servers nor workers keep
-anything of a session in a safe place: who plays keeps the journal, and when a worker, a server or a machine is
-gone, opens the session again wherever it is answered, with all replies at once, and goes on.
+A session of a deterministic environment is a pure function of these, so neither servers nor workers store sessions.
+When a worker, a server or a machine is gone, the client opens the session again wherever it is answered, with all
+replies of the episode at once, and goes on.
 """
 
 from __future__ import annotations
@@ -13,149 +13,147 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from vagen_adapters.service.host import MOVES, OPENS
+from vagen_adapters.service.host import MOVES
 from vagen_envs.pictures import Picture
 
-GONE = frozenset({"lost", "expired", "closed", "unknown_session", "out_of_order"})
-"""Failures after which a session is opened again: whoever was asked doesn't have it, or not as it is."""
+GONE = frozenset({"lost", "unknown_session", "out_of_order"})
+"""Failures after which a session is opened again: the server doesn't have it, or not in this state."""
 PLAYED = frozenset({"bad_config", "episode_over", "simulator"})
 """Failures of moves that count as moves."""
-MOST_LOSSES = 6
-"""Workers that may die in a row over one move of a session. It may be this move that they die of."""
-BESIDE = 2
-"""After so many, what is gone is asked for one by one, with pauses: it may be one move that the others die of, too."""
+MAX_LOSSES = 6
+"""Times in a row that one move may be lost. It may be this move that the workers die of."""
+TOGETHER = 2
+"""After so many, sessions are opened one by one, with pauses: one of them may be what the workers die of."""
 
 
 class Reply(NamedTuple):
-    """What came of one item: a JSON object, which has `error` where it failed, and the picture that it names."""
+    """The result of one item: a JSON object, which has `error` if it failed, and the picture that it names."""
 
     data: dict[str, Any]
     picture: Picture | None
+
+    @property
+    def code(self) -> str | None:
+        """The code of the failure, if it is one."""
+        code: str | None = self.data.get("error", {}).get("code")
+        return code
 
 
 Send = Callable[[str, Sequence[dict[str, Any]]], list[Reply]]
 
 
 @dataclass(slots=True)
-class Tale:
-    """One session's journal.
+class History:
+    """One session's history.
 
     Attributes:
-        opening: what it was opened with.
+        opening: the item that opened it.
         move: the number of its last move.
-        level: seed and split of the running episode; None where there is none.
+        level: seed and split of the running episode; None if there is none.
         replies: those of the running episode, in order.
-        mark: the last answer's; it says which episode this is, to its last turn.
+        digest: the latest answer's.
     """
 
     opening: dict[str, Any]
     move: int = 0
     level: dict[str, Any] | None = None
     replies: list[str] = field(default_factory=list)
-    mark: str = ""
+    digest: str = ""
 
-    def again(self, do: str) -> dict[str, Any]:
-        """What to ask to have the session again, as it was before a call of this kind."""
-        if self.level is None or do == "reset":
-            return {**self.opening, "move": self.move}
-        return {**self.opening, "move": self.move,
-                "replay": {**self.level, "replies": list(self.replies), "mark": self.mark}}  # fmt: skip
+    def reopening(self, verb: str) -> dict[str, Any]:
+        """The item that opens the session again, in the state before a call of this kind."""
+        item = {**self.opening, "move": self.move}
+        if self.level is not None and verb != "reset":
+            item["replay"] = {**self.level, "replies": list(self.replies), "digest": self.digest}
+        return item
 
-    def note(self, do: str, item: dict[str, Any], data: dict[str, Any]) -> None:
-        """Take down what a move came to."""
-        code = data.get("error", {}).get("code")
-        if code is not None and code not in PLAYED:
+    def record(self, verb: str, item: dict[str, Any], reply: Reply) -> None:
+        """Add a move and its result."""
+        if reply.code is not None and reply.code not in PLAYED:
             return
         self.move = item["move"]
-        if code is None:
-            self.mark = data["mark"]
-            if do == "reset":
-                self.level, self.replies = {name: data["level"][name] for name in ("seed", "split")}, []
+        if reply.code is None:
+            self.digest = reply.data["digest"]
+            if verb == "reset":
+                self.level, self.replies = {name: reply.data["level"][name] for name in ("seed", "split")}, []
             else:
                 self.replies.append(item["reply"])
-        elif code == "simulator" or do == "reset":
-            self.level, self.mark = None, ""
+        elif reply.code == "simulator" or verb == "reset":
+            self.level, self.digest = None, ""
 
 
 class Journal:
-    """The tales of many sessions, between who plays and where it is played. Threads may share one.
+    """The histories of many sessions, between their player and the backend. Threads may share one.
 
     Args:
-        send: carries out items of one kind, beside each other.
+        send: carries out items of one kind, concurrently.
     """
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._tales: dict[str, Tale] = {}
+        self._histories: dict[str, History] = {}
         self._lock = threading.Lock()
 
-    def ask(self, do: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
-        """Carry out items. Moves are numbered here, and sessions that are gone are opened again meanwhile."""
-        if do in MOVES:
-            items = [self._numbered(do, item) for item in items]
-        replies = self._send(do, items)
-        if do in (OPENS, *MOVES, "oracle"):
-            self._until_played(do, items, replies)
+    def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
+        """Carry out items. Numbers the moves, and opens sessions that are gone again."""
+        if verb in MOVES:
+            items = [self._numbered(verb, item) for item in items]
+        replies = self._send(verb, items)
+        if verb in ("open", *MOVES, "oracle"):
+            self._recover(verb, items, replies)
         for item, reply in zip(items, replies, strict=True):
-            self._note(do, item, reply.data)
+            self._record(verb, item, reply)
         return replies
 
-    def _numbered(self, do: str, item: dict[str, Any]) -> dict[str, Any]:
-        tale = self._tales.get(item["session"])
-        if tale is None:
+    def _numbered(self, verb: str, item: dict[str, Any]) -> dict[str, Any]:
+        history = self._histories.get(item["session"])
+        if history is None:
             return {**item, "move": 1}
-        numbered = {**item, "move": tale.move + 1}
-        return {**numbered, "after": tale.mark} if do == "step" else numbered
+        numbered = {**item, "move": history.move + 1}
+        return {**numbered, "after": history.digest} if verb == "step" else numbered
 
-    def _until_played(self, do: str, items: Sequence[dict[str, Any]], replies: list[Reply]) -> None:
-        """Open what is gone again and ask again, until each item is answered."""
+    def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[Reply]) -> None:
+        """Open sessions that are gone and ask again, until every item is answered."""
         losses = [0] * len(items)
         while True:
             gone = [
-                i for i, reply in enumerate(replies) if losses[i] < MOST_LOSSES and self._is_gone(do, items[i], reply)
+                i for i in range(len(items)) if losses[i] < MAX_LOSSES and self._is_gone(verb, items[i], replies[i])
             ]
             if not gone:
                 return
             for i in gone:
-                losses[i] += _code(replies[i]) in ("lost", "out_of_order")
+                losses[i] += 1
             most = max(losses[i] for i in gone)
-            if most <= BESIDE:
-                self._again(do, items, gone, replies)
+            if most <= TOGETHER:
+                self._reopen(verb, items, gone, replies)
                 continue
-            # From 0.4 to 3.2 s, in which a worker that died is replaced.
-            time.sleep(0.05 * 2**most)
+            time.sleep(0.05 * 2**most)  # 0.4 to 3.2 s, in which a worker is replaced
             for i in gone:
-                self._again(do, items, [i], replies)
+                self._reopen(verb, items, [i], replies)
 
-    def _again(self, do: str, items: Sequence[dict[str, Any]], gone: Sequence[int], replies: list[Reply]) -> None:
-        """Open sessions again and ask again, beside each other."""
-        if do == OPENS:
-            opening = [{**items[i], "move": 0} for i in gone]
+    def _reopen(self, verb: str, items: Sequence[dict[str, Any]], gone: Sequence[int], replies: list[Reply]) -> None:
+        if verb == "open":
+            openings = [{**items[i], "move": 0} for i in gone]
         else:
-            opening = [self._tales[items[i]["session"]].again(do) for i in gone]
-        for i, reply in zip(gone, self._send(OPENS, opening), strict=True):
+            openings = [self._histories[items[i]["session"]].reopening(verb) for i in gone]
+        for i, reply in zip(gone, self._send("open", openings), strict=True):
             replies[i] = reply
-        back = [i for i in gone if do != OPENS and "error" not in replies[i].data]
+        back = [i for i in gone if verb != "open" and replies[i].code is None]
         if back:
-            for i, reply in zip(back, self._send(do, [items[i] for i in back]), strict=True):
+            for i, reply in zip(back, self._send(verb, [items[i] for i in back]), strict=True):
                 replies[i] = reply
 
-    def _is_gone(self, do: str, item: dict[str, Any], reply: Reply) -> bool:
-        if do == OPENS:
-            return _code(reply) == "lost"
-        return _code(reply) in GONE and item["session"] in self._tales
+    def _is_gone(self, verb: str, item: dict[str, Any], reply: Reply) -> bool:
+        if verb == "open":
+            return reply.code == "lost"
+        return reply.code in GONE and item["session"] in self._histories
 
-    def _note(self, do: str, item: dict[str, Any], data: dict[str, Any]) -> None:
+    def _record(self, verb: str, item: dict[str, Any], reply: Reply) -> None:
         session = item["session"]
         with self._lock:
-            if do == OPENS and "error" not in data:
-                self._tales[session] = Tale(item)
-            elif do == "close":
-                self._tales.pop(session, None)
-            elif do in MOVES and session in self._tales:
-                self._tales[session].note(do, item, data)
-
-
-def _code(reply: Reply) -> str | None:
-    code: str | None = reply.data.get("error", {}).get("code")
-    return code
+            if verb == "open" and reply.code is None:
+                self._histories[session] = History(item)
+            elif verb == "close":
+                self._histories.pop(session, None)
+            elif verb in MOVES and session in self._histories:
+                self._histories[session].record(verb, item, reply)

@@ -1,4 +1,4 @@
-"""What one call may cost a worker. A call that passes a bound ends its own session, and nothing else in the worker."""
+"""Bounds of what one call may cost a worker. A call that passes a bound ends its own session and no other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from types import FrameType
 
 RESERVE = 64 << 20
-"""Bytes of the memory that no call may touch, so that the worker itself can still say what happened."""
-SLICE = 0.05
-"""Seconds after which a worker answers what it has, and is asked for what is next by then: so nobody waits for more
-than this and one call, and a worker that is silent for long has one call to blame."""
+"""Bytes of the memory that no call may use, so that the worker itself can still report what happened."""
 AGAIN = 0.2
-"""CPU seconds after which a call that goes on all the same is told again."""
+"""CPU seconds after which a call that swallowed the exception gets it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ UNLIMITED = Limits(0.0, 0)
 class Guard:
     """Keeps the calls of this process within limits: `with guard: …` is one of them.
 
-    Raises TooCostly, with the bound and the mend. CPU is bounded in the main thread only: signals arrive there. Memory
+    Raises TooCostly, with the bound and the fix. CPU is bounded in the main thread only: signals arrive there. Memory
     is bounded all the time, a reserve below what is allowed; that is open from when a call ran out to the next one.
     """
 

@@ -1,4 +1,4 @@
-"""Many environments that live somewhere else, as a `VectorEnv`."""
+"""Remote environments as a `VectorEnv`."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from vagen_adapters.service.backends import Backend
 from vagen_adapters.service.journal import Reply
-from vagen_adapters.service.places import Place
 from vagen_adapters.service.remote_env import RemoteEnv, Stepped
 from vagen_envs.errors import EpisodeOverError, SimulatorError
 from vagen_envs.vectors import TurnVectorEnv
 
 
 class RemoteVectorEnv(TurnVectorEnv):
-    """`num_envs` environments elsewhere; a step of all of them is one request.
+    """`num_envs` remote environments; a step of all of them is one request.
 
     An environment whose simulator breaks, or whose session can't be had again, ends its episode: `truncated`,
     reward 0, its last observation again, and the cause in `info["simulator_error"]`; such an episode has no score.
     The others go on, and the next step begins a new episode there, as after any end (autoreset mode "next step").
 
     Args:
-        place: a `Service`, or a pool as `InPool`. Not closed with the environments.
+        backend: a `Service` or a `PoolBackend`. Not closed with the environments.
         env_id: such as `"vagen/Sokoban-v0"`.
         num_envs: how many.
         options: for `gym.make` there.
     """
 
-    def __init__(self, place: Place, env_id: str, num_envs: int = 1, **options: Any) -> None:
-        self._place = place
+    def __init__(self, backend: Backend, env_id: str, num_envs: int = 1, **options: Any) -> None:
+        self._backend = backend
         with contextlib.ExitStack() as undo:  # where one finds no room, those before it don't keep theirs
-            opened = (RemoteEnv(place, env_id, **options) for _ in range(num_envs))
+            opened = (RemoteEnv(backend, env_id, **options) for _ in range(num_envs))
             made = [undo.enter_context(contextlib.closing(env)) for env in opened]
             undo.pop_all()
         self._take_over(made)
@@ -42,8 +42,8 @@ class RemoteVectorEnv(TurnVectorEnv):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin `num_envs` episodes. A single seed is counted up from one environment to the next."""
         seeds = self._seeds(seed)
-        items = [env.reset_item(each, options) for env, each in zip(self.envs, seeds, strict=True)]
-        replies = self._place.ask("reset", items)
+        items = [env.reset_item(one, options) for env, one in zip(self.envs, seeds, strict=True)]
+        replies = self._backend.ask("reset", items)
         results = [env.take_reset(reply) for env, reply in zip(self.envs, replies, strict=True)]
         self._ended[:] = False
         self._begun = True
@@ -56,8 +56,8 @@ class RemoteVectorEnv(TurnVectorEnv):
         actions = self._replies(actions)
         over = [i for i in range(self.num_envs) if self._ended[i]]
         on = [i for i in range(self.num_envs) if not self._ended[i]]
-        stepped = self._place.ask("step", [self.envs[i].step_item(actions[i]) for i in on])
-        begun = self._place.ask("reset", [self.envs[i].reset_item(None, None) for i in over])
+        stepped = self._backend.ask("step", [self.envs[i].step_item(actions[i]) for i in on])
+        begun = self._backend.ask("reset", [self.envs[i].reset_item(None, None) for i in over])
         results: dict[int, Stepped] = {}
         for i, reply in zip([*on, *over], [*stepped, *begun], strict=True):
             results[i] = self._result(i, reply, self._ended[i])

@@ -1,130 +1,112 @@
-"""The server: the application under uvicorn, with an orderly end."""
+"""Run the application under uvicorn."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from vagen_adapters.errors import ServiceError
 from vagen_envs.errors import MissingExtraError
 
 try:
     import uvicorn
-    from fastapi import FastAPI
 except ImportError as error:
-    raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
+    raise MissingExtraError("the environment service", "serve", error.name or "uvicorn") from error
 
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.client import KEY_VARIABLE
-from vagen_adapters.service.doors import QUEUE, DoorConfig
+from vagen_adapters.service.framing import MAX_REQUEST
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.sessions import ServiceConfig
 
+SPARE_CONNECTIONS = 512
+"""Connections of plain HTTP beside one WebSocket for every session."""
+UNREAD = 1 << 20
+"""Bytes of output that may wait for a client that goes on sending."""
+FRAGMENTS = 4096
+"""Of one WebSocket message; our clients send one."""
 
-class Server(uvicorn.Server):
-    """uvicorn's server, which finishes turns before it ends, and lets nobody stand in the door."""
 
-    def __init__(self, app: FastAPI, config: ServiceConfig, host: str, port: int) -> None:
-        super().__init__(
-            DoorConfig(
-                app, app.state.door, app.state.refused_upgrade,
-                host=host, port=port, log_level="error", access_log=False,
-                ws_max_size=config.max_request, ws_per_message_deflate=False,
-                # Turns have had their grace before (`drain`): what is left after 5 s are connections that idle.
-                ws_ping_interval=config.patience, ws_ping_timeout=config.patience, timeout_graceful_shutdown=5,
-            )
-        )  # fmt: skip
-        self._app = app
-        self._ticks = 0
-        self._sockets: list[socket.socket] = []
+def make_server(pool: Pool, config: ServiceConfig, key: str = "", host: str = "127.0.0.1") -> uvicorn.Server:
+    """Configure a uvicorn server. `run(sockets=[…])` starts it."""
+    unread: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
-    @property
-    def port(self) -> int:
-        """The port it listens on, once it has started."""
-        port: int = self._sockets[0].getsockname()[1]
-        return port
+    async def watch() -> None:
+        _cut_off(server.server_state.connections, unread)
 
-    async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Begin to listen. The door takes connections in: neither asyncio nor uvloop has a good pace for it."""
-        self._sockets = sockets or _listening(self.config.host, self.config.port)
-        await super().startup([])
+    options = uvicorn.Config(
+        create_app(pool, config, key, host),
+        http="h11",  # bounds the head of a request, which httptools doesn't
+        ws="websockets-sansio",  # reads the next message only when the one before has been handled
+        ws_max_size=MAX_REQUEST,
+        ws_per_message_deflate=False,  # PNGs don't shrink, and a small message may inflate to a large one
+        limit_concurrency=config.max_sessions + SPARE_CONNECTIONS,
+        timeout_graceful_shutdown=5,
+        callback_notify=watch,
+        timeout_notify=1,
+        access_log=False,
+        log_level="error",
+    )
+    server = uvicorn.Server(options)
+    return server
 
-        def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = self.config.http_protocol_class(
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state,
-                _loop=asyncio.get_running_loop(),
-            )  # fmt: skip
-            return made
 
-        for each in self._sockets:
-            self._app.state.door.open(each, protocol)
+def _cut_off(connections: Iterable[Any], unread: MutableMapping[Any, int]) -> None:
+    """End WebSockets that send pings without reading the pongs, or fragments without end: uvicorn bounds neither.
 
-    async def shutdown(self, sockets: list[Any] | None = None) -> None:
-        await self._app.state.sessions.drain()
-        for each in self._sockets:
-            asyncio.get_running_loop().remove_reader(each)
-            each.close()
-        await super().shutdown()
-
-    async def on_tick(self, counter: int) -> bool:
-        self._ticks += 1
-        if self._ticks % 10 == 0:  # uvicorn ticks ten times a second
-            self._app.state.door.look()
-        return await super().on_tick(counter)
+    An answer is written only when the one before has been read, so only pongs add to an output that is waiting.
+    """
+    for connection in list(connections):
+        size = connection.transport.get_write_buffer_size()
+        if size > unread.get(connection, size) > UNREAD or len(getattr(connection, "frames", ())) > FRAGMENTS:
+            connection.transport.abort()
+        unread[connection] = size
 
 
 def serve(
-    pool: Pool, config: ServiceConfig, *, host: str = "127.0.0.1", port: int = 8765, key: str = "",
+    pool: Pool,
+    config: ServiceConfig,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    key: str = "",
     started: Callable[[int], object] = lambda _: None,
-) -> None:  # fmt: skip
-    """Serve until an interrupt or SIGTERM, then finish the turns in progress.
+) -> None:
+    """Serve until an interrupt or SIGTERM. Moves that are cut off then can be asked for again of another server.
 
     Args:
         pool: closed at the end.
-        config: what it allows.
+        config: limits.
         host: where to listen.
-        port: 0 for any that is free.
-        key: see `create_app`. Needed where others than this machine can connect.
-        started: told the port.
+        port: 0 for any free one.
+        key: see `create_app`. Needed if other machines can connect.
+        started: called with the port.
 
     Raises:
         ServiceError: it would be open to other machines without a key, or the port is taken.
     """
     if not key and not _is_loopback(host):
-        pool.close()
         raise ServiceError("no_key", f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key")
     _raise_file_limit()
-    server = Server(create_app(pool, config, key), config, host, port)
-
-    async def run() -> None:
-        serving = asyncio.create_task(server.serve())
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.01)
-        if not serving.done():
-            started(server.port)
-        await serving
-
-    # uvicorn's choice of an event loop: uvloop where it is installed
-    with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(run())
+    listening = _listen(host, port)
+    server = make_server(pool, config, key, host)
+    started(listening.getsockname()[1])
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])
 
 
-def _listening(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address that the name stands for. Raises ServiceError."""
+def _listen(host: str, port: int) -> socket.socket:
     try:
-        found = {each[4][0]: each[0] for each in socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM,
-                                                                   flags=socket.AI_PASSIVE)}  # fmt: skip
-        made: list[socket.socket] = []
-        for address, family in found.items():
-            made.append(socket.create_server((address, port), family=family, backlog=QUEUE))
-            port = made[0].getsockname()[1]
+        family, *_, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+        return socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        raise ServiceError("no_port", f"{host}:{port} can't be listened on ({error}); choose another --port") from error
-    return made
+        raise ServiceError("no_port", f"can't listen on {host}:{port} ({error}); choose another --port") from error
 
 
 def _is_loopback(host: str) -> bool:
@@ -134,7 +116,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _raise_file_limit() -> None:
-    """Sockets are files, and the limit that a shell gives is often 1,024."""
+    """A connection takes a file, and the limit that a shell sets is often 1,024."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

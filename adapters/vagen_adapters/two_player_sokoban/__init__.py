@@ -1,1 +1,1 @@
-"""Two-player Sokoban: one board, two players who push together, each with its own picture and replies."""
+"""Two-player Sokoban: two players push boxes on one board, each with its own picture and replies."""

@@ -1,6 +1,6 @@
-"""The game itself: one board, two players, and the fewest steps in which both together solve it.
+"""The rules of the game, and a search for the shortest joint solution.
 
-A step is one move of player 0 and then one of player 1. To each other the players are walls.
+A step is one move of player 0 followed by one of player 1. Players block each other like walls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vagen_envs.sokoban.simulator import Simulator
 
 PLAYERS = (0, 1)
 
-# Tiles after those of Sokoban: the other player, and the other player on a target.
+# Tile numbers after those of Sokoban: the other player, and the other player on a target.
 OTHER, OTHER_ON_TARGET = 7, 8
 
 _MOST_STATES = 500_000
@@ -31,10 +31,7 @@ Placement = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """One action of one player: the player, the action, and by how much the boxes on targets became more.
-
-    `gained` is `None` if nothing moved.
-    """
+    """One action of one player. `gained` is the change in boxes on targets, None if nothing moved."""
 
     player: int
     action: str
@@ -42,11 +39,12 @@ class Moved:
 
 
 class Board:
-    """A level being played by two.
+    """A level that two players play.
 
     Attributes:
         level: the level of player 0, without player 1.
-        boxes: a bit a cell; players: a cell's number each.
+        boxes: one bit per cell.
+        players: the cell number of each player.
     """
 
     def __init__(self, level: Level, second: int) -> None:
@@ -56,7 +54,7 @@ class Board:
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
 
     def place(self, boxes: int, players: Sequence[int]) -> None:
-        """Go to another position. Raises ValueError or TypeError for one that the board can't have."""
+        """Set a position. Raises ValueError or TypeError if it is impossible on this board."""
         one, other = players
         if boxes & ~self.level.floor or boxes.bit_count() != self.level.targets.bit_count() or one == other:
             raise ValueError("a box is in a wall, or there aren't as many as targets, or the players stand on a cell")
@@ -65,7 +63,7 @@ class Board:
         self.boxes, self.players = boxes, (one, other)
 
     def copy(self) -> Board:
-        """The same position on a board of its own."""
+        """Return a copy of the board."""
         return Board(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[0]), self.players[1])
 
     @property
@@ -83,7 +81,7 @@ class Board:
         return Moved(player, action, (self.boxes & targets).bit_count() - (were & targets).bit_count())
 
     def play(self, actions: Sequence[Sequence[str]], limit: int) -> list[Moved]:
-        """The first action of each player, then the second of each, and so on; at most `limit`, until it is solved."""
+        """Play the first action of each player, then the second, and so on, until solved or `limit` is reached."""
         played: list[Moved] = []
         for step in zip_longest(*actions):
             for player, action in enumerate(step):
@@ -95,7 +93,7 @@ class Board:
         return played
 
     def state(self, player: int) -> TwoPlayerSokobanState:
-        """The truth now as `player` would tell it."""
+        """Return the current state from the view of `player`."""
         level = self.level
 
         def where(mask: int) -> tuple[tuple[int, int], ...]:
@@ -112,7 +110,7 @@ class Board:
         )
 
     def tiles(self, player: int) -> bytes:
-        """The tile of each cell as `player` sees it, row by row."""
+        """Return the tile of each cell in the view of `player`, row by row."""
         alone = Simulator(dataclasses.replace(self.level, boxes=self.boxes, player=self.players[player]))
         tiles = bytearray(alone.tiles())
         other = self.players[1 - player]
@@ -120,18 +118,18 @@ class Board:
         return bytes(tiles)
 
     def plan_alone(self, player: int) -> list[str]:
-        """A shortest solution by one player, the other standing still. Raises LevelError if there is none."""
+        """Return a shortest solution by one player while the other stands still. Raises LevelError if there is none."""
         level = self.level
         alone = Solutions(level.width, level.floor & ~(1 << self.players[1 - player]), level.targets)
         if level.targets >> self.players[1 - player] & 1:
-            raise LevelError("the other player stands on a target, so nobody can solve this alone; play both")
+            raise LevelError("the other player stands on a target, so one player can't solve this alone; plan for both")
         return [ACTIONS[i] for i in alone.moves(self.boxes, self.players[player])]
 
     def plan_together(self) -> tuple[list[str], list[str]]:
-        """The actions of both players in a solution of fewest steps, by breadth-first search.
+        """Return the actions of both players in a shortest joint solution, by breadth-first search.
 
         Raises:
-            LevelError: nothing solves this position any more, or it has more states than fit a sensible time.
+            LevelError: no solution exists, or the search exceeds its limit.
         """
         start: Placement = (self.boxes, *self.players)
         came: dict[Placement, tuple[Placement, str, str] | None] = {start: None}
@@ -152,7 +150,7 @@ class Board:
         )
 
     def _steps_from(self, now: Placement) -> Iterator[tuple[Placement, str, str]]:
-        """All that one step can lead to; a blocked player stays where it is."""
+        """Yield the successors of a position; a blocked player stays in place."""
         for one, first in self._steps.items():
             between = self._moved(now, 0, first) or now
             for other, second in self._steps.items():
@@ -179,13 +177,12 @@ def _path(came: dict[Placement, tuple[Placement, str, str] | None], end: Placeme
 
 
 def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
-    """A level of Sokoban with a second player where it is in nobody's way.
+    """Draw a level of Sokoban with a second player.
 
-    Player 1 starts on a cell that one shortest solution of player 0 leaves untouched, so every level can
-    be solved, if need be by player 0 alone.
+    Player 1 starts on a cell that one shortest solution of player 0 doesn't use, so it can solve every level alone.
 
     Raises:
-        LevelError: none was found; the message says what to change.
+        LevelError: no level was found.
     """
     for _ in range(_MOST_LEVELS):
         level = draw_level(stream, split, **level_options)
@@ -204,7 +201,7 @@ def draw_board(stream: HashStream, split: Split, **level_options: Any) -> Board:
 
 
 def _free(level: Level, used: int) -> list[int]:
-    """The cells of the player's part of the floor that are not `used`."""
+    """Return the floor cells that the player can reach and that are not `used`."""
     seen = edge = 1 << level.player
     while edge:
         around = edge << 1 | edge >> 1 | edge << level.width | edge >> level.width

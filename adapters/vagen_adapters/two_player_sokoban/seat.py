@@ -1,4 +1,4 @@
-"""A player's seat at the board: an environment of this package whose world another player changes, too."""
+"""One player's environment. The other player changes the same board."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 from vagen_adapters.two_player_sokoban.board import PLAYERS, Board, Moved, draw_board
 from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
-from vagen_envs.actions import Action, ActionGrammar, Names
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.grid import tile_set
-from vagen_envs.parsing import ParsedTurn
 from vagen_envs.pictures import Picture
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.env import SokobanConfig
 from vagen_envs.sokoban.levels import ACTIONS, Level
@@ -22,7 +21,7 @@ from vagen_envs.sokoban.levels import ACTIONS, Level
 class TwoPlayerSokobanConfig(SokobanConfig):
     """Options of `vagen_two_player_sokoban_v0`: Sokoban's, with other defaults.
 
-    Solution lengths are those of `player_0` alone. Rewards are for what either player does, and both get them.
+    Solution lengths are those of `player_0` alone. Both players receive the task rewards of either.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
@@ -32,7 +31,7 @@ class TwoPlayerSokobanConfig(SokobanConfig):
     num_boxes: int = 2
     min_solution_length: int = 7
     max_solution_length: int = 12
-    """What four turns of three actions can do."""
+    """The number of actions in four turns of three."""
     max_turns: int = 4
     """Turns of each player in an episode; it is truncated after the last."""
 
@@ -42,7 +41,7 @@ class TwoPlayerSokobanConfig(SokobanConfig):
 
 
 class Table:
-    """What the seats share: the board, and what was played on it in this round."""
+    """The board that both seats share, and the moves of the current round."""
 
     board: Board
 
@@ -51,17 +50,16 @@ class Table:
         self.round: list[Moved] | None = None
 
     def play(self, actions: Sequence[Sequence[str]], max_steps: int) -> None:
-        """Carry out both players' actions, once a round."""
+        """Execute both players' actions of a round."""
         self.round = self.board.play(actions, max_steps - self.steps)
         self.steps += len(self.round)
 
 
 class TwoPlayerSokobanSeat(VagenEnv):
-    """Two-player Sokoban as one of the players has it. On its own, without `table`, the other one stands still.
+    """Two-player Sokoban for one player. Without `table` the other player stands still.
 
-    The player itself is green in its picture, the other one blue. A turn's task rewards are the team's;
-    the format reward is its own. `before` and `after` of a turn are the truth before and after the whole
-    round, so a prediction has to reckon with the other player.
+    The own player is green in the picture, the other one blue. Both players receive the task rewards; the format reward
+    is individual. `before` and `after` of a turn are the states before and after the whole round.
     """
 
     id = "vagen_two_player_sokoban_v0"
@@ -80,19 +78,19 @@ class TwoPlayerSokobanSeat(VagenEnv):
         self.table = table or Table()
 
     def actions_of(self, reply: str) -> list[str]:
-        """The names of the actions that this reply asks for."""
+        """Return the names of a reply's actions."""
         return [action.name for action in self._read(reply)[1].actions]
 
-    # -- a round, which is played before the seats take note of it ---------------------------------
+    # -- a round; the table plays it before the seats step ---------------------------------
 
     def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
         if self._alone:
             own = [action.name for action in actions]
             self.table.play([own if player == self.player else [] for player in PLAYERS], self.config.max_steps)
         self._steps = self.table.steps
-        return tuple([self._told(moved) for moved in self.table.round or () if moved.player == self.player])
+        return tuple([self._executed(moved) for moved in self.table.round or () if moved.player == self.player])
 
-    def _told(self, moved: Moved) -> Executed:
+    def _executed(self, moved: Moved) -> Executed:
         blocked = f"{moved.action} was blocked." if moved.gained is None else ""
         return Executed(moved.action, moved.gained is not None, (), blocked)
 
@@ -110,8 +108,8 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
         theirs = [moved.action for moved in self.table.round or () if moved.player != self.player]
-        said = f"The other player did: {', '.join(theirs)}." if theirs else "The other player did nothing."
-        return f"{super()._feedback_text(parsed, executed)} {said}"
+        others = f"The other player did: {', '.join(theirs)}." if theirs else "The other player did nothing."
+        return f"{super()._feedback_text(parsed, executed)} {others}"
 
     # -- the environment ---------------------------------------------------------------------------
 
@@ -132,7 +130,7 @@ class TwoPlayerSokobanSeat(VagenEnv):
         return height * self._tiles.side, width * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
-        if self.player == 0 or self._alone:  # the one who sits down first sets the board up
+        if self.player == 0 or self._alone:  # the first seat to reset sets up the board
             config = self.config
             self.table.board = draw_board(
                 stream,
@@ -158,13 +156,13 @@ class TwoPlayerSokobanSeat(VagenEnv):
         return self._state.symbolic()
 
     def _execute(self, action: Action) -> Executed:
-        raise AssertionError("a round is played by the table, not action by action")
+        raise AssertionError("the table plays whole rounds")
 
     def _solved(self) -> bool:
         return self.table.board.solved
 
     def _snapshot(self) -> Any:
-        """The table; so the seats of one table are to be restored together."""
+        """Return the table's position. Restore the seats of one table together."""
         board = self.table.board
         return [board.level.to_json(), board.boxes, *board.players]
 
@@ -177,21 +175,21 @@ class TwoPlayerSokobanSeat(VagenEnv):
         self.table.board, self.table.steps, self.table.round = board, self._steps, None
 
     def plan(self) -> Sequence[str]:
-        """A shortest solution from here if the other player stands still. Raises LevelError if there is none."""
+        """Return a shortest solution while the other player stands still. Raises LevelError if there is none."""
         return self.table.board.plan_alone(self.player)
 
     def imagine(self, actions: Sequence[str]) -> TwoPlayerSokobanState:
-        """The truth after these actions of this player while the other one stands still."""
+        """Return the state after these actions while the other player stands still."""
         return self.imagine_round([list(actions) if player == self.player else [] for player in PLAYERS])
 
     def imagine_round(self, actions: Sequence[Sequence[str]]) -> TwoPlayerSokobanState:
-        """The truth after a round in which each player asks for these actions."""
+        """Return the state after a round with these actions of both players."""
         ahead = self.table.board.copy()
         ahead.play(actions, self.config.max_steps - self.table.steps)
         return ahead.state(self.player)
 
     def reply_within(self, actions: Sequence[Sequence[str]]) -> str:
-        """The full and truthful reply of this player in a round of these actions."""
+        """Return this player's complete, true reply for a round with these actions."""
         own = actions[self.player]
         return self.grammar.render(
             own,

@@ -1,4 +1,4 @@
-"""What is true in two-player Sokoban, as one of the players would tell it."""
+"""The state of two-player Sokoban from one player's view."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from vagen_envs.turn import State
 
 @dataclass(frozen=True, slots=True)
 class TwoPlayerSokobanState(State):
-    """A position of the game, seen by one player.
+    """A position of the game from one player's view.
 
     Attributes:
-        height, width: of the grid in cells, the surrounding wall included.
+        height: rows of the grid, including the surrounding wall.
+        width: columns of the grid.
         floor: cells that aren't wall, as an integer: bit `row * width + column`, from the upper left.
-        player: (row, column) of the one who tells it, counted from 0 at the upper left.
-        other: (row, column) of the other one.
-        boxes, targets: (row, column) each, in reading order.
+        player: (row, column) of this player, counted from 0 at the upper left.
+        other: (row, column) of the other player.
+        boxes: (row, column) of each box, in reading order.
+        targets: the same of each target.
     """
 
     kind: ClassVar[str] = "two_player_sokoban"
@@ -32,7 +34,7 @@ class TwoPlayerSokobanState(State):
     targets: tuple[Position, ...]
 
     def sentences(self) -> tuple[str, ...]:
-        """The other player, boxes and targets seen from this player, then targets seen from boxes."""
+        """Relations of the other player, boxes and targets to this player, then of targets to boxes."""
         boxes, targets = _named("box", self.boxes), _named("target", self.targets)
         return (
             relation("the other player", self.other, "the player", self.player),
@@ -41,7 +43,7 @@ class TwoPlayerSokobanState(State):
         )
 
     def structured(self) -> str:
-        """As Sokoban's, and the other player's position."""
+        """Sokoban's dictionary with the other player's position."""
         return (
             f"{{player_position: {self.player}, other_player_position: {self.other}, "
             f"box_positions: {list(self.boxes)}, target_positions: {list(self.targets)}, "
@@ -49,7 +51,7 @@ class TwoPlayerSokobanState(State):
         )
 
     def symbolic(self) -> str:
-        """As Sokoban's, with `Q` for the other player and `T` for the other player on a target."""
+        """Sokoban's grid with `Q` for the other player and `T` for the other player on a target."""
         boxes, targets = set(self.boxes), set(self.targets)
 
         def symbol(at: Position) -> str:

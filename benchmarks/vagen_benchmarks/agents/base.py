@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from vagen_benchmarks.clients.base import Ending
-from vagen_benchmarks.clients.board import GateState
-from vagen_benchmarks.clients.registry import Price
-from vagen_benchmarks.clients.spending import Purse
+from vagen_benchmarks.clients.budget import RunBudget
 from vagen_envs.core import Observation, Turn, VagenEnv
+from vagen_rewards.usage import Price
 
 
 @dataclass
@@ -121,11 +120,8 @@ class AsyncAgent(Agent):
         """The same, waited for here."""
         return asyncio.run_coroutine_threadsafe(self.areply(game), _own_loop()).result()
 
-    def join(self, purse: Purse, say: Callable[[str], None]) -> None:
-        """Spend from this purse from now on, and say this way what people should know."""
-
-    def share(self, state: GateState) -> None:
-        """Wait for outages together with the same agent in other processes of the run."""
+    def join(self, budget: RunBudget, notify: Callable[[str], None]) -> None:
+        """Spend from this budget from now on; `notify` is called with words about the endpoint."""
 
     def over(self, game: Game) -> None:
         """An episode has ended, however it did."""

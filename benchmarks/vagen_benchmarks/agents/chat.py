@@ -1,9 +1,8 @@
-"""A model as an agent: prompts from the history, patience with its endpoint, and what each reply cost."""
+"""A model as an agent: prompts from the history, retries, and the cost of each reply."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -11,15 +10,14 @@ from typing import Any
 
 from vagen_benchmarks.agents.base import AsyncAgent, Call, Game, Reply
 from vagen_benchmarks.clients.base import Answer, Sampling
-from vagen_benchmarks.clients.board import GateState
-from vagen_benchmarks.clients.patience import LONGEST_BACKOFF, Gate
+from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.registry import Model, Profile
-from vagen_benchmarks.clients.spending import Purse, picture_tokens, prompt_tokens, text_tokens
-from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
 from vagen_envs.chat import History, Message, chat_messages
+from vagen_envs.replies import tag_pattern
 from vagen_envs.spaces import MAX_TEXT_LENGTH
-from vagen_envs.tags import tag_pattern
 
 
 class ChatAgent(AsyncAgent):
@@ -55,9 +53,6 @@ class ChatAgent(AsyncAgent):
         patience: float = 3600.0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self._made = (model, {"base_url": base_url, "sampling": sampling, "history": history, "profile": profile,
-                              "attempts": attempts, "timeout": timeout, "first_wait": first_wait,
-                              "patience": patience, "headers": headers})  # fmt: skip
         self.name = model.name
         self.model = model
         self.price = model.price
@@ -65,19 +60,16 @@ class ChatAgent(AsyncAgent):
         self.history = history or History()
         self.profile = profile or model.profile
         self.env_options = self.profile.options
-        self.purse = Purse({self.name: self.price})
+        self.budget = RunBudget({self.name: self.price})
         self._key = model.key()
         self._client = model.client(base_url, timeout, headers)
         self._client.check(self.sampling)
         _check_extra(self.sampling.extra or {})
-        self.gate = Gate(patience, first_wait)
-        self._client.heard = self.gate.heard
-        self._attempts, self._first_wait = attempts, first_wait
+        self.retries = Retries(attempts, first_wait, patience)
+        self._client.heard = self.retries.pace.heard
         self._billed = self.name
+        self._in_flight, self._longest = 0, -1  # turns before a prompt that was answered, at most
         self._worse = 1.0  # by how much a prompt has been larger than its worst case
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, self._made
 
     def describe(self) -> dict[str, Any]:
         price = None if self.price is None else {**asdict(self.price), "date": str(self.price.date)}
@@ -90,15 +82,12 @@ class ChatAgent(AsyncAgent):
             "price": price,
         }
 
-    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
-        self.purse, self.gate.told, self._billed = purse, say, billed or self.name
-
-    def share(self, state: GateState) -> None:
-        self.gate.share(state)
+    def join(self, budget: RunBudget, notify: Callable[[str], None], billed: str | None = None) -> None:
+        self.budget, self.retries.breaker.notify, self._billed = budget, notify, billed or self.name
 
     @property
     def waits(self) -> bool:
-        return self.gate.is_down
+        return self.retries.breaker.down_since is not None
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -115,25 +104,25 @@ class ChatAgent(AsyncAgent):
         about, worst = prompt_tokens(messages, picture_tokens(*shown.shape[:2]) if shown else (0, 0))
         await self._budget(game, worst)
         began = time.perf_counter()
-        answer, attempts = await self._patiently(messages, sampling, worst)
+        answer, attempts = await self._asked(game, messages, sampling, worst)
         seconds = round(time.perf_counter() - began, 4)
         call = self._call(answer, seconds, attempts, about)
-        self.purse.add(self._billed, [call.to_json()])
+        self.budget.add(self._billed, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
         return Reply(self._whole(answer, game), call)
 
     async def _budget(self, game: Game, worst: int) -> None:
-        """Tell the purse what the episode may still take; wait before its first request until there is enough."""
+        """Tell the budget what the episode may still take; wait before its first request until there is enough."""
         left = game.env.config.max_turns - len(game.turns)
-        dollars, tokens = self.purse.worst(self._billed, round(worst * self._worse), self.sampling.limit)
+        dollars, tokens = self.budget.worst(self._billed, round(worst * self._worse), self.sampling.limit)
         if game.turns:
-            self.purse.expect(id(game), left * dollars, left * tokens)
+            self.budget.expect(id(game), left * dollars, left * tokens)
         else:
-            await self.purse.admit(id(game), left * dollars, left * tokens)
+            await self.budget.admit(id(game), left * dollars, left * tokens)
 
     def over(self, game: Game) -> None:
-        self.purse.over(id(game))
+        self.budget.over(id(game))
 
     def messages(self, game: Game) -> list[Message]:
         """What is asked."""
@@ -181,48 +170,56 @@ class ChatAgent(AsyncAgent):
             answer.reasoning_tokens, dollars, estimated,
         )  # fmt: skip
 
-    async def _patiently(self, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
-        """An answer, and how many requests it took. Outages don't count as attempts, other faults do."""
-        request = object()
-        made = counted = 0
-        wait = self._first_wait
-        while True:
-            entered = await self.gate.enter()
-            made += 1
-            try:
-                answer = await self._ask(messages, sampling, worst)
-            except EndpointError as error:
-                if not error.retry:
-                    if error.kind is not Stop.SPENT:
-                        self.gate.good(entered)
-                    raise
-                if self.gate.bad(request, error):
-                    continue
-                counted += 1
-                if counted >= self._attempts:
-                    raise
-                # Jitter parts those that were refused together. One that says hours is asked again after a minute.
-                await asyncio.sleep(wait * (0.5 + random.random() / 2) if error.after is None else min(error.after, 60))  # noqa: S311
-                wait = min(2 * wait, LONGEST_BACKOFF)
-            except BaseException:
-                self.gate.gone()
-                raise
-            else:
-                self.gate.good(entered)
-                return answer, made
+    async def _asked(self, game: Game, messages: list[Message], sampling: Sampling, worst: int) -> tuple[Answer, int]:
+        """An answer, and how many requests it took."""
+        turn = len(game.turns)
+        try:
+            answer, made = await self.retries.call(lambda: self._ask(messages, sampling, worst))
+        except EndpointError as error:
+            if error.kind is Stop.CONTEXT and (fix := await self._fix_of_setup(str(error), turn)):
+                raise EndpointError(Stop.REJECTED, f"{error} ({fix})", retry=False, hopeless=True) from error
+            raise
+        self._longest = max(self._longest, turn)
+        return answer, made
+
+    async def _fix_of_setup(self, words: str, turn: int) -> str:
+        """What to change where a prompt is refused as too large and no prompt of its kind was ever answered.
+
+        A first prompt that doesn't fit is the server's setting and not the model's loss, and so is a server that takes
+        one picture in a request. Empty where it is the model's history that has grown too long.
+        """
+        pictures = is_about_pictures(words)
+        if turn > (1 if pictures else 0):
+            return ""
+        for _ in range(20):  # others may be on their way to an answer, and one level's prompt the longest of all
+            if self._longest >= turn or not self._in_flight:
+                break
+            await asyncio.sleep(0.05)
+        if self._longest >= turn:
+            return ""
+        if turn and pictures:
+            return f"the server takes {turn} picture(s) in a request: --history {turn - 1}, or raise the server's limit"
+        if pictures:
+            return "the server takes no picture in a request: raise its limit, or -o observation=text"
+        return (
+            "the first prompt doesn't fit: serve the model with a longer context (vLLM --max-model-len, llama.cpp -c, "
+            "Ollama num_ctx), or lower --max-tokens"
+        )
 
     async def _ask(self, messages: list[Message], sampling: Sampling, worst: int) -> Answer:
-        held = await self.purse.hold(self._billed, round(worst * self._worse), sampling.limit)
+        held = await self.budget.reserve(self._billed, round(worst * self._worse), sampling.limit)
+        self._in_flight += 1
         try:
             return await self._client.ask(messages, sampling)
         except EndpointError as error:
             if error.kind is Stop.TIMEOUT:
-                self.purse.lose(held)
+                self.budget.spend(*held)  # nobody knows what became of it
             raise EndpointError(
                 error.kind, self._clean(str(error)), retry=error.retry, after=error.after, status=error.status
             ) from error.__cause__
         finally:
-            self.purse.free(held)
+            self._in_flight -= 1
+            self.budget.release(held)
 
     def _clean(self, text: str, limit: int = 500) -> str:
         """An error's text without the key, should an endpoint echo it."""
@@ -252,11 +249,8 @@ class Around(AsyncAgent):
     def describe(self) -> dict[str, Any]:
         return {**self.model.describe(), "name": self.name, "model": self.model.name}
 
-    def join(self, purse: Purse, say: Callable[[str], None], billed: str | None = None) -> None:
-        self.model.join(purse, say, billed or self.name)
-
-    def share(self, state: GateState) -> None:
-        self.model.share(state)
+    def join(self, budget: RunBudget, notify: Callable[[str], None], billed: str | None = None) -> None:
+        self.model.join(budget, notify, billed or self.name)
 
     @property
     def waits(self) -> bool:
@@ -281,8 +275,3 @@ def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in OWN & extra.keys():
         mend = "use --max-tokens" if "tokens" in name else "leave it out"
         raise ProtocolError(f"--extra {name} can't be set, since the run itself says it; {mend}")
-
-
-def _made_again(model: Model, options: Mapping[str, Any]) -> ChatAgent:
-    """For another process."""
-    return ChatAgent(model, **options)

@@ -8,9 +8,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from vagen_benchmarks.agents import floors
+from vagen_benchmarks.agents import blind_baselines
 from vagen_benchmarks.agents.base import Agent, Game, Reply
-from vagen_benchmarks.agents.floors import Moment, Replies
+from vagen_benchmarks.agents.blind_baselines import Moment, Replies
 from vagen_benchmarks.agents.scripted import WORDS
 from vagen_envs.core import VagenEnv
 from vagen_envs.seeding import HashStream
@@ -38,7 +38,7 @@ class TextOnly(Agent):
 
     def __init__(self) -> None:
         self._known: dict[str, Beliefs] = {}
-        self._blind = floors.Blind()
+        self._blind = blind_baselines.Blind()
         self._lock = threading.Lock()
 
     def reply(self, game: Game) -> Reply:
@@ -47,7 +47,7 @@ class TextOnly(Agent):
         actions: Sequence[str] = READERS[env.prompt_folder](env, texts) if env.prompt_folder in READERS else []
         if not actions and (env.quick or env.prompt_folder == "sample"):
             with self._lock:
-                known = self._known.setdefault(floors.options_of(env), Beliefs(env))
+                known = self._known.setdefault(blind_baselines.options_of(env), Beliefs(env))
                 actions = known.answer(texts[0]) if env.config.max_turns == 1 else known.actions(texts)
         if not actions:  # these texts give nothing away
             return self._blind.reply(game)
@@ -70,12 +70,12 @@ class Beliefs:
         """What does best on the levels that have said this so far, or by what was thought before if there are few."""
         if (known := self._nodes.get(tuple(texts))) is not None:  # no environment is made for what is known
             return known[0][0]
-        with floors.rehearsal(self._like) as env:
+        with blind_baselines.rehearsal(self._like) as env:
             replies, moments = self._node((texts[0],), env)
             for at in range(1, len(texts)):
                 path = tuple(texts[: at + 1])
                 if path not in self._nodes:
-                    said = [floors.after(env, moment, replies[0]) for moment in moments]
+                    said = [blind_baselines.after(env, moment, replies[0]) for moment in moments]
                     alike = [moment for moment in said if moment.running and moment.text == texts[at]]
                     self._nodes[path] = self._thought(env, replies[1:], alike)
                 replies, moments = self._nodes[path]
@@ -84,8 +84,8 @@ class Beliefs:
     def _node(self, path: tuple[str, ...], env: VagenEnv) -> tuple[Replies, list[Moment]]:
         if path not in self._nodes:
             room = [moment for moment in self._levels(env) if moment.text == path[0]]
-            _, count = floors.SIZES.get(env.prompt_folder, floors.OTHERS)
-            first = floors.search(env) if len(room) < FEWEST else self._search(env, room[:count])
+            _, count = blind_baselines.SIZES.get(env.prompt_folder, blind_baselines.OTHERS)
+            first = blind_baselines.search(env) if len(room) < FEWEST else self._search(env, room[:count])
             self._nodes[path] = first, room
         return self._nodes[path]
 
@@ -93,17 +93,17 @@ class Beliefs:
         return (rest if len(alike) < FEWEST else self._search(env, alike)), alike
 
     def _search(self, env: VagenEnv, moments: Sequence[Moment]) -> Replies:
-        return floors.best_replies(env, moments, TRIES, self._stream)
+        return blind_baselines.best_replies(env, moments, TRIES, self._stream)
 
     def _levels(self, env: VagenEnv) -> list[Moment]:
         if not self._room:
-            self._room = floors.beginnings(env, ROOM)
+            self._room = blind_baselines.beginnings(env, ROOM)
         return self._room
 
     def answer(self, question: str) -> Sequence[str]:
         """Of the answers that are right on the questions of `val` most similar, the one that does best on them."""
         if question not in self._answers:
-            with floors.rehearsal(self._like) as env:
+            with blind_baselines.rehearsal(self._like) as env:
                 worth = _worth([moment.text for moment in self._levels(env)])
                 room = sorted(self._levels(env), key=lambda moment: -_alike(moment.text, question, worth))[:CANDIDATES]
                 paid = {
@@ -122,7 +122,7 @@ class Beliefs:
 
     def _paid(self, env: VagenEnv, plan: tuple[str, ...], moment: Moment) -> float:
         if (plan, moment.snapshot) not in self._scores:
-            end = floors.after(env, moment, plan)
+            end = blind_baselines.after(env, moment, plan)
             self._scores[plan, moment.snapshot] = end.solved + end.gained
         return self._scores[plan, moment.snapshot]
 

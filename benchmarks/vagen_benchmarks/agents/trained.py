@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
-from vagen_benchmarks.agents.tiny import most_likely
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import Observation
 from vagen_envs.errors import MissingExtraError
@@ -71,7 +70,24 @@ class Trained(Agent):
     def reply(self, game: Game) -> Reply:
         limit = int(self.card.get("max_tokens", 256))
         with self._busy:
-            return Reply(most_likely(self._model, self._codec, game.env.system_prompt, _seen, game, limit))
+            return Reply(self._most_likely(game, limit))
+
+    def _most_likely(self, game: Game, limit: int) -> str:
+        """The most likely reply to the conversation so far, laid out as in training."""
+        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+        from vagen_adapters.ppo.generation import Reply as Sampled
+        from vagen_adapters.ppo.generation import Sampling, TransformersSampler
+
+        system, codec, history = game.env.system_prompt, self._codec, []
+        for turn in game.turns:
+            ids = (*codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], codec.end_id)
+            shown = codec.show(system, _seen(turn.observed))
+            history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
+        prompt = lay_out(history, (), codec.show(system, _seen(game.now))).prompt
+        sampler = TransformersSampler(self._model, codec)
+        (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=limit), [0])
+        text: str = codec.read(answer.ids)
+        return text
 
 
 def _seen(observation: Observation) -> dict[str, Any]:

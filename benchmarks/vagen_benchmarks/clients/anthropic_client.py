@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import anthropic
+import httpx2
 
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
-from vagen_benchmarks.clients.http_sdk import HttpSdkClient
+from vagen_benchmarks.clients.http import SdkClient, split_url
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
 
@@ -16,15 +17,30 @@ LENGTH = ("max_tokens", "model_context_window_exceeded")
 """Stop reasons of a reply that was cut."""
 
 
-class AnthropicClient(HttpSdkClient):
+class AnthropicClient(SdkClient):
     """A model that answers Anthropic's messages."""
 
     def __init__(
         self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
     ) -> None:
-        made = anthropic.Anthropic(api_key=key, base_url=base_url)
-        super().__init__(made, base_url, "/v1/messages", timeout, headers)
+        super().__init__(timeout, base_url)
         self.model = model
+        self._url, self._query = split_url(base_url, "/messages", "/v1")
+        self._key, self._headers = key, dict(headers or {})
+
+    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        return anthropic.AsyncAnthropic(
+            api_key=self._key, base_url=self._url, http_client=http, max_retries=0,
+            default_headers=self._headers, default_query=self._query,
+        )  # fmt: skip
+
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        body = self._body(messages, sampling)
+        try:
+            response: httpx2.Response = await sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
+        except anthropic.APIStatusError as error:
+            return error.response
+        return response
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Literal
 
-from vagen_benchmarks.endings import Stop, recognise, stays
 from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise
 from vagen_envs.chat import Message, PictureForm
 
 Ending = Literal["stop", "length", "refusal", "filtered", "empty"]
@@ -104,23 +105,43 @@ def in_a_line(text: str) -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + "…"
 
 
+PASSING = frozenset({401, 403, 404, 409, 425})
+"""Statuses of a refusal that may pass: a gateway that restarts or has lost its route answers for a moment with 401, 403
+or 404. 409 is retried by OpenAI's own client; 425 is RFC 8470's `Too Early`."""
+
+
 def status_error(status: int, message: str, headers: Mapping[str, str], *, body: str = "") -> EndpointError:
-    """The error for an HTTP status, or the ending that its `body` means. APIs answer in JSON; pages are a proxy's."""
-    said = f"HTTP {status}: {in_a_line(message)}"
-    if ending := recognise(status, body or message):
-        return EndpointError(ending, said, retry=False, status=status)
-    kind = Stop.PROXY if body.lstrip().startswith("<") else Stop.REJECTED
-    if stays(body or message):
-        return EndpointError(Stop.REJECTED, said, retry=False, status=status)
+    """The error for an HTTP status, or the stop reason that its `body` means. APIs answer in JSON; pages are a proxy's.
+
+    A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an outage is.
+    """
+    words = f"HTTP {status}: {in_a_line(message)}"
+    if reason := recognise(status, body or message):
+        return EndpointError(reason, words, retry=False, status=status)
+    is_page = body.lstrip().startswith("<")
+    if is_permanent(body or message):
+        return EndpointError(Stop.REJECTED, words, retry=False, status=status)
     if status in (408, 504):
         kind = Stop.TIMEOUT
     elif status == 429:
         kind = Stop.RATE_LIMITED
     elif status >= 500 or status in (498, 499):  # Groq's for no capacity, Google's for a request that it cancelled
         kind = Stop.SERVER_ERROR
-    # 408, 409, 429 and 5xx as OpenAI's own client; 425 is RFC 8470's `Too Early`.
-    retry = kind not in (Stop.REJECTED, Stop.PROXY) or status in (409, 425)
-    return EndpointError(kind, said, retry=retry, after=retry_after(headers), status=status)
+    else:
+        # 413 is nginx's for what is larger than its limit: the next request is as large.
+        retry = status in PASSING or (is_page and status != 413)
+        return EndpointError(Stop.PROXY if is_page else Stop.REJECTED, words, retry=retry, status=status)
+    after = retry_after(headers)
+    return EndpointError(kind, words, after=retry_delay(body) if after is None else after, status=status)
+
+
+_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"')
+
+
+def retry_delay(body: str) -> float | None:
+    """Seconds that Google's `RetryInfo` asks to wait, in the body of an error (google.rpc.RetryInfo)."""
+    found = _DELAY.search(body)
+    return float(found[1]) if found else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -2,111 +2,89 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx2
 from google import genai
 from google.genai import errors, types
 from pydantic import ValidationError
 
-from vagen_benchmarks.clients.base import Answer, Client, Sampling, count, ending_of, in_a_line, status_error
-from vagen_benchmarks.clients.http_exchange import Response
-from vagen_benchmarks.clients.http_sdk import answered
+from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of, in_a_line, status_error
+from vagen_benchmarks.clients.http import SdkClient
 from vagen_benchmarks.errors import EndpointError
 from vagen_envs.chat import Message
 
-MOST_AT_ONCE = 512
-"""Requests in flight, each in a thread."""
 FILTERED = ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR")
 
 
-class GeminiClient(Client):
-    """A model of the Gemini API. The SDK is called in threads: a request takes it milliseconds of CPU either way."""
+class GeminiClient(SdkClient):
+    """A model of the Gemini API."""
 
     def __init__(
         self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
     ) -> None:
-        version = re.search(r"/(v1(beta|alpha)?)/*$", base_url or "")  # which the SDK adds by itself
-        options = types.HttpOptions(
-            base_url=base_url[: version.start()] if base_url and version else base_url,
-            api_version=version and version[1],
-            timeout=int(timeout * 1000),
-            headers=dict(headers or {}) or None,
-            retry_options=types.HttpRetryOptions(attempts=1),
-            # A redirect would send the key to an address that nobody named.
-            client_args={
-                "event_hooks": {"response": [lambda response: self.heard(response.headers)]},
-                "follow_redirects": False,
-            },
-        )
-        self._made = genai.Client(api_key=key, vertexai=False, http_options=options)
-        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="gemini")
-        self._timeout = timeout
+        super().__init__(timeout, base_url)
         self.model = model
+        self._key, self._headers = key, dict(headers or {})
+        version = re.search(r"/(v1(beta|alpha)?)/*$", base_url or "")  # which the SDK adds by itself
+        self._url = base_url[: version.start()] if base_url and version else base_url
+        self._version = version and version[1]
 
-    async def close(self) -> None:
-        self._made.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        options = types.HttpOptions(
+            base_url=self._url,
+            api_version=self._version,
+            timeout=int(self._timeout * 1000),
+            headers=self._headers or None,
+            retry_options=types.HttpRetryOptions(attempts=1),
+            httpx_async_client=http,
+        )
+        return genai.Client(api_key=self._key, vertexai=False, http_options=options).aio
 
-    async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self._threads, self._ask, messages, sampling)
-        try:  # the SDK's own timeout begins anew with each byte
-            return await asyncio.wait_for(asked, self._timeout)
-        except TimeoutError as error:
-            raise EndpointError("timeout", "no whole answer in time") from error
-
-    def _ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        system, *others = messages
-        thinking: dict[str, Any] = {"thinking_level": sampling.effort.upper()} if sampling.effort else {}
-        if (sampling.extra or {}).get("include_thoughts"):
-            thinking["include_thoughts"] = True
-        extra = {name: value for name, value in (sampling.extra or {}).items() if name != "include_thoughts"}
-        contents: Any = [_content(message) for message in others]
-        more: dict[str, Any] = {**sampling.chosen(), **extra}
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        contents: Any = [_content(message) for message in messages[1:]]
+        config = _config(str(messages[0]["content"]), sampling)
         try:
-            if thinking:
-                more = {"thinking_config": types.ThinkingConfig(**thinking), **more}
-            config = types.GenerateContentConfig(
-                system_instruction=system["content"],
-                max_output_tokens=sampling.limit,
-                seed=sampling.seed,
-                should_return_http_response=True,  # the SDK refuses a good reply for a number that is none
-                **more,
-            )
-        except ValidationError as error:
-            said = f"Google's SDK refuses {sampling.extra or sampling.effort!r}: {error}"
-            raise EndpointError("rejected", said, retry=False) from error
-        try:
-            made = self._made.models.generate_content(model=self.model, contents=contents, config=config)
+            made = await sdk.models.generate_content(model=self.model, contents=contents, config=config)
         except errors.APIError as error:
-            whole = _response_of(error)
-            if whole is not None and whole.status >= 300:
-                return answered(whole, _read)
-            said = error.message or str(error)
-            raise status_error(int(error.code or 0), said, {}, body=json.dumps(error.details)) from error
+            if isinstance(error.response, httpx2.Response):
+                return error.response
+            words = error.message or str(error)
+            raise status_error(int(error.code or 0), words, {}, body=json.dumps(error.details)) from error
         except (errors.UnknownApiResponseError, ValueError) as error:
             raise EndpointError("nonsense", f"not an answer: {in_a_line(str(error))}") from error
-        except Exception as error:
-            raise _transport_error(error) from error
         raw = made.sdk_http_response
-        headers = {name.lower(): value for name, value in ((raw and raw.headers) or {}).items()}
-        return answered(Response(200, "", headers, ((raw and raw.body) or "").encode()), _read)
+        headers = dict((raw and raw.headers) or {})
+        return httpx2.Response(200, headers=headers, content=((raw and raw.body) or "").encode())
+
+    def _read(self, data: Any) -> Answer:
+        return _read(data)
 
 
-def _response_of(error: errors.APIError) -> Response | None:
-    """The response that the SDK has made an error of, if it kept it."""
-    kept = error.response
-    body = getattr(kept, "content", None)
-    if not isinstance(body, bytes):
-        return None
-    headers = {name.lower(): value for name, value in kept.headers.items()}
-    return Response(kept.status_code, str(getattr(kept, "reason_phrase", "")), headers, body)
+def _config(system: str, sampling: Sampling) -> types.GenerateContentConfig:
+    """The settings of a request. Raises EndpointError for those that Google's SDK refuses."""
+    thinking: dict[str, Any] = {"thinking_level": sampling.effort.upper()} if sampling.effort else {}
+    if (sampling.extra or {}).get("include_thoughts"):
+        thinking["include_thoughts"] = True
+    extra = {name: value for name, value in (sampling.extra or {}).items() if name != "include_thoughts"}
+    more: dict[str, Any] = {**sampling.chosen(), **extra}
+    try:
+        if thinking:
+            more = {"thinking_config": types.ThinkingConfig(**thinking), **more}
+        return types.GenerateContentConfig(
+            system_instruction=system,
+            max_output_tokens=sampling.limit,
+            seed=sampling.seed,
+            should_return_http_response=True,  # the SDK refuses a good reply for a number that is none
+            **more,
+        )
+    except ValidationError as error:
+        words = f"Google's SDK refuses {sampling.extra or sampling.effort!r}: {error}"
+        raise EndpointError("rejected", words, retry=False) from error
 
 
 def _content(message: Message) -> types.Content:
@@ -142,13 +120,3 @@ def _read(data: Any) -> Answer:
     written = None if usage is None or (replied is None and text) else (replied or 0) + (thought or 0)
     ending = ending_of(candidate.get("finishReason"), text, length=("MAX_TOKENS",), filtered=FILTERED, refused=False)
     return Answer(text, ending, asked, written, thoughts or None, cached, None, thought)
-
-
-def _transport_error(error: Exception) -> Exception:
-    """The HTTP library's error under our name for it. The SDK passes it through, whichever library it uses."""
-    names = {base.__name__ for base in type(error).__mro__}
-    if "TimeoutException" in names:
-        return EndpointError("timeout", "no answer in time")
-    if "TransportError" in names or isinstance(error, OSError):
-        return EndpointError("unreachable", f"{type(error).__name__}: {error}")
-    return error

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import httpx2
 import openai
 
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
-from vagen_benchmarks.clients.http_sdk import HttpSdkClient, told_error
+from vagen_benchmarks.clients.http import SdkClient, split_url
+from vagen_benchmarks.clients.responses import error_of
 from vagen_envs.chat import Message
 
 LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
@@ -28,7 +30,7 @@ _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 """Types of parts of a content that aren't the reply."""
 
 
-class OpenAIClient(HttpSdkClient):
+class OpenAIClient(SdkClient):
     """A model that answers chat completions.
 
     Args:
@@ -45,11 +47,25 @@ class OpenAIClient(HttpSdkClient):
         headers: Mapping[str, str] | None = None,
         token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
-        # It sends nothing itself, and would end for want of what proxies and certificates of the environment need.
-        unsent = openai.DefaultHttpxClient(trust_env=False)
-        made = openai.OpenAI(api_key=key or "none", base_url=base_url, http_client=unsent)
-        super().__init__(made, base_url, "/chat/completions", timeout, headers)
+        super().__init__(timeout, base_url)
         self.model, self._token_field = model, token_field
+        self._url, self._query = split_url(base_url, "/chat/completions")
+        self._key, self._headers = key or "none", dict(headers or {})
+
+    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        return openai.AsyncOpenAI(
+            api_key=self._key, base_url=self._url, http_client=http, max_retries=0,
+            default_headers=self._headers, default_query=self._query,
+        )  # fmt: skip
+
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        body = self._body(messages, sampling)
+        try:
+            # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
+            response: httpx2.Response = await sdk.post("/chat/completions", body=body, cast_to=httpx2.Response)
+        except openai.APIStatusError as error:
+            return error.response
+        return response
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": messages, self._token_field: sampling.limit}
@@ -64,10 +80,10 @@ class OpenAIClient(HttpSdkClient):
         choices = data["choices"]
         choice = next((each for each in choices if each.get("index") == 0), choices[0])
         if isinstance(choice.get("error"), Mapping):  # a proxy's, whose provider broke off; it is no empty reply
-            raise told_error(choice["error"])
+            raise error_of(choice["error"])
         finish = str(choice.get("finish_reason")).lower()
         if finish in BROKEN:
-            raise told_error({"message": f"the reply broke off: its finish_reason is {finish}"})
+            raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
         content = message["content"] if "content" in message else message.get("refusal")
         refusal, thought = message.get("refusal"), _thought(message)

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from vagen_benchmarks.clients.base import Client, Sampling
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
+from vagen_rewards.usage import Price
 
 CLIENTS = {
     "openai": ("OpenAIClient", "bench", "openai"),
@@ -59,36 +60,6 @@ class Profile:
     name: str = "tagged"
     options: Mapping[str, Any] = field(default_factory=dict)
     hidden: bool = False
-
-
-@dataclass(frozen=True)
-class Price:
-    """US dollars per million tokens, as `source` listed them on `date`.
-
-    Attributes:
-        input, output: what is asked and what is written, hidden reasoning included.
-        cached: input that is read from a cache; as `input` where it isn't known.
-        cache_write: input that is written to one, on top of nothing; as `input` where it isn't known.
-    """
-
-    input: float
-    output: float
-    cached: float | None = None
-    cache_write: float | None = None
-    date: date | None = None
-    source: str = ""
-
-    def of(self, prompt: int, completion: int, cached: int = 0, cache_write: int = 0) -> float:
-        """Dollars for these tokens; `prompt` includes those of the cache."""
-        plain = max(0, prompt - cached - cache_write)
-        read = self.input if self.cached is None else self.cached
-        written = self.input if self.cache_write is None else self.cache_write
-        return (plain * self.input + cached * read + cache_write * written + completion * self.output) / 1e6
-
-    @property
-    def dearest_input(self) -> float:
-        """The most that a token of input can cost."""
-        return max(self.input, self.cached or 0.0, self.cache_write or 0.0)
 
 
 @dataclass(frozen=True)

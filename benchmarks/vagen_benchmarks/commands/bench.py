@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from vagen_benchmarks.agents.lineup import FLOORS, Asked, make_agents
+from vagen_benchmarks.agents.factory import BLIND_BASELINES, Asked, make_agents
 from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.jobs import Job, baselines_of, parse_headers
+from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
 from vagen_benchmarks.runs.runner import Policy
@@ -87,7 +87,6 @@ def bench(
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the episodes, for more cores.")] = 1,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request and its whole answer.")] = 120.0,
     attempts: Annotated[int, typer.Option(min=1, help="Requests for one reply before its episode fails.")] = 6,
     patience: Annotated[float, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = 3600.0,
@@ -132,7 +131,7 @@ def bench(
         history=plan.history if plan else History(history, history_reasoning),
     )  # fmt: skip
     own = baselines_of(tasks)
-    agents = make_agents(agent or ["oracle", *own, *FLOORS], asked, models, own)
+    agents = make_agents(agent or ["oracle", *own, *BLIND_BASELINES], asked, models, own)
     for player in agents:
         for task in tasks:
             player.check(task.env_id, task.config)
@@ -148,7 +147,7 @@ def bench(
     how = {
         "base_url": base_url, "models": models, "timeout": timeout, "headers": header or None, "patience": patience,
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track, "workers": workers, "max_tokens": max_total_tokens,
+        "track": track, "max_tokens": max_total_tokens,
     }  # fmt: skip
     raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how)))
 

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from vagen_benchmarks.agents.fitting import Tried, fit
+from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.printing import err, out

@@ -9,8 +9,8 @@ import gymnasium as gym
 import typer
 from rich.console import Console
 
-from vagen_benchmarks.agents.person import Human
-from vagen_benchmarks.agents.person import play as play_episode
+from vagen_benchmarks.agents.human import Human
+from vagen_benchmarks.agents.human import play as play_episode
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out, print_table

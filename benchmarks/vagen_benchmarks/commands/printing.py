@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from vagen_benchmarks.clients.spending import Bill
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.summary import EARLY, FLAG, Summary
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
+from vagen_rewards.usage import Usage
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -75,7 +75,7 @@ def say(words: str) -> None:
     err.print(words, style="yellow", soft_wrap=True)
 
 
-def print_bills(bills: Mapping[str, Bill]) -> None:
+def print_usage(bills: Mapping[str, Usage]) -> None:
     """Print what each model has cost."""
     for agent, bill in bills.items():
         if not bill.requests:
@@ -94,7 +94,7 @@ UNREAD = 0.5
 """Share of turns with a readable answer below which the terminal says so."""
 
 
-def print_unread(summary: Summary, bills: Mapping[str, Bill]) -> None:
+def print_unread(summary: Summary, bills: Mapping[str, Usage]) -> None:
     """Say which models mostly wrote what could not be read: that measures their format, or their server."""
     for row in summary.rows():
         if row["agent"] not in bills or row["valid"] is None or row["valid"] >= UNREAD:

@@ -11,7 +11,7 @@ import typer
 from vagen_benchmarks.commands.options import Names
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.runs.jobs import made_again
+from vagen_benchmarks.runs.job import made_again
 from vagen_benchmarks.runs.run_folder import RunFolder
 
 
@@ -20,7 +20,6 @@ def resume(
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Episodes in flight of a model.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the episodes.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one request.")] = None,
     attempts: Annotated[int | None, typer.Option(min=1, help="Requests for one reply.")] = None,
     patience: Annotated[float | None, typer.Option(min=0.0, help="Seconds that an outage is waited for.")] = None,
@@ -43,7 +42,7 @@ def resume(
     changed = {
         "base_url": base_url, "models": models, "concurrency": concurrency, "timeout": timeout,
         "attempts": attempts, "give_up_after": give_up_after, "max_dollars": max_dollars,
-        "track": track, "workers": workers,
+        "track": track,
         "max_tokens": max_total_tokens, "patience": patience, "headers": header or None,
     }  # fmt: skip
     how = {name: begun.get(name) if value is None else value for name, value in changed.items()}

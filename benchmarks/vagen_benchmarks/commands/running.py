@@ -9,14 +9,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.printing import Bar, err, out, print_bills, print_plan, print_table, print_unread, say
+from vagen_benchmarks.commands.printing import Bar, err, out, print_plan, print_table, print_unread, print_usage, say
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.cores import run_job
-from vagen_benchmarks.runs.jobs import Job
+from vagen_benchmarks.runs.job import Job
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.runs.runner import Outcome
+from vagen_benchmarks.runs.runner import Outcome, run
 from vagen_benchmarks.sharing.trackers import track as track_run
 
 
@@ -32,7 +31,9 @@ def play_job(job: Job) -> int:
         interrupted = False
         with Bar(total, done) as told:
             try:
-                outcome = run_job(folder, job, job.how.get("workers") or 1, told, say)
+                outcome = run(
+                    folder, job.agents, policy=job.policy, skipped=job.skipped, scoring=job.scoring, told=told, say=say
+                )
             except KeyboardInterrupt:
                 interrupted = True
         report = write_report(folder)
@@ -40,8 +41,8 @@ def play_job(job: Job) -> int:
     print_table(summary)
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
-    print_bills(outcome.bills)
-    print_unread(summary, outcome.bills)
+    print_usage(outcome.usage)
+    print_unread(summary, outcome.usage)
     print_failures(outcome, job)
     if interrupted or outcome.reason:
         why = outcome.reason or "interrupted"

@@ -17,8 +17,8 @@ import typer
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_benchmarks.agents.trained import BEST, CARD
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
+from vagen_benchmarks.commands.settings import check_settings
 from vagen_benchmarks.commands.warmstart import EXTRA, Environment
-from vagen_benchmarks.proofs.settings import check_settings
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.extras import need
@@ -219,7 +219,7 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
 
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-    from vagen_benchmarks.proofs.rollout_meter import RolloutMeter
+    from vagen_benchmarks.rollout_meter import RolloutMeter
 
     score = None
     if reasoning_reward:

@@ -9,7 +9,7 @@ import typer
 
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.run_folder import RunFolder
-from vagen_benchmarks.sharing.files import SHOWN
+from vagen_benchmarks.sharing.files import SHOWN, count_attempts
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
 Trusted = Annotated[
@@ -27,7 +27,8 @@ def verify(
     table untouched. A run may be a stranger's: no module, path or address that it names is opened without `--trust`.
     Exit code 1 if something is wrong, or an episode couldn't be played again.
     """
-    verdict = verify_run(RunFolder(run_folder), trusted=trust)
+    run = RunFolder(run_folder)
+    verdict = verify_run(run, trusted=trust)
     out.print(f"{verdict.episodes} episodes and {verdict.turns} turns are as stored"
               + (f"; {verdict.failed} more failed and have no score" if verdict.failed else ""))  # fmt: skip
     for title, lines, style in (
@@ -40,6 +41,8 @@ def verify(
                 err.print(f"  {line}", soft_wrap=True)
             if len(lines) > SHOWN:
                 err.print(f"  and {len(lines) - SHOWN} more")
+    if attempts := str(count_attempts(run)):
+        out.print(f"attempts: {attempts}")
     if verdict.unplayed:
         err.print(f"{verdict.unplayed} episodes couldn't be played again here", style="red")
     if verdict.wrong:

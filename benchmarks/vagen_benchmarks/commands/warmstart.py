@@ -1,17 +1,17 @@
-"""`vagen warmstart`: a tiny model that has learned the format and some skill."""
+"""`vagen warmstart`: supervised fine-tuning on the oracle's replies, before PPO."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.commands.completion import complete_env
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
-from vagen_benchmarks.proofs import measuring
-from vagen_benchmarks.proofs.imitating import imitate_play
-from vagen_benchmarks.proofs.proof import Start
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_envs.extras import need
 
@@ -22,31 +22,61 @@ Environment = Annotated[str, typer.Option("--env", "-e", autocompletion=complete
 
 def warmstart(
     env: Environment,
-    out: Annotated[Path, typer.Option(help="The folder of the new model.")],
-    episodes: Annotated[int, typer.Option(min=1, help="Episodes of noisy play to imitate.")] = 14_000,
-    oracle_share: Annotated[float, typer.Option(min=0, max=1, help="Share of turns that the oracle plays.")] = 0.7,
-    sight: Annotated[
-        int, typer.Option(min=0, help="Updates in which its vision tower learns relations before it imitates.")
-    ] = 0,
-    levels: Annotated[int, typer.Option(min=0, help="Held-out levels (`val`) that it is tried on afterwards.")] = 64,
-    vocabulary: Annotated[int, typer.Option(min=300, help="Most tokens of its tokenizer.")] = 1024,
-    seed: Annotated[int, typer.Option(help="Of the weights.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder of the fine-tuned model.")],
+    model: Annotated[
+        str | None, typer.Option(help="The model's folder or name; by default a new one of a million parameters.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes of the oracle to imitate, once each.")] = 512,
+    noise: Annotated[
+        float, typer.Option(min=0, max=0.99, help="Share of turns with random actions, which are not imitated.")
+    ] = 0.2,
+    lora: Annotated[
+        str | None, typer.Option(help="Train adapters with these settings of peft.LoraConfig, as JSON, and merge them.")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="By default 1e-5, with --lora 1e-4, for a new model 2e-3.")
+    ] = None,
+    sequences_per_forward: Annotated[int, typer.Option(min=1, help="Fewer need less memory.")] = 2,
     option: OptionPairs = None,
 ) -> None:
-    """Make a tiny model, teach it to see, the format and some skill, and say how well it does."""
+    """Fine-tune a vision-language model on the oracle's replies, so that PPO starts with the format and some skill."""
     need("vagen warmstart", *EXTRA)
-    start = Start(
-        episodes=episodes,
-        critic_episodes=episodes // 4,
-        oracle_share=oracle_share,
-        tower_updates=sight,
-        vocabulary=vocabulary,
-        seed=seed,
-    )
+    from transformers import AutoModelForImageTextToText
+
+    from vagen_adapters.ppo import tiny
+    from vagen_adapters.ppo.codec import Codec
+    from vagen_adapters.ppo.warmstart import Demonstrations, warm_start
+
     env_id, options = resolve_id(env), parse_options(option or [])
-    imitate_play(env_id, out, start, options, typer.echo)
-    if levels:
-        found = measuring.measure(out, env_id, options, split="val", episodes=levels, max_tokens=200, num_envs=32)
-        for line in measuring.play_lines(found):
-            typer.echo(line)
-    typer.echo(f"{out} holds the model")
+    if model is None:
+        tiny.save_tiny(out, tiny.texts_of([env_id], levels=50, **options))
+    path = model or str(out)
+    codec = Codec.from_pretrained(path)
+    try:
+        policy: Any = AutoModelForImageTextToText.from_pretrained(path, dtype="auto" if lora else "float32")
+    except (OSError, ValueError) as error:
+        raise TrainingConfigError(f"--model {path} can't be read: {error}") from error
+    if lora:
+        policy = _with_adapters(policy, lora)
+    rate = learning_rate or (2e-3 if model is None else 1e-4 if lora else 1e-5)
+    with contextlib.closing(Demonstrations(env_id, options, codec, episodes, noise)) as demonstrations:
+        loss = warm_start(
+            policy,
+            codec,
+            demonstrations,
+            max(1, episodes // 16),
+            sequences_per_forward=sequences_per_forward,
+            learning_rate=rate,
+        )
+    (policy.merge_and_unload() if lora else policy).save_pretrained(out)
+    codec.save_pretrained(out)
+    typer.echo(f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}")
+
+
+def _with_adapters(policy: Any, settings: str) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    try:
+        return get_peft_model(policy, LoraConfig(**json.loads(settings)))
+    except (TypeError, ValueError) as error:
+        raise TrainingConfigError(f"--lora {settings!r} is not valid: {error}; see peft.LoraConfig") from error

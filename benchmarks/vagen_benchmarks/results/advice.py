@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.stop_reasons import Stop
 
 RESUME_HELPS = frozenset({Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE,
                           Stop.ENVIRONMENT})  # fmt: skip

@@ -1,7 +1,7 @@
 """Intervals around what was measured, and comparisons of what was measured on the same levels.
 
 Levels are what is drawn at random, so they are what is counted: several plays of one level, or of levels of the same
-content, are one cluster. `python -m vagen_benchmarks.perf.coverage` simulates how often the intervals hold the truth.
+content, are one cluster. `python -m perf.coverage` simulates how often the intervals hold the truth.
 """
 
 from __future__ import annotations

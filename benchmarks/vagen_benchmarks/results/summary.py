@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vagen_benchmarks.clients.spending import Bill
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.results.stats import Estimate, average, by_level, mean, pass_at, rate
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_rewards.scores import PARTS
+from vagen_rewards.usage import Usage
 
 OWN_METRICS = frozenset({"action_is_valid", "action_is_effective", "success"})
 """The metrics that every environment has; others become columns of their own."""
@@ -90,7 +90,7 @@ class Cell:
     endings: Counter[str] = field(default_factory=Counter)
     metrics: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     said: dict[str, set[str]] = field(default_factory=dict)
-    bill: Bill = field(default_factory=Bill)
+    usage: Usage = field(default_factory=Usage)
     seconds: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     solved_at: Counter[int] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ class Cell:
         if episode.content:
             self.contents[episode.seed] = level
         for call in filter(None, episode.calls):
-            self.bill.add(call)
+            self.usage.add(call)
             self.seconds.append(call["seconds"])
         if episode.failure is not None:
             self.failures[episode.failure.kind] += 1
@@ -185,11 +185,11 @@ class Cell:
             "metrics": {name: each.value for name, each in self._metrics().items()},
             "metric_bounds": {name: _bounds(each)[1:] for name, each in self._metrics().items()},
             "said": {name: ", ".join(sorted(values)) for name, values in self.said.items()},
-            "prompt_tokens": self.bill.prompt_tokens,
-            "cached_tokens": self.bill.cached_tokens,
-            "completion_tokens": self.bill.completion_tokens,
-            "dollars": self.bill.dollars if self.bill.requests else None,
-            "counted_by_us": self.bill.estimated,
+            "prompt_tokens": self.usage.prompt_tokens,
+            "cached_tokens": self.usage.cached_tokens,
+            "completion_tokens": self.usage.completion_tokens,
+            "dollars": self.usage.dollars if self.usage.requests else None,
+            "counted_by_us": self.usage.estimated,
             "seconds_per_reply": mean(self.seconds) if self.seconds else None,
         }
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from vagen_benchmarks.agents.base import Call
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn
 
 SCHEMA = 2

@@ -14,10 +14,10 @@ from typing import Any, ParamSpec, TypeVar
 import gymnasium as gym
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import SimulatorError
 from vagen_envs.registration import declared

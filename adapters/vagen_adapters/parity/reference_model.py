@@ -1,0 +1,118 @@
+"""A tiny Qwen3-VL with random weights, with which recorded episodes are sampled and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from vagen_adapters.ppo import tiny
+
+ENV_ID = "vagen/FrozenLake-v0"
+OPTIONS: dict[str, Any] = {
+    "strategy": "free_think",
+    "prompt_pack": tiny.PROMPTS,
+    "is_slippery": False,
+    "max_actions_per_turn": 1,
+}
+Pixels = NDArray[np.uint8]
+
+
+class ReferenceModel:
+    """A loaded model folder.
+
+    Args:
+        folder: folder of the tiny model; it is written if it doesn't exist.
+
+    Attributes:
+        folder: a Qwen3-VL checkpoint that any trainer can load.
+        model: in float32 on the CPU, in evaluation mode.
+        codec: tokenizer and image processor.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "config.json").exists():
+            texts = tiny.texts_of([ENV_ID], levels=3, **OPTIONS)
+            tiny.save_tiny(self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32)
+            _make_pictures_matter(self.folder)
+        self.model, self.codec = tiny.load(self.folder)
+
+    @property
+    def image_token(self) -> int:
+        """The id of the image token, one per merged patch."""
+        return self.codec.image_token_id
+
+    @property
+    def end_token(self) -> int:
+        """The id of the token that ends a reply."""
+        end: int = self.codec.end_id
+        return end
+
+    def features(self, pictures: Sequence[Pixels]) -> dict[str, Tensor]:
+        """Return `pixel_values` and `image_grid_thw` of pictures; empty without pictures."""
+        if not pictures:
+            return {}
+        made = self.codec.image_processor(images=list(pictures), return_tensors="pt")
+        return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
+
+    def patches(self, grids: Tensor) -> list[int]:
+        """Return the number of image tokens of each picture."""
+        merged: list[int] = (grids.prod(1) // self.codec.image_processor.merge_size**2).tolist()
+        return merged
+
+    def collapse(self, ids: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return `ids` with runs of image tokens reduced to one, and the positions of the kept tokens.
+
+        Sampling servers expect one image token per picture, models one per merged patch.
+        """
+        kept = [at for at, token in enumerate(ids) if token != self.image_token or not at or ids[at - 1] != token]
+        return [ids[at] for at in kept], kept
+
+    def expand(self, ids: Sequence[int], sizes: Sequence[int]) -> list[int]:
+        """Return `ids` with the n-th run of image tokens set to length `sizes[n]`; further runs stay."""
+        left = iter(sizes)
+        collapsed, places = self.collapse(ids)
+        whole: list[int] = []
+        for token, at, end in zip(collapsed, places, [*places[1:], len(ids)], strict=True):
+            whole += [token] * (next(left, end - at) if token == self.image_token else 1)
+        return whole
+
+    def inputs(self, ids: Sequence[int], pictures: Sequence[Pixels]) -> dict[str, Tensor]:
+        """Return the correct inputs of a forward pass."""
+        tokens = torch.tensor([list(ids)])
+        return {"input_ids": tokens, "mm_token_type_ids": (tokens == self.image_token).int(), **self.features(pictures)}
+
+    def positions(self, ids: Sequence[int], grids: Tensor | None) -> Tensor:
+        """Return the model's own position ids, (3, L)."""
+        tokens = torch.tensor([list(ids)])
+        types = (tokens == self.image_token).int()
+        found: Tensor = self.model.model.get_rope_index(tokens, types, image_grid_thw=grids)[0][:, 0]
+        return found
+
+    @torch.no_grad()
+    def logprobs(self, inputs: dict[str, Tensor]) -> list[float]:
+        """Return the log-probability of each token given those before it, at temperature 1; 0 for the first."""
+        self.model.model.rope_deltas = None
+        logits = self.model(**inputs, use_cache=False).logits[0]
+        scores = logits[:-1].float().log_softmax(1).gather(1, inputs["input_ids"][0, 1:, None])
+        return [0.0, *scores.squeeze(1).tolist()]
+
+    def say(self, ids: Sequence[int]) -> str:
+        """Decode tokens for a message; runs of image tokens are shown as one."""
+        return " ".join(repr(self.codec.tokenizer.decode([token])) for token in self.collapse(ids)[0])
+
+
+@torch.no_grad()
+def _make_pictures_matter(folder: Path) -> None:
+    """Scale the weights, since an untrained tiny model hardly reacts to pictures and missing ones would pass."""
+    model, _ = tiny.load(folder)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.mul_(4.0)
+    model.save_pretrained(folder)

@@ -1,0 +1,164 @@
+"""Supervised warm start: fine-tune a vision-language model on the oracle's replies before PPO.
+
+Sequences are laid out as PPO lays them out, so that the model learns the very tokens that it will sample.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
+from vagen_adapters.ppo.generation import Reply, model_inputs
+from vagen_envs import VagenEnv, VagenError
+from vagen_envs.seeding import HashStream
+
+FIRST_SEED = 1_000_000
+"""Of the demonstrations, so that PPO's training levels, whose seeds are small, are new to the model."""
+IGNORED = -100
+"""The label of tokens that transformers' loss leaves out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstration:
+    """An episode, and the turns whose replies are imitated."""
+
+    episode: Episode
+    imitated: frozenset[int]
+
+
+def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, noise: float = 0.0) -> Demonstration:
+    """Play a level with the oracle; with probability `noise`, a turn takes random actions instead.
+
+    Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An episode ends early
+    where the oracle finds no way.
+
+    Raises:
+        TrainingConfigError: the environment isn't a `VagenEnv` and has no oracle.
+    """
+    core: Any = env.unwrapped
+    if not isinstance(core, VagenEnv):
+        raise TrainingConfigError(f"{env} has no oracle to imitate; use an environment derived from VagenEnv")
+    stream = HashStream("warm start", level.split, level.seed)
+    observation, _ = env.reset(seed=level.seed, options={"split": level.split})
+    episode, imitated = Episode(level), set[int]()
+    while not (episode.terminated or episode.truncated):
+        random = stream.random() < noise
+        try:
+            text = _random_reply(core, stream) if random else core.oracle_reply()
+        except VagenError:
+            break
+        if not random:
+            imitated.add(len(episode.turns))
+        shown = codec.show(core.system_prompt, observation)
+        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
+        observation, _, episode.terminated, episode.truncated, info = env.step(text)
+        reply = Reply(ids, (0.0,) * len(ids))
+        episode.turns.append(PlayedTurn(shown, reply, info["turn"], info["turn"].rewards))
+    return Demonstration(episode, frozenset(imitated))
+
+
+def _random_reply(core: Any, stream: HashStream) -> str:
+    """Random actions, with true statements."""
+    actions, representation = list(core.random_actions(stream, 1)), core.config.representation
+    prediction = core.imagine(actions).describe(representation) if "prediction" in core.grammar.fields else ""
+    observation = core.true_state.describe(representation)
+    reply: str = core.grammar.render(actions, observation=observation, reasoning="I try this.", prediction=prediction)
+    return reply
+
+
+class Demonstrations(Dataset[Demonstration]):
+    """Demonstrations of training levels, each played when it is asked for.
+
+    Args:
+        env_id: as in `gym.make`.
+        options: of the environment.
+        codec: of the model.
+        count: of episodes.
+        noise: as in `demonstrate`.
+    """
+
+    def __init__(self, env_id: str, options: Mapping[str, Any], codec: Codec, count: int, noise: float) -> None:
+        self._env = gym.make(env_id, **options)
+        self._codec, self._count, self._noise = codec, count, noise
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> Demonstration:
+        return demonstrate(self._env, self._codec, Level(FIRST_SEED + number), self._noise)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+
+def batch_of(demonstrations: Sequence[Demonstration], codec: Codec) -> dict[str, Tensor]:
+    """Model inputs with `labels`, (B, L): the tokens of imitated replies, `IGNORED` elsewhere."""
+    sequences = [training_sequences(each.episode, None, with_end=False)[0] for each in demonstrations]
+    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, "cpu")
+    labels = torch.full_like(inputs["input_ids"], IGNORED)
+    for row, (sequence, demonstration) in enumerate(zip(sequences, demonstrations, strict=True)):
+        learned = torch.tensor([turn in demonstration.imitated for turn in sequence.turn_ids])
+        labels[row, : len(learned)][learned] = inputs["input_ids"][row, : len(learned)][learned]
+    return {**inputs, "labels": labels}
+
+
+def warm_start(
+    model: Any,
+    codec: Codec,
+    demonstrations: Demonstrations,
+    updates: int,
+    *,
+    batch_size: int = 16,
+    sequences_per_forward: int = 2,
+    learning_rate: float = 1e-5,
+) -> float:
+    """Train a model in place with transformers' `Trainer`: cross-entropy, AdamW, a cosine schedule.
+
+    Args:
+        model: the policy, such as a Qwen2.5-VL, with or without PEFT adapters.
+        codec: of the model.
+        demonstrations: shuffled, and used again when they are all seen.
+        updates: optimizer steps.
+        batch_size: episodes per update.
+        sequences_per_forward: of these at once.
+        learning_rate: at its peak, after a twentieth of the updates.
+
+    Returns:
+        The mean loss per token.
+    """
+    from transformers import Trainer, TrainingArguments
+
+    on_gpu = torch.cuda.is_available()
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = TrainingArguments(
+            output_dir=scratch,
+            max_steps=updates,
+            per_device_train_batch_size=sequences_per_forward,
+            gradient_accumulation_steps=max(1, batch_size // sequences_per_forward),
+            learning_rate=learning_rate,
+            lr_scheduler_type="cosine",
+            warmup_steps=updates // 20,
+            bf16=on_gpu,
+            use_cpu=not on_gpu,
+            logging_steps=max(1, updates // 20),
+            save_strategy="no",
+            report_to="none",
+            remove_unused_columns=False,
+            **({"gradient_checkpointing": True} if on_gpu else {}),
+        )
+        trainer = Trainer(
+            model, arguments, train_dataset=demonstrations, data_collator=lambda batch: batch_of(batch, codec)
+        )
+        loss: float = trainer.train().training_loss
+    return loss

@@ -1,0 +1,125 @@
+"""Make the initial checkpoint: vision pretraining, imitation of scripted play, critic pretraining."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vagen_adapters.ppo import imitation, sight, tiny
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.critic_teaching import teach_critic
+from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_benchmarks.meter import Meter
+from vagen_experiments.experiment import CHECKPOINTS, Experiment
+
+# First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the model.
+IMITATED, FOR_CRITIC = 1_000_000, 2_000_000
+BATCH = 16
+REWARD_SCALE = 0.1  # the tiny recipes'
+
+Report = Callable[[str], None]
+
+
+def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
+    """Write the initial policy and its critic to `out`."""
+    how = experiment.checkpoint
+    model, codec = _initial_model(experiment, out)
+    report(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters")
+    with Meter("episodes of scripted play", how.episodes) as meter:
+        played = list(meter.over(_scripted_play(experiment, out, IMITATED, how.episodes, how.oracle_share)))
+    if how.vision_updates:
+        _pretrain_vision(model, played, how.vision_updates, report)
+    updates = max(1, how.episodes * how.passes // BATCH)
+    passes = itertools.chain.from_iterable(itertools.repeat(played, how.passes))
+    with Meter("imitation updates", updates) as meter:
+        imitation.imitate(
+            model, codec, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
+        )
+    model.save_pretrained(out)
+    _pretrain_critic(experiment, out, out, codec, privileged=False)
+
+
+def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:
+    """Write the policy of `checkpoint` to `out`, with a critic that is given states, trained on the same play."""
+    codec = Codec.from_pretrained(str(checkpoint))
+    codec.save_pretrained(out)
+    _pretrain_critic(experiment, checkpoint, out, codec, privileged=True)
+
+
+def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, Codec]:
+    weights = experiment.checkpoint.weights
+    if not weights:
+        tiny.save_tiny(out, tiny.texts_of([experiment.env], levels=200, **experiment.options))
+        return tiny.load(out)
+    model, codec = tiny.load(CHECKPOINTS / weights)
+    model.float().save_pretrained(out)  # stored in half precision
+    codec.save_pretrained(out)
+    return model, codec
+
+
+def _scripted_play(
+    experiment: Experiment, codec_folder: Path, first_seed: int, count: int, oracle_share: float, continuations: int = 0
+) -> Iterator[Episode]:
+    how = experiment.checkpoint
+    return imitation.demonstrations(
+        experiment.env,
+        experiment.options,
+        codec_folder,
+        [Level(first_seed + number) for number in range(count)],
+        oracle_share=oracle_share,
+        aim_noise=how.aim_noise,
+        word_noise=how.word_noise,
+        forks=continuations,
+        processes=how.processes,
+    )
+
+
+def _pretrain_vision(model: Any, played: Sequence[Episode], updates: int, report: Report) -> None:
+    """Train the vision tower on the relations of objects; nine tenths of the images, the others measure it."""
+    seen = [(turn.shown, turn.turn.before.things()) for episode in played for turn in episode.turns]
+    held_out = max(1, len(seen) // 10)
+    with Meter("updates of the vision tower", updates) as meter:
+        probe = sight.teach_sight(model, seen[:-held_out], updates, report=_progress(meter))
+    for relation, fit in probe.measure(model, seen[-held_out:]).items():
+        report(f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)")
+
+
+def _pretrain_critic(experiment: Experiment, policy: Path, out: Path, codec: Codec, *, privileged: bool) -> None:
+    how = experiment.checkpoint
+    with torch.random.fork_rng(devices=[]):  # the critic's heads start from random weights
+        torch.manual_seed(0)
+        model = ActorCritic.from_pretrained(
+            str(policy), critic="shared", reads=not privileged, told=privileged, convolutions=how.critic_convolutions
+        )
+    episodes = _scripted_play(
+        experiment, policy, FOR_CRITIC, how.critic_episodes, how.critic_oracle_share, how.critic_continuations
+    )
+    episodes = _metered(episodes, "episodes read by the critic", how.critic_episodes)
+    with Meter("critic updates", how.critic_updates) as meter:
+        teach_critic(
+            model,
+            codec,
+            episodes,
+            how.critic_updates,
+            reward_scale=REWARD_SCALE,
+            learning_rate=how.critic_learning_rate,
+            report=_progress(meter),
+        )
+    model.save_pretrained(out)
+
+
+def _metered(episodes: Iterator[Episode], what: str, count: int) -> Iterator[Episode]:
+    with Meter(what, count) as meter:
+        yield from meter.over(episodes)
+
+
+def _progress(meter: Meter) -> Callable[[int, float], None]:
+    def report(_: int, figure: float) -> None:
+        meter.advance(note=f"{figure:.3f}")
+
+    return report

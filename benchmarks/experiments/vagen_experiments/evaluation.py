@@ -1,0 +1,138 @@
+"""Play held-out levels and measure success, format, and the truth of statements."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from vagen_adapters.ppo import tiny
+from vagen_adapters.ppo.episodes import Level
+from vagen_adapters.ppo.family_checks import sampler_of
+from vagen_adapters.ppo.generation import Sampling
+from vagen_adapters.ppo.imitation import demonstrate, sentences
+from vagen_adapters.ppo.rollout import Rollout
+from vagen_benchmarks.meter import Meter
+from vagen_envs import State, Turn
+from vagen_experiments.experiment import Experiment
+from vagen_rewards.rules import RuleJudge
+from vagen_rewards.scores import PARTS, score_turn, statements_of
+
+OTHER_LEVEL = 4_000_000
+"""Added to a level's seed to find the level whose image replaces its own."""
+
+
+def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[str, Any]:
+    """Play the held-out levels.
+
+    Args:
+        experiment: whose levels are played.
+        folder: of a model and its codec.
+        model: plays instead of the one in `folder`.
+
+    Returns:
+        The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies (`greedy`), of random
+        play (`random`), and if the experiment asks for it, of sampled replies to the images of other levels
+        (`shuffled_images`).
+    """
+    stored, codec = tiny.load(folder)
+    sampler = sampler_of(model if model is not None else stored, codec)
+    episodes, settings = experiment.evaluation.episodes, experiment.settings
+    levels = [Level(seed, "test") for seed in range(episodes)]
+    envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]
+    core: Any = envs[0].unwrapped
+    representation = core.config.representation if "<observation>" in core.grammar.template() else None
+    ways = [("sampled", 1.0), ("greedy", 0.0)] + [("shuffled_images", 1.0)] * experiment.evaluation.shuffled_images
+    found = {}
+    with Meter(f"evaluations on {episodes} levels", len(ways)) as meter:
+        for name, temperature in meter.over(ways):
+            sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
+            players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
+            rollout = Rollout(players, codec, sampler, sampling, threads=settings.get("env_threads", 1))
+            found[name] = _figures(rollout.play(levels, seed=0), representation)
+            sampler.finish()
+    random = [demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels]
+    found["random"] = _figures(random, representation)
+    for env in envs:
+        env.close()
+    return found
+
+
+class ShuffledImages(gym.Wrapper[Any, Any, Any, Any]):
+    """Shows the first image of another level of the split in every turn."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset to the level of `seed`, which must be given."""
+        assert seed is not None
+        self.image = self.env.reset(seed=seed + OTHER_LEVEL, options=options)[0]["image"]
+        observation, info = self.env.reset(seed=seed, options=options)
+        return {**observation, "image": self.image}, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Step the level itself."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return {**observation, "image": self.image}, reward, terminated, truncated, info
+
+
+def _figures(episodes: Sequence[Any], representation: str | None) -> dict[str, Any]:
+    """Figures of episodes.
+
+    `idle_moves` is the share of executed actions without effect, such as pushes into walls; `fatal_moves` that of
+    actions that lost the level, such as steps into holes. `grounding` and `world_modeling` are the rule judge's scores;
+    `…_exact` those of `exact_f1`, and `…_exact_by_level` its mean over each episode.
+    """
+    played = [episode for episode in episodes if episode.failure is None]
+    turns = [turn.turn for episode in played for turn in episode.turns]
+    moves = [action for turn in turns for action in turn.executed]
+    fatal = sum(episode.terminated and not episode.success for episode in played)
+    return {
+        "episodes": len(episodes),
+        "failed": len(episodes) - len(played),
+        "successes": sum(episode.success for episode in played),
+        "success": sum(episode.success for episode in played) / len(episodes),
+        "return": sum(episode.rewards for episode in played) / len(played),
+        "format": sum(turn.parsed.format_correct for turn in turns) / len(turns),
+        "idle_moves": sum(not action.effective for action in moves) / max(1, len(moves)),
+        "fatal_moves": fatal / max(1, len(moves)),
+        **(_truth(episodes, turns, representation) if representation else {}),
+        "solved": "".join("01"[episode.success] for episode in episodes),
+    }
+
+
+def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) -> dict[str, Any]:
+    judge, judged = RuleJudge(), dict[str, list[float]]()
+    for turn in turns:
+        for part, score in score_turn(turn, judge).by_part():
+            if score.value is not None:
+                judged.setdefault(part, []).append(score.value)
+    found: dict[str, Any] = {part: statistics.fmean(scores) for part, scores in sorted(judged.items())}
+
+    def exact(turn: Turn, part: str) -> float:
+        of_part = [statement for statement in statements_of(turn) if statement.part == part]
+        return sum(exact_f1(statement.text, statement.state, representation) for statement in of_part)
+
+    for part in PARTS:
+        by_level = [[exact(turn.turn, part) for turn in episode.turns] for episode in episodes]
+        found[f"{part}_exact"] = statistics.fmean(itertools.chain.from_iterable(by_level))
+        found[f"{part}_exact_by_level"] = [round(statistics.fmean(scores), 4) if scores else 0.0 for scores in by_level]
+    return found
+
+
+def exact_f1(text: str | None, state: State, representation: str) -> float:
+    """F1 of the sentences of a field with the sentences that describe the state; 0 without the field.
+
+    Independent of any judge: a sentence counts if it stands in the state's description word for word, and as often as
+    there. The numbers of holes (`Hole3`) are ignored.
+    """
+    stated, true = _sentence_counts(text or ""), _sentence_counts(state.describe(representation))
+    return 2 * (stated & true).total() / (stated.total() + true.total())
+
+
+def _sentence_counts(description: str) -> Counter[str]:
+    return Counter(re.sub(r"(?<=[A-Za-z])\d+", "", sentence) for sentence in sentences(description) if sentence)

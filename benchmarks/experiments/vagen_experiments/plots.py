@@ -1,0 +1,112 @@
+"""Plots of an experiment: training curves (VAGEN's figure 5), success by budget, and what critics explain."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+from matplotlib import pyplot, ticker
+
+PANELS = (
+    ("rollout/success", "success in training"),
+    ("rollout/format", "well-formed replies"),
+    ("critic/explained_variance", "critic's explained variance"),
+    ("policy/entropy", "entropy per trained token (nats)"),
+)
+WINDOW = 3
+"""Rollouts that a point of a curve averages over."""
+
+Result = Mapping[str, Any]
+
+
+def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
+    """Curves over rollouts: the mean over seeds, and a band from the lowest to the highest."""
+    figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
+    for axis, (key, name) in zip(axes.flat, PANELS, strict=True):
+        for number, (recipe, runs) in enumerate(_by_recipe(results)):
+            curves = [smooth(run["curves"][key]) for run in runs if key in run["curves"]]
+            if not curves:
+                continue
+            columns = list(zip(*curves, strict=False))
+            rollouts = range(1, len(columns) + 1)
+            means = [statistics.fmean(column) for column in columns]
+            axis.plot(rollouts, means, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number))
+            lowest, highest = [min(column) for column in columns], [max(column) for column in columns]
+            axis.fill_between(rollouts, lowest, highest, color=f"C{number % 10}", alpha=0.10, linewidth=0)
+        axis.set_title(name, fontsize=10)
+        axis.grid(alpha=0.25)
+    axes[0, 0].set_ylim(bottom=0)
+    axes[0, 1].set_ylim(min(0.8, axes[0, 1].get_ylim()[0]), 1.01)
+    low, high = axes[1, 0].get_ylim()
+    axes[1, 0].set_ylim(max(low, -0.5), min(high, 1))
+    axes[1, 1].set_yscale("log")
+    axes[1, 1].yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axes[1, 1].yaxis.set_minor_formatter(ticker.NullFormatter())
+    for axis in axes[1]:
+        axis.set_xlabel("rollout")
+    _save(figure, axes[0, 0], f"{title} (lines: mean over seeds; bands: lowest to highest)", path)
+
+
+def plot_evaluations(title: str, results: Sequence[Result], path: Path) -> None:
+    """Success on the validation split by episodes and by CPU seconds, the mean over seeds."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 4.2), sharey=True, layout="constrained")
+    for axis, (column, name) in zip(axes, ((0, "episodes"), (1, "CPU seconds of rollouts and updates")), strict=True):
+        for number, (recipe, runs) in enumerate(_by_recipe(results)):
+            points = list(zip(*(run["evaluations"] for run in runs if run.get("evaluations")), strict=False))
+            spent = [statistics.fmean(entry[column] for entry in point) for point in points]
+            success = [statistics.fmean(entry[2] for entry in point) for point in points]
+            axis.plot(spent, success, label=f"{recipe} ({len(runs)})", marker="o", markersize=3, **_style(number))
+        axis.set_xlabel(name)
+        axis.grid(alpha=0.25)
+    axes[0].set_ylabel("success (validation)")
+    _save(figure, axes[0], title, path)
+
+
+def plot_critic(title: str, results: Sequence[Result], path: Path) -> None:
+    """What critics explain of state values, and what values can explain of returns, by episodes."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+    panels = (("of_worth", "variance of state values explained"), ("ceiling", "variance of returns due to states"))
+    for axis, (key, name) in zip(axes, panels, strict=True):
+        for number, (recipe, runs) in enumerate(_by_recipe([run for run in results if run.get("critic")])):
+            points = list(zip(*([entry[key] for entry in run["critic"]] for run in runs), strict=False))
+            episodes = [entry[0] for entry in runs[0]["evaluations"]][: len(points)]
+            means = [statistics.fmean(point) for point in points]
+            axis.plot(episodes, means, label=f"{recipe} ({len(runs)})", marker="o", markersize=3, **_style(number))
+        axis.set_ylim(min(0.0, axis.get_ylim()[0]), 1)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("episodes")
+        axis.grid(alpha=0.25)
+    _save(figure, axes[0], title, path)
+
+
+def smooth(curve: Sequence[float]) -> list[float]:
+    """The running mean over `WINDOW` points; NaN is left out."""
+    found = []
+    for end in range(1, len(curve) + 1):
+        points = [point for point in curve[max(0, end - WINDOW) : end] if not math.isnan(point)]
+        found.append(statistics.fmean(points) if points else math.nan)
+    return found
+
+
+def _by_recipe(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    names = sorted({run["recipe"] for run in results})
+    return [(name, [run for run in results if run["recipe"] == name]) for name in names]
+
+
+def _style(number: int) -> dict[str, Any]:
+    """Matplotlib has ten colours; further recipes are dashed."""
+    return {"color": f"C{number % 10}", "linestyle": ("-", "--")[number // 10 % 2]}
+
+
+def _save(figure: Any, axis: Any, title: str, path: Path) -> None:
+    figure.suptitle(title, fontsize=11)
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False, handlelength=3)
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+    pyplot.close(figure)

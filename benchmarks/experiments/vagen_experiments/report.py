@@ -1,0 +1,159 @@
+"""The table of an experiment, in the form of VAGEN's table 2."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from vagen_benchmarks.results.stats import difference, rate, relabel, sign_flip, t95
+
+STATEMENTS = ("grounding_exact", "world_modeling_exact")
+"""F1 of the statements, in the table where the results have them."""
+Result = Mapping[str, Any]
+Pairs = Sequence[tuple[Result, Result]]
+
+
+def table(results: Mapping[str, Any], baseline: str = "") -> str:
+    """Markdown: a row for the initial checkpoint and one for every recipe, the most successful first.
+
+    Success is a mean over seeds, with 95 % intervals over levels (a level is one cluster) and over seeds (Student).
+    With a baseline, `gain` is the difference on the same levels and seeds: its interval and p-value (sign flips) are
+    over levels and say whether these trainings differ; `p over seeds` permutes trainings and says it of the recipes.
+    """
+    runs, checkpoint = results["runs"], results["checkpoint"]
+    columns = _columns(results, baseline)
+    recipes = {recipe: [run for run in runs if run["recipe"] == recipe] for recipe in {run["recipe"] for run in runs}}
+    ranked = sorted(recipes.items(), key=lambda entry: (-_mean(entry[1], "sampled", "success"), entry[0]))
+    random = checkpoint.get("random")
+    rows = [("*initial checkpoint*", [checkpoint]), *((f"`{name}`", own) for name, own in ranked)]
+    lines = ["| " + " | ".join(["", *columns]) + " |", "|" + "---|" * (len(columns) + 1)]
+    lines += ["| " + " | ".join([name, *(column(own) for column in columns.values())]) + " |" for name, own in rows]
+    if random:
+        lines.append(f"| *random play* | {random['success']:.3f} |" + " |" * (len(columns) - 1))
+    return "\n".join(lines)
+
+
+def _columns(results: Mapping[str, Any], baseline: str) -> dict[str, Callable[[Sequence[Result]], str]]:
+    """Heads of columns, with the function that gives a cell from the results of a row."""
+    runs, checkpoint = results["runs"], results["checkpoint"]
+    columns: dict[str, Callable[[Sequence[Result]], str]] = {
+        "success": lambda own: f"{_mean(own, 'sampled', 'success'):.3f}",
+        "95 % over levels": lambda own: _range(over_levels([run["sampled"] for run in own])),
+        "over seeds": lambda own: _range(interval([run["sampled"]["success"] for run in own])),
+        "most likely reply": lambda own: f"{_mean(own, 'greedy', 'success'):.3f}",
+        "format": lambda own: f"{_mean(own, 'sampled', 'format'):.2f}",
+    }
+    statements = [part for part in STATEMENTS if part in checkpoint["sampled"]]
+    for part in statements:
+        columns[_plain(part)] = partial(_truth, part)
+    if "shuffled_images" in checkpoint:
+        columns["shuffled images"] = lambda own: f"{_mean(own, 'shuffled_images', 'success'):.3f}"
+    if baseline:
+        pairs = _pairing([run for run in runs if run["recipe"] == baseline])
+        columns[f"gain over `{baseline}`"] = lambda own: _gain(pairs(own))
+        columns["p over seeds"] = lambda own: _p_over_seeds(pairs(own), lambda sampled: sampled["successes"])
+        for part in statements:
+            if not all(f"{part}_by_level" in run["sampled"] for run in runs):
+                continue
+            columns[f"gain in {_plain(part)}"] = partial(_gain_in_truth, pairs, part)
+            columns[f"p over seeds ({_plain(part)})"] = partial(_p_of_truth, pairs, part)
+    if any("critic" in run for run in runs):
+        columns["state values explained"] = lambda own: ", ".join(f"{value:.2f}" for value in _critic(own)) or "–"
+        columns["at least"] = lambda own: f"{min(_critic(own)):.2f}" if _critic(own) else "–"
+    columns["CPU s"] = lambda own: f"{statistics.fmean(run['cpu_seconds'] for run in own):.0f}"
+    columns["seeds"] = lambda own: str(len(own)) if "seed" in own[0] else "–"
+    return columns
+
+
+def _mean(runs: Sequence[Result], how: str, figure: str) -> float:
+    return statistics.fmean(run[how][figure] for run in runs)
+
+
+def _critic(runs: Sequence[Result]) -> list[float]:
+    """Share of the variance of state values that the critic explains at each evaluation, mean over seeds."""
+    found = [run["critic"] for run in runs if "critic" in run]
+    return [statistics.fmean(entry["of_worth"] for entry in at_once) for at_once in zip(*found, strict=False)]
+
+
+def _pairing(baseline: Sequence[Result]) -> Callable[[Sequence[Result]], Pairs]:
+    by_seed = {run["seed"]: run for run in baseline}
+    recipe = baseline[0]["recipe"] if baseline else ""
+
+    def pairs(own: Sequence[Result]) -> Pairs:
+        return [(by_seed[run["seed"]], run) for run in own if run.get("seed") in by_seed and run["recipe"] != recipe]
+
+    return pairs
+
+
+def _gain(pairs: Pairs) -> str:
+    if not pairs:
+        return "–"
+    before, after = (_solved_by_level([pair[i]["sampled"] for pair in pairs]) for i in (0, 1))
+    found = difference([(solved, len(pairs)) for solved in before], [(solved, len(pairs)) for solved in after])
+    p = sign_flip([new - old for old, new in zip(before, after, strict=True)])
+    return f"{found.value:+.3f} ({found.low:+.2f} to {found.high:+.2f}), p = {p:.2g}"
+
+
+def _plain(part: str) -> str:
+    return part.removesuffix("_exact").replace("_", " ")
+
+
+def _truth(part: str, own: Sequence[Result]) -> str:
+    return f"{_mean(own, 'sampled', part):.2f} ({_mean(own, 'greedy', part):.2f})"
+
+
+def _gain_in_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+    pairs = pairing(own)
+    if not pairs:
+        return "–"
+    before, after = (
+        [
+            statistics.fmean(level)
+            for level in zip(*(pair[i]["sampled"][f"{part}_by_level"] for pair in pairs), strict=True)
+        ]
+        for i in (0, 1)
+    )
+    gains = [new - old for old, new in zip(before, after, strict=True)]
+    value, half = statistics.fmean(gains), _half_width(gains)
+    return f"{value:+.3f} ({value - half:+.2f} to {value + half:+.2f})"
+
+
+def _p_of_truth(pairing: Callable[[Sequence[Result]], Pairs], part: str, own: Sequence[Result]) -> str:
+    """Trainings are compared by their mean F1 in ten-thousandths."""
+    return _p_over_seeds(pairing(own), lambda sampled: round(1e4 * statistics.fmean(sampled[f"{part}_by_level"])))
+
+
+def _p_over_seeds(pairs: Pairs, count: Callable[[Result], int]) -> str:
+    """One training of each says nothing about the recipes."""
+    if len(pairs) < 2:
+        return "–"
+    return f"{relabel(*([count(pair[i]['sampled']) for pair in pairs] for i in (0, 1))):.2g}"
+
+
+def interval(rates: Sequence[float]) -> tuple[float, float] | None:
+    """Student's 95 % interval of a mean over seeds, within [0, 1]; None for one seed."""
+    if len(rates) < 2:
+        return None
+    middle, half = statistics.fmean(rates), _half_width(rates)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def over_levels(plays: Sequence[Result]) -> tuple[float, float]:
+    """The 95 % interval of success over levels, one cluster each, which all of `plays` have played."""
+    found = rate([(solved, len(plays)) for solved in _solved_by_level(plays)])
+    return found.low, found.high
+
+
+def _solved_by_level(plays: Sequence[Result]) -> list[int]:
+    return [sum(map(int, level)) for level in zip(*(play["solved"] for play in plays), strict=True)]
+
+
+def _half_width(values: Sequence[float]) -> float:
+    return t95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def _range(bounds: tuple[float, float] | None) -> str:
+    return "–" if bounds is None else f"{bounds[0]:.2f}–{bounds[1]:.2f}"

@@ -1,0 +1,90 @@
+"""The trainer's settings and reward for one recipe of an experiment."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from transformers import TrainerCallback
+
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+from vagen_adapters.ppo.recipes import TINY, Recipe, load_recipe
+from vagen_experiments.experiment import Experiment
+
+CRITIC = "eval_critic_"
+
+
+def recipe_of(experiment: Experiment, name: str) -> Recipe:
+    """The tiny twin of a recipe or of a variant's recipe."""
+    return load_recipe(TINY + experiment.variant(name).recipe)
+
+
+def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> MultiTurnPPOConfig:
+    """The settings of one training, whose model is saved to `out`.
+
+    The critic is the one that the initial checkpoint has: a head that pools over the image tokens of the frozen policy,
+    or one that is given the state.
+    """
+    given = {**experiment.settings, **experiment.variant(name).settings}
+    config = recipe_of(experiment, name).config(
+        experiment.env,
+        str(out),
+        env_options=dict(experiment.options),
+        seed=seed,
+        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **given},
+    )
+    config.logging_steps = config.steps_per_rollout
+    if config.critic_kind != "none":
+        config.shared_backbone = config.critic_heads_only = True
+        config.critic_reads = not config.critic_told
+        config.critic_convolutions = experiment.checkpoint.critic_convolutions if config.critic_reads else 0
+    return config
+
+
+def uses_privileged_critic(experiment: Experiment, name: str) -> bool:
+    """Whether a recipe's critic is given the ground-truth state (asymmetric actor-critic)."""
+    return bool(experiment.variant(name).settings.get("critic_told", False))
+
+
+def reward_of(experiment: Experiment, name: str, config: MultiTurnPPOConfig) -> Any:
+    """The `score` of the trainer; None where reasoning is not rewarded."""
+    options = recipe_of(experiment, name).reward_options(experiment.env) if experiment.reasoning_reward else {}
+    if not options:
+        return None
+    with contextlib.closing(gym.make(experiment.env, **experiment.options)) as env:
+        return reasoning_score(make_reward(options, env), config.reasoning_credit)
+
+
+class Evaluations(TrainerCallback):  # type: ignore[misc]
+    """Records every evaluation of a training.
+
+    Attributes:
+        cpu_seconds: of this process, spent on rollouts and updates. Simulators' worker processes are not included.
+        found: episodes, CPU seconds and success of each evaluation.
+        critic: what each evaluation measured of the critic.
+    """
+
+    def __init__(self, config: MultiTurnPPOConfig) -> None:
+        self.cpu_seconds = 0.0
+        self.found: list[tuple[int, float, float]] = []
+        self.critic: list[dict[str, float]] = []
+        self._episodes, self._steps = config.episodes_per_rollout, config.steps_per_rollout
+        self._started = 0.0
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._started = time.process_time()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.cpu_seconds += time.process_time() - self._started
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
+        metrics = metrics or {}
+        episodes = state.global_step // self._steps * self._episodes
+        self.found.append((episodes, self.cpu_seconds, metrics["eval_success"]))
+        of_critic = {key.removeprefix(CRITIC): value for key, value in metrics.items() if key.startswith(CRITIC)}
+        if of_critic:
+            self.critic.append(of_critic)

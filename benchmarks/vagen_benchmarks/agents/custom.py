@@ -1,0 +1,111 @@
+"""Agents from a user's file: `my_agent.py:ReAct`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Game, Reply
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.errors import did_you_mean
+
+
+def is_custom(name: str) -> bool:
+    """Whether a name means a class or a function in a file."""
+    path, found, attribute = name.rpartition(":")
+    return bool(found and attribute) and path.endswith(".py")
+
+
+def load_custom(name: str) -> Agent:
+    """The agent of `FILE.py:NAME`: an `Agent`'s class, any class with a `reply(game)`, or a function of a game.
+
+    Raises:
+        ProtocolError: there is no such file or name, or it can't be made into an agent.
+    """
+    path, _, attribute = name.rpartition(":")
+    file = Path(path)
+    if not file.is_file():
+        raise ProtocolError(f"agent {name!r}: there is no file {path}; name it as seen from {Path.cwd()}")
+    module = _module(file, name)
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise ProtocolError(f"agent {name!r}: {path} has no {attribute!r}.{did_you_mean(attribute, vars(module))}")
+    try:
+        made = found() if inspect.isclass(found) else found
+    except Exception as error:
+        raise ProtocolError(
+            f"agent {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
+        ) from error
+    return custom_agent(made, name, hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+def custom_agent(made: Any, name: str | None = None, sha256: str | None = None) -> Agent:
+    """An agent of a user's as the runner takes it.
+
+    Args:
+        made: an `Agent`, an object with `reply(game)`, or a function of a game.
+        name: what results call it; its own name, or its class's, by default.
+        sha256: of its file, by which a run is known to be of another version of it.
+
+    Raises:
+        ProtocolError: it is none of these.
+    """
+    called = name or getattr(made, "name", None) or getattr(made, "__name__", None) or type(made).__name__
+    if isinstance(made, AsyncAgent):
+        made.describe = _describer(made.describe, called, sha256)  # type: ignore[method-assign]
+        made.name = called
+        return made
+    reply = getattr(made, "reply", made)
+    if not callable(reply) or inspect.isclass(made):
+        raise ProtocolError(f"agent {called!r} is a {type(made).__name__} without reply(game); give it that method")
+    return _Own(made, reply, called, sha256)
+
+
+class _Own(Agent):
+    """Calls the user's object, in a thread for each episode in flight."""
+
+    def __init__(self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str | None) -> None:
+        self.name, self._made, self._reply = name, made, reply
+        self.calls_a_model = getattr(made, "calls_a_model", True)
+        self.price = getattr(made, "price", None)
+        self.env_options = getattr(made, "env_options", {})
+        described = _describer(getattr(made, "describe", dict), name, sha256)
+        options = {"options": dict(self.env_options)} if self.env_options else {}
+        self.describe = lambda: {**described(), **options}  # type: ignore[method-assign]
+        if hasattr(made, "check"):
+            self.check = made.check  # type: ignore[method-assign]
+
+    def reply(self, game: Game) -> Reply | str:
+        return self._reply(game)
+
+    def stop(self) -> None:
+        getattr(self._made, "stop", lambda: None)()
+
+
+def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str | None) -> Callable[[], dict[str, Any]]:
+    said = {"name": name, **({"file_sha256": sha256} if sha256 else {})}
+    return lambda: {**own(), **said}
+
+
+def _module(file: Path, name: str) -> Any:
+    """The file as a module, imported once; files beside it can be imported by it."""
+    unique = f"vagen_own_agent_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(unique, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[unique]
+        raise ProtocolError(f"agent {name!r}: {file} can't be imported ({type(error).__name__}: {error})") from error
+    return module

@@ -1,0 +1,98 @@
+"""Agents by name: scripted ones, baselines, models, `provider:id`, `FILE.py:CLASS`, the folder of a trained model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import vagen_envs
+from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.agents.custom import is_custom, load_custom
+from vagen_benchmarks.agents.scripted import SCRIPTED, Baseline
+from vagen_benchmarks.agents.trained import Trained, is_trained
+from vagen_benchmarks.clients.registry import Registry
+from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.chat import History
+from vagen_envs.registration import declared
+
+BLIND_BASELINES = ("random", "blind", "text-only")
+"""Who doesn't look: what a model has to beat."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the models; `None` leaves it to the registry, a temperature of `"none"` to the endpoint.
+
+    Attributes:
+        sampling: fields of `Sampling`.
+        headers: of each request; `$NAME` in them is taken from the environment.
+        patience: seconds that an outage is waited for.
+    """
+
+    base_url: str | None = None
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    profile: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    history: History = History()  # noqa: RUF009  (frozen)
+    timeout: float = 120.0
+    attempts: int = 6
+    patience: float = 3600.0
+
+
+def make_agents(
+    names: Iterable[str], asked: Asked, models: Path | None = None, baselines: Collection[str] = ()
+) -> list[Agent]:
+    """An agent for each name; `baselines` are the names that the run's environments offer.
+
+    Raises:
+        ProtocolError: a name isn't known, plays other environments only, or lacks its key.
+    """
+    registry = Registry(models)
+    return [_make(name, asked, registry, baselines) for name in dict.fromkeys(names)]
+
+
+def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str]) -> Agent:
+    if name in SCRIPTED:
+        return SCRIPTED[name]()
+    if name == "blind":
+        from vagen_benchmarks.agents.blind_baselines import Blind
+
+        return Blind()
+    if name == "text-only":
+        from vagen_benchmarks.agents.text_only import TextOnly
+
+        return TextOnly()
+    if is_custom(name):
+        return load_custom(name)
+    if is_trained(name):
+        return Trained(name)
+    if name in baselines:
+        return Baseline(name)
+    if at_home := [env_id for env_id in vagen_envs.ENV_IDS if name in _baselines_of(env_id)]:
+        raise ProtocolError(
+            f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or leave it out"
+        )
+    from vagen_benchmarks.agents.chat import ChatAgent
+
+    base_url = asked.base_url
+    if base_url is None and name.startswith("openai:"):
+        base_url = os.environ.get("OPENAI_BASE_URL")
+    model = registry.find(name, base_url)
+    return ChatAgent(
+        model,
+        base_url=base_url,
+        sampling=model.sampling(asked.sampling),
+        profile=registry.profile(asked.profile) if asked.profile else None,
+        history=asked.history,
+        timeout=asked.timeout,
+        attempts=asked.attempts,
+        patience=asked.patience,
+        headers=asked.headers,
+    )
+
+
+def _baselines_of(env_id: str) -> Collection[str]:
+    return getattr(declared(env_id)[1], "baselines", ())

@@ -1,0 +1,162 @@
+"""The budget of a run: what its agents have spent, and whether another request may begin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_benchmarks.stop_reasons import Stop
+from vagen_envs.chat import Message
+from vagen_rewards.usage import Budget, Price, Usage
+
+BYTES_A_TOKEN = 4
+"""Of English, about; what is counted where an endpoint doesn't report usage."""
+FEWEST_BYTES_A_TOKEN = 2
+"""What a prompt's worst case is counted with."""
+
+
+class RunBudget(Budget):
+    """The dollars and tokens of a run. A request begins only if its worst case stays below both caps.
+
+    Args:
+        prices: of each agent that calls a model, by name.
+        max_dollars, max_tokens: the caps.
+
+    Raises:
+        ProtocolError: dollars are capped and a price isn't known.
+    """
+
+    def __init__(
+        self,
+        prices: Mapping[str, Price | None] | None = None,
+        max_dollars: float | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
+        super().__init__(max_dollars, max_tokens)
+        self.prices = dict(prices or {})
+        unknown = [name for name, price in self.prices.items() if price is None]
+        if max_dollars is not None and unknown:
+            raise ProtocolError(
+                f"--max-dollars {max_dollars:g} can't be held: no price is known of {', '.join(unknown)}. "
+                "Give its price in a file of your own (--models), or limit tokens with --max-total-tokens"
+            )
+        self.usage: dict[str, Usage] = {name: Usage() for name in self.prices}
+        self.earlier = 0.0, 0
+        self._reserved_dollars, self._reserved_tokens = 0.0, 0
+        self._freed = asyncio.Event()
+        self._expected: dict[int, tuple[float, int]] = {}
+
+    def open(self) -> None:
+        """From now on what is added is spent by this call of the run."""
+        self.earlier = self.dollars, self.tokens
+
+    def worst(self, agent: str, prompt: int, completion: int) -> tuple[float, int]:
+        """Dollars and tokens that a request may take."""
+        price = self.prices.get(agent)
+        dollars = price.dearest_input * prompt / 1e6 + price.output * completion / 1e6 if price else 0.0
+        return dollars, prompt + completion
+
+    async def admit(self, episode: int, dollars: float, tokens: int) -> None:
+        """Wait until an episode that may take so much can begin and probably end, or nothing else is in flight.
+
+        Without it many episodes would begin on what is enough for a few, and none would end.
+        """
+        if not self.is_capped:  # summing what hundreds may take is slow
+            return
+        while self._expected and self.exceeded_by(
+            self.dollars + sum(one for one, _ in self._expected.values()) + dollars,
+            self.tokens + sum(one for _, one in self._expected.values()) + tokens,
+        ):
+            await self._freeing()
+        self._expected[episode] = dollars, tokens
+
+    def expect(self, episode: int, dollars: float, tokens: int) -> None:
+        """Update what an admitted episode may still take."""
+        if episode in self._expected:
+            self._expected[episode] = dollars, tokens
+
+    def over(self, episode: int) -> None:
+        """An episode has ended."""
+        self._expected.pop(episode, None)
+        self._freed.set()
+
+    async def reserve(self, agent: str, prompt: int, completion: int) -> tuple[float, int]:
+        """Set a request's worst case aside, waiting for others if they have to end first.
+
+        Returns:
+            What `release` takes back.
+
+        Raises:
+            EndpointError: it would go over a cap even with nothing else in flight.
+        """
+        dollars, tokens = self.worst(agent, prompt, completion)
+        while self.exceeded_by(
+            self.dollars + self._reserved_dollars + dollars, self.tokens + self._reserved_tokens + tokens
+        ):
+            if not self._reserved_tokens:
+                raise EndpointError(Stop.SPENT, self._refusal(dollars, tokens), retry=False)
+            await self._freeing()
+        self._reserved_dollars += dollars
+        self._reserved_tokens += tokens
+        return dollars, tokens
+
+    def _refusal(self, dollars: float, tokens: int) -> str:
+        if self.max_dollars is not None and self.dollars + dollars > self.max_dollars:
+            return (
+                f"the budget of ${self.max_dollars:g} is spent: ${self.dollars:.4f} so far, and the next request may "
+                f"cost ${dollars:.4f}"
+            )
+        return (
+            f"the budget of {self.max_tokens} tokens is spent: {self.tokens} so far, and the next request may take "
+            f"{tokens}"
+        )
+
+    def release(self, reserved: tuple[float, int]) -> None:
+        """Give back what was reserved."""
+        self._reserved_dollars = max(0.0, self._reserved_dollars - reserved[0])
+        self._reserved_tokens -= reserved[1]
+        self._freed.set()
+
+    async def _freeing(self) -> None:
+        self._freed.clear()
+        await self._freed.wait()
+
+    def add(self, agent: str, calls: Iterable[Mapping[str, Any] | None]) -> None:
+        """Count calls, as an episode stores them."""
+        for call in filter(None, calls):
+            self.usage.setdefault(agent, Usage()).add(call)
+            tokens = (call.get("prompt_tokens") or 0) + (call.get("completion_tokens") or 0)
+            self.spend(call.get("dollars") or 0.0, tokens)
+
+
+def picture_tokens(height: int, width: int) -> tuple[int, int]:
+    """What a picture may take, about and at worst.
+
+    Providers count by patches of 14 to 32 pixels a side (Qwen, Anthropic about 750 pixels a token) or by tiles (OpenAI
+    85 and 170 for each 512 pixels a side, Gemini 258 for each 768); the worst is all of it.
+    """
+    patches = -(-height // 14) * -(-width // 14)
+    tiles = 85 + 170 * -(-height // 512) * -(-width // 512) + 258 * -(-height // 384) * -(-width // 384)
+    return max(height * width // 750, 85), patches + tiles
+
+
+def prompt_tokens(messages: Sequence[Message], picture: tuple[int, int]) -> tuple[int, int]:
+    """What a prompt takes, about and at worst; `picture` is what one of its pictures does."""
+    size = pictures = 0
+    for message in messages:
+        content = message["content"]
+        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if part["type"] == "text":
+                text = part["text"]
+                size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+            else:
+                pictures += 1
+        size += 8  # roles and their marks
+    return size // BYTES_A_TOKEN + pictures * picture[0], size // FEWEST_BYTES_A_TOKEN + pictures * picture[1] + 64
+
+
+def text_tokens(text: str) -> int:
+    """What a text takes, about."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_A_TOKEN)

@@ -1,0 +1,220 @@
+"""The HTTP client that the providers' SDKs send with, and what happens to one request.
+
+httpx2 is the SDKs' own HTTP library. It reads HTTPS_PROXY, ALL_PROXY (SOCKS with socksio) and NO_PROXY by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+import httpx2
+
+from vagen_benchmarks.clients.base import Answer, Client, Sampling
+from vagen_benchmarks.clients.responses import read_answer
+from vagen_benchmarks.errors import EndpointError, ProtocolError
+from vagen_envs.chat import Message
+
+LONGEST_CONNECT = 10.0
+"""Seconds."""
+LARGEST_ANSWER = 32 * 2**20
+"""Bytes after decompression; no chat completion is longer."""
+KEPT = 15.0
+"""Seconds an idle connection is kept: servers close theirs after a while, and a request may cross that."""
+
+
+class TooLargeError(Exception):
+    """An answer beyond `LARGEST_ANSWER`."""
+
+
+def trusted_certificates() -> ssl.SSLContext:
+    """The certificates to trust: SSL_CERT_FILE and SSL_CERT_DIR, REQUESTS_CA_BUNDLE, else the machine's.
+
+    Raises:
+        ProtocolError: the file isn't there or holds no certificates.
+    """
+    bundle = os.environ.get("REQUESTS_CA_BUNDLE")  # requests' name for it, which httpx2 doesn't read
+    if not bundle or os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
+        file = os.environ.get("SSL_CERT_FILE")
+        if file and not Path(file).is_file():
+            raise ProtocolError(f"SSL_CERT_FILE={file} is no file; unset it or name a file of certificates")
+        return httpx2.create_ssl_context()
+    where = {"capath" if Path(bundle).is_dir() else "cafile": bundle}
+    try:
+        return ssl.create_default_context(**where)  # type: ignore[arg-type]
+    except OSError as error:
+        raise ProtocolError(
+            f"REQUESTS_CA_BUNDLE={bundle} can't be read: {error}; name a file of certificates"
+        ) from error
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """An HTTP client that reads whole answers, up to `LARGEST_ANSWER`, and follows no redirect.
+
+    A redirect would send the key to an address that nobody named.
+    """
+
+    def __init__(self, timeout: float, trust: ssl.SSLContext) -> None:
+        super().__init__(
+            verify=trust,
+            timeout=httpx2.Timeout(timeout, connect=min(timeout, LONGEST_CONNECT)),
+            # The run's own concurrency is the limit; the SDKs' default pool of 1,000 would queue beyond it.
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT),
+        )
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request and read its answer. Raises TooLargeError for one that doesn't end."""
+        # The SDKs ask for redirects where their caller says nothing.
+        response = await super().send(request, **{**options, "stream": True, "follow_redirects": False})
+        pieces, size = [], 0
+        try:
+            async for piece in response.aiter_bytes():
+                size += len(piece)
+                if size > LARGEST_ANSWER:
+                    raise TooLargeError(f"it is longer than {LARGEST_ANSWER} bytes")
+                pieces.append(piece)
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _PACKING]
+        return httpx2.Response(response.status_code, headers=headers, content=b"".join(pieces), request=request)
+
+
+_PACKING = ("content-encoding", "content-length", "transfer-encoding")
+
+
+class SdkClient(Client):
+    """A client over a provider's SDK, which makes the request and sends it.
+
+    Answers are read from the HTTP response, not from the SDK's types: many servers speak a provider's API loosely.
+
+    Args:
+        timeout: seconds for one request, from its beginning to the last byte of its answer.
+        url: where requests go; the SDK's own address if `None`.
+
+    Raises:
+        ProtocolError: a proxy or a certificate file named by the environment can't be used.
+    """
+
+    def __init__(self, timeout: float, url: str | None) -> None:
+        self._timeout = timeout
+        is_plain = (url or "").startswith("http:")  # needs no certificates, wherever the environment says they are
+        self._trust = httpx2.create_ssl_context(trust_env=False) if is_plain else trusted_certificates()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._http: BoundedClient | None = None
+        self._sdk: Any = None
+        self._new_http()  # says now what is wrong with the environment's proxies
+
+    def _new_http(self) -> BoundedClient:
+        try:
+            return BoundedClient(self._timeout, self._trust)
+        except (ValueError, ImportError) as error:
+            raise ProtocolError(
+                f"a proxy of the environment can't be used: {error}; see HTTPS_PROXY and ALL_PROXY"
+            ) from error
+
+    def _of_loop(self) -> Any:
+        """The running loop's SDK client: connections don't leave their loop."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._http = self._new_http()
+            self._loop, self._sdk = loop, self._make_sdk(self._http)
+        return self._sdk
+
+    async def close(self) -> None:
+        if self._http is not None and self._loop is asyncio.get_running_loop():
+            await self._http.aclose()
+        self._loop = self._http = None
+
+    async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
+        sdk = self._of_loop()
+        try:
+            async with asyncio.timeout(self._timeout):  # httpx2's own limit begins anew with each byte
+                response = await self._send(sdk, encodable(messages), sampling)
+        except EndpointError:
+            raise
+        except Exception as error:
+            raise transport_error(error) from error
+        self.heard(response.headers)
+        return read_answer(response, self._read)
+
+    @abstractmethod
+    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        """The SDK's asynchronous client over an HTTP client, without retries of its own."""
+
+    @abstractmethod
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        """Make one request. Errors of the connection are the SDK's or httpx2's."""
+
+    @abstractmethod
+    def _read(self, data: Any) -> Answer:
+        """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encodable(messages: list[Message]) -> list[Message]:
+    """The messages without lone surrogates, which a model can write and UTF-8 can't encode."""
+
+    def clean(text: str) -> str:
+        return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+    def of(content: Any) -> Any:
+        if isinstance(content, str):
+            return clean(content)
+        return [{**part, "text": clean(part["text"])} if "text" in part else part for part in content]
+
+    return [{**message, "content": of(message["content"])} for message in messages]
+
+
+def transport_error(error: BaseException) -> Exception:
+    """An EndpointError for what kept an answer from coming; other errors as they are.
+
+    SDKs wrap what happened in an error of theirs, whose cause says it.
+    """
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    for each in chain:
+        said = f"{type(each).__name__}: {each}" if str(each) else type(each).__name__
+        if isinstance(each, TooLargeError):
+            return EndpointError("nonsense", f"not an answer: {each}", retry=False)
+        if isinstance(each, TimeoutError | httpx2.TimeoutException) and not isinstance(each, httpx2.ConnectTimeout):
+            return EndpointError("timeout", "no whole answer in time")
+        if isinstance(each, httpx2.DecodingError):
+            return EndpointError("nonsense", f"not an answer: it can't be unpacked: {each}")
+        if isinstance(each, httpx2.RemoteProtocolError) and not re.search("disconnected|closed connection", said):
+            return EndpointError("nonsense", f"not an answer in HTTP: {each}")
+        if isinstance(each, httpx2.TransportError | httpx2.InvalidURL | OSError):
+            return EndpointError("unreachable", _root(each) or said)
+    return error if isinstance(error, Exception) else RuntimeError(str(error))
+
+
+def _root(error: BaseException) -> str:
+    """What the operating system said, which the HTTP library puts as "All connection attempts failed"."""
+    words = ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and cause.strerror:
+            words = f"{type(cause).__name__}: {cause.strerror}"
+        cause = cause.__cause__ or cause.__context__
+    return words
+
+
+def split_url(url: str | None, *endings: str) -> tuple[str | None, dict[str, str]]:
+    """A base URL without what the SDK adds to it (`endings`), and its query."""
+    if url is None:
+        return None, {}
+    parts = urlsplit(url)
+    path = parts.path.rstrip("/")
+    for ending in endings:
+        path = path.removesuffix(ending)
+    return urlunsplit((parts.scheme, parts.netloc, path, "", "")), dict(parse_qsl(parts.query))

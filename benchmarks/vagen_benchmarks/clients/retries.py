@@ -1,0 +1,307 @@
+"""Retries against one endpoint: a circuit breaker for outages, a pace for rate limits, attempts for everything else.
+
+All requests of an agent share one `Retries`. tenacity repeats a request; what it waits for is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import tenacity
+
+from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.stop_reasons import Stop
+
+T = TypeVar("T")
+
+LONGEST_WAIT = 60.0
+"""Seconds before the next request, whatever the endpoint asks for: some ask for a day."""
+LONGEST_PROBE_WAIT = 15.0
+"""Seconds between two probes of an outage, which is how late a run notices its end."""
+FIRST_PROBE, PROBE_GROWTH = 0.25, 1.5
+"""Seconds to the first probe, and how the interval grows. After an outage of T seconds the next probe is at most T/2
+away (at 1.5 the intervals sum up to twice the last one), and half a second of 503 costs less than one."""
+LONGEST_BACKOFF = 20.0
+"""Seconds between the attempts of one request."""
+DOWN = frozenset({502, 503, 529})
+"""HTTP statuses by which a whole endpoint says that it is down; others may be due to one request."""
+FIRST_FAULTS = {Stop.UNREACHABLE: 5, Stop.NONSENSE: 5, Stop.PROXY: 3, Stop.REJECTED: 3}
+"""Faults in a row after which an endpoint that has never answered is given up: most likely its address is wrong."""
+OTHER_FIRST_FAULTS = 10
+"""The same for 5xx and timeouts: a server that loads its model answers so, for half a minute of probes."""
+REFUSALS = 3
+"""Requests for one reply that is refused with what may pass, such as a gateway's 404."""
+
+
+class CircuitBreaker:
+    """Holds all requests while the endpoint is down, and lets probes through at growing intervals.
+
+    A fault that may be one request's own (500, a timeout) is that request's until a second one has it, too, with no
+    answer in between. An endpoint that can't be reached or answers 502, 503 or 529 is down at once. The first answer
+    to a request that was made since closes the breaker. Failures of requests that were in flight change nothing: the
+    schedule of probes depends on the clock alone, so an outage costs the same at every concurrency, and a probe that
+    takes long (a slow model) doesn't hold up the next one.
+
+    Args:
+        patience: seconds that an outage is waited for; 0 for none.
+        notify: called with words for people when the breaker opens and closes.
+    """
+
+    def __init__(self, patience: float, notify: Callable[[str], None] = lambda _: None) -> None:
+        self.patience, self.notify = patience, notify
+        self.down_since: float | None = None
+        self._next_probe = self._wait = 0.0
+        self._failing: set[object] = set()
+        self._why: EndpointError | None = None
+        self._changed = asyncio.Event()
+
+    async def enter(self) -> None:
+        """Wait until a request may be made. Raises the outage's error once patience is spent."""
+        while self.down_since is not None:
+            now = time.monotonic()
+            given_up = self.down_since + self.patience
+            if now > given_up and self._why is not None:
+                why = self._why
+                message = f"{why} (waited {self.patience:.0f} s)"
+                raise EndpointError(why.kind, message, retry=False, status=why.status, hopeless=True)
+            if now >= self._next_probe:
+                self._schedule(now)
+                return
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), min(self._next_probe, given_up + 0.01) - now)
+
+    def _schedule(self, now: float) -> None:
+        self._next_probe = now + self._wait * random.uniform(0.8, 1.0)  # noqa: S311  (waiting, not chance in a result)
+        self._wait = min(self._wait * PROBE_GROWTH, LONGEST_PROBE_WAIT)
+
+    def succeeded(self, made: float) -> None:
+        """The endpoint has answered a request made at that time, a rejection too."""
+        self._failing.clear()
+        if self.down_since is None or made < self.down_since:
+            return
+        seconds, self.down_since = time.monotonic() - self.down_since, None
+        self.notify(f"the endpoint answers again after {seconds:.0f} s")
+        self._changed.set()
+        self.rebind()
+
+    def rebind(self) -> None:
+        """Serve the running event loop from now on."""
+        self._changed = asyncio.Event()
+
+    def failed(self, request: object, error: EndpointError) -> bool:
+        """Take a failure in. Returns whether the endpoint is down, so that it doesn't count as an attempt."""
+        self._failing.add(request)
+        if self.patience <= 0:
+            return False
+        now = time.monotonic()
+        if self.down_since is None:
+            is_down = error.kind is Stop.UNREACHABLE or error.status in DOWN or len(self._failing) > 1
+            if not is_down:
+                return False
+            self.down_since, self._wait = now, FIRST_PROBE
+            self._schedule(now)
+            self.notify(f"waiting for the endpoint, {self.patience:.0f} s at most: {error}")
+        self._why = error
+        if error.after is not None:
+            self._next_probe = max(self._next_probe, now + min(error.after, LONGEST_WAIT))
+        return True
+
+
+class Pace:
+    """Spaces requests out once an endpoint has refused some as too many (HTTP 429).
+
+    The rate is unlimited until the first refusal, which sets it to the rate of answers so far. Each refusal of a
+    request made since the last cut lowers it, each answer raises it: faster while it is below the last rate that was
+    refused. `Retry-After` holds the refused request, and everybody where nothing was answered in between.
+    """
+
+    CUT, RISE, CLIMB = 0.9, 1.02, 1.15
+    """Factors of the rate for a refusal, and for an answer near and below the ceiling: at ten answers a second the rate
+    is cut once in a second or two, and stays within a tenth of the limit."""
+    SLOWEST = 0.05
+    """Requests a second."""
+
+    def __init__(self) -> None:
+        self._rate = self._ceiling = float("inf")
+        self._last = self._cut_at = self._shut_until = 0.0
+        self._answered: deque[float] = deque(maxlen=256)
+        self._refused_last = False
+        self._head = asyncio.Lock()
+
+    async def enter(self) -> None:
+        """Wait for a place in the queue, whose head alone keeps an eye on the rate as it changes."""
+        if self._rate == float("inf") and self._shut_until <= time.monotonic():
+            return
+        async with self._head:
+            while (left := max(self._last + 1 / self._rate, self._shut_until) - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, 0.5))
+            self._last = time.monotonic()
+
+    def rebind(self) -> None:
+        """Serve the running event loop from now on."""
+        self._head = asyncio.Lock()
+
+    def answered(self) -> None:
+        """A request was answered."""
+        self._answered.append(time.monotonic())
+        self._refused_last = False
+        if self._rate < float("inf"):
+            self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
+
+    def refused(self, made: float, asked: float) -> float:
+        """A request made at that time was refused, for so many seconds. Returns those that it has to wait itself."""
+        now = time.monotonic()
+        if self._refused_last:
+            self.shut(asked)
+        elif self._rate < float("inf"):
+            self._ceiling = self._rate
+        self._refused_last = True
+        if made >= self._cut_at:
+            self._cut_at = now
+            self._rate = max(self.SLOWEST, min(self._rate, self._rate_of_answers(now)) * self.CUT)
+        return asked
+
+    def _rate_of_answers(self, now: float) -> float:
+        """Answers in the last second, at the first refusal; later the rate itself is the better estimate."""
+        if self._rate < float("inf"):
+            return self._rate
+        return max(1.0, float(sum(now - at < 1.0 for at in self._answered)))
+
+    def shut(self, seconds: float) -> None:
+        """Let nobody through for so long."""
+        self._shut_until = max(self._shut_until, time.monotonic() + min(seconds, LONGEST_WAIT))
+
+    def heard(self, headers: Mapping[str, str]) -> None:
+        """Read a response's rate limits: OpenAI's `x-ratelimit-*` or Anthropic's `anthropic-ratelimit-*`."""
+        for remaining, reset in _LIMITS:
+            if headers.get(remaining) == "0":
+                self.shut(_until(headers.get(reset, "")))
+
+
+@dataclass(eq=False)
+class _Request:
+    """A request and its repeats: how often it was made, how many of these count, when the last one was made."""
+
+    made: int = 0
+    counted: int = 0
+    refused: int = 0
+    at: float = 0.0
+    pause: float = 0.0
+    waiting_since: float = field(default_factory=time.monotonic)
+
+
+class Retries:
+    """Makes requests to an endpoint until they are answered or hopeless.
+
+    Args:
+        attempts: requests for one reply before it fails; outages and rate limits don't count.
+        first_wait: seconds before the second attempt; it doubles, with jitter.
+        patience: seconds that an outage or a rate limit is waited for.
+    """
+
+    def __init__(self, attempts: int = 6, first_wait: float = 1.0, patience: float = 3600.0) -> None:
+        self.attempts, self.first_wait, self.patience = attempts, first_wait, patience
+        self.breaker, self.pace = CircuitBreaker(patience), Pace()
+        self.has_answered = False
+        self._first_faults = 0
+        self._last_fault = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def call(self, ask: Callable[[], Awaitable[T]]) -> tuple[T, int]:
+        """The answer, and how many requests it took.
+
+        Raises:
+            EndpointError: there is none to be had; `hopeless` where that holds for every request.
+        """
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop = loop
+            self.breaker.rebind()
+            self.pace.rebind()
+        request = _Request()
+        repeat = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, EndpointError) and error.retry),
+            wait=lambda _: request.pause,
+            stop=tenacity.stop_never,
+            reraise=True,
+        )
+        answer: T = await repeat(self._once, request, ask)
+        return answer, request.made
+
+    async def _once(self, request: _Request, ask: Callable[[], Awaitable[T]]) -> T:
+        await self.breaker.enter()
+        await self.pace.enter()
+        request.made += 1
+        request.at = time.monotonic()
+        try:
+            answer = await ask()
+        except EndpointError as error:
+            raise self._judged(request, error) from error.__cause__
+        self.breaker.succeeded(request.at)
+        self.pace.answered()
+        self.has_answered = True
+        return answer
+
+    def _judged(self, request: _Request, error: EndpointError) -> EndpointError:
+        """The error with what follows from it: `retry`, `hopeless`, and the pause before the next attempt."""
+        if error.kind is Stop.SPENT:
+            return error
+        if not self.has_answered and error.kind is not Stop.RATE_LIMITED and self._is_wrong(request, error):
+            error.retry, error.hopeless = False, True
+            return error
+        if not error.retry:
+            self.breaker.succeeded(request.at)
+            return error
+        if error.kind is Stop.RATE_LIMITED and self.patience > 0:
+            self.breaker.succeeded(request.at)
+            left = request.waiting_since + self.patience - time.monotonic()
+            request.pause = self.pace.refused(request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left)))
+            error.retry, error.hopeless = left > 0, left <= 0
+            return error
+        if error.kind in (Stop.REJECTED, Stop.PROXY):
+            self.breaker.succeeded(request.at)
+            request.refused += 1
+        elif self.breaker.failed(request, error):
+            request.pause = 0.0  # the breaker waits
+            return error
+        request.counted += 1
+        backoff = min(self.first_wait * 2 ** (request.counted - 1), LONGEST_BACKOFF)
+        jittered = backoff * random.uniform(0.5, 1.0)  # noqa: S311  (parts those that were refused together)
+        request.pause = jittered if error.after is None else min(error.after, LONGEST_WAIT)
+        error.retry = request.counted < self.attempts and request.refused < REFUSALS
+        return error
+
+    def _is_wrong(self, request: _Request, error: EndpointError) -> bool:
+        """Whether an endpoint that has never answered has failed often enough. Faults at the same time are one."""
+        if not error.retry:  # a 400 may be this request's own
+            return error.kind in (Stop.REJECTED, Stop.PROXY) and error.status not in (400, 422)
+        if request.at >= self._last_fault:
+            self._first_faults += 1
+            self._last_fault = time.monotonic()
+        return self._first_faults >= FIRST_FAULTS.get(error.kind, OTHER_FIRST_FAULTS)
+
+
+_LIMITS = [
+    (form.format(what, "remaining"), form.format(what, "reset"))
+    for form in ("x-ratelimit-{1}-{0}", "anthropic-ratelimit-{0}-{1}")
+    for what in ("requests", "tokens")
+]
+
+
+def _until(reset: str) -> float:
+    """Seconds from `6m0s`, `120ms`, `1.5` or an RFC 3339 time; 0 if it is none of them."""
+    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "": 1.0}
+    if re.fullmatch(r"\d+(\.\d+)?|(\d+(\.\d+)?(h|ms|m|s))+", reset):
+        return sum(float(value) * units[unit] for value, _, unit in re.findall(r"(\d+(\.\d+)?)(h|ms|m|s|)", reset))
+    try:
+        return max(0.0, (datetime.fromisoformat(reset) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

@@ -1,1 +1,0 @@
-"""Speed, as ratios side by side in one run: `make perf`."""

@@ -1,0 +1,84 @@
+"""A run as it is to be played: made at first by `vagen bench`, and made again from its folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vagen_benchmarks.agents.base import Agent
+from vagen_benchmarks.agents.factory import Asked, make_agents
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.runs.scoring import Scoring, make_scoring
+from vagen_envs.chat import History
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be played, and how: `how` is what may change from one call to the next."""
+
+    path: Path
+    protocol: Protocol
+    agents: Sequence[Agent]
+    scoring: Scoring | None
+    skipped: Sequence[Skipped]
+    policy: Policy
+    how: Mapping[str, Any]
+
+
+def made_again(run_read: RunFolder, how: Mapping[str, Any]) -> Job:
+    """The run of a folder, made as it was made at first. What has become different since is met by RunWriter."""
+    protocol = run_read.protocol
+    tasks = [
+        dataclasses.replace(
+            make_task(task.env_id, task.options, task.split, task.first_seed, task.episodes), label=task.label
+        )
+        for task in protocol.tasks
+    ]
+    asked = {name: how[name] for name in ("base_url", "timeout", "attempts", "patience") if name in how}
+    asked["headers"] = parse_headers(how.get("headers") or [])
+    agents: list[Agent] = []
+    for each in protocol.agents:
+        sampling = dict(each.get("sampling", {}))
+        if sampling and sampling["temperature"] is None:
+            sampling["temperature"] = "none"
+        history = History(**each["history"]) if "history" in each else History()
+        profile = each.get("profile", {}).get("name")
+        one = Asked(**asked, sampling=sampling, profile=profile, history=history)
+        models = Path(how["models"]) if "models" in how else None
+        agents += make_agents([each["name"]], one, models, baselines_of(tasks))
+    scoring = make_scoring(protocol.scoring)
+    described = tuple(each.describe() for each in agents)
+    same = Protocol(tuple(tasks), described, protocol.repeats, protocol.plan, scoring.describe() if scoring else None)
+    tried = {name: how[name] for name in ("concurrency", "give_up_after", "max_dollars", "max_tokens") if name in how}
+    starts = [entry for entry in run_read.journal() if entry["event"] == "start"]
+    skipped = [Skipped(**each) for each in starts[-1]["skipped"]] if starts else []
+    return Job(run_read.path, same, agents, scoring, skipped, Policy(**tried), how)
+
+
+def baselines_of(tasks: Sequence[Task]) -> list[str]:
+    """The agents that the environments offer."""
+    return list(dict.fromkeys(name for task in tasks for name in task.baselines))
+
+
+def parse_headers(pairs: Sequence[str]) -> dict[str, str]:
+    """`["api-version=1"]` to headers. Raises ProtocolError if one is none."""
+    headers = {}
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not HEADER_NAME.fullmatch(name) or not value.isprintable():
+            raise ProtocolError(f"header {pair!r} is not valid: write NAME=VALUE, such as api-key=$AZURE_KEY")
+        if name.lower() in SENDING:
+            raise ProtocolError(f"header {name} is not valid: it says how a request is sent, which is not to be chosen")
+        headers[name] = value
+    return headers
+
+
+SENDING = frozenset({"content-length", "transfer-encoding", "connection", "accept-encoding", "expect", "te", "upgrade"})
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -1,0 +1,130 @@
+"""Why an episode ended, and how to tell it from a provider's error."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+PROVIDERS = Path(__file__).parent / "provider_errors.toml"
+"""What providers say when a model ran into something, each with its source."""
+LONGEST_BODY = 20_000
+"""Characters of an error that are read."""
+NEVER = frozenset({401, 402, 404, 408, 429})
+"""HTTP statuses of the key, the account, the address, the clock and the rate: never the model's doing."""
+
+
+class Stop(StrEnum):
+    """Why an episode has no further turn. Those that `counts` have a score; the others failed and bound it."""
+
+    SOLVED = "solved"
+    LOST = "lost"
+    """Ended unsolved by the environment's rules."""
+    BUDGET = "budget"
+    """Unsolved when the environment's turns or actions were spent."""
+    CONTEXT = "context full"
+    """The history didn't fit into the model any more: its tokens, its pictures or its bytes."""
+    FILTERED = "content filter"
+    """The provider's filter took the prompt or the reply."""
+    REFUSED = "policy refusal"
+    """The provider refused the prompt by its usage policy."""
+    GIVEN_UP = "given up"
+    """The player left, as a person may."""
+
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    RATE_LIMITED = "rate_limited"
+    SERVER_ERROR = "server_error"
+    NONSENSE = "nonsense"
+    """Something that isn't an answer."""
+    REJECTED = "rejected"
+    """A 4xx that is none of the endings above."""
+    PROXY = "proxy"
+    """A 4xx with a web page: what stands before the model refused, as nginx does what is larger than its limit."""
+    SPENT = "spent"
+    """The run's dollars or tokens didn't allow another request."""
+    AGENT = "agent"
+    """The agent raised an error."""
+    ENVIRONMENT = "environment"
+    """The environment broke."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the episode is scored: solved as what it is, and everything else that the player ran into not."""
+        return self in _COUNTS
+
+
+_COUNTS = frozenset(
+    {Stop.SOLVED, Stop.LOST, Stop.BUDGET, Stop.CONTEXT, Stop.FILTERED, Stop.REFUSED, Stop.GIVEN_UP}
+)  # fmt: skip
+
+
+def recognise(status: int, body: str) -> Stop | None:
+    """The ending that an endpoint's error means, or `None` if it is an error and nothing else.
+
+    What all providers say is tried: a proxy passes on the words of whoever stands behind it.
+
+    Args:
+        status: of the HTTP response.
+        body: of the response, as it came.
+    """
+    if status in NEVER:
+        return None
+    first = _first("error", body)
+    return None if first is None else Stop(first["stop"])
+
+
+def is_permanent(body: str) -> bool:
+    """Whether an endpoint's error is one that asking again won't mend, whatever its status: no money, no pictures."""
+    return _first("permanent", body) is not None
+
+
+_PICTURES = re.compile(r"\b(image|picture|photo|media|multimodal|multi-modal)s?\b", re.IGNORECASE)
+
+
+def is_about_pictures(words: str) -> bool:
+    """Whether an error that means a full context is about pictures rather than tokens."""
+    return _PICTURES.search(words) is not None
+
+
+def _first(kind: str, body: str) -> dict[str, Any] | None:
+    """The first entry of a kind in the file that fits a body."""
+    body = body[:LONGEST_BODY]
+    said = {*_said(body)}
+    text = body.lower().replace('\\"', '"').replace("\\u0027", "'").replace("\\u2019", "’")
+    return next((entry for entry, fits in _known(kind) if fits(said, text)), None)
+
+
+@functools.cache
+def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bool]]]:
+    """The entries of a kind in the file, with what says whether codes and words are theirs."""
+
+    def fit(entry: dict[str, Any]) -> Callable[[set[str], str], bool]:
+        codes, never = frozenset(entry.get("codes", ())), r"(?!)"
+        words = re.compile("|".join(entry.get("says", [never])))
+        unless = re.compile(entry.get("unless", never))
+        return lambda said, text: bool((codes & said or words.search(text)) and not unless.search(text))
+
+    entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))[kind]
+    return [(entry, fit(entry)) for entry in entries]
+
+
+def _said(body: str) -> Iterator[str]:
+    """Every `code`, `type`, `reason` and `status` within a JSON body, and in JSON that it quotes."""
+    waiting: list[Any] = [body]
+    while waiting:
+        data = waiting.pop()
+        if isinstance(data, str) and data.lstrip()[:1] in ("{", "[", '"'):
+            with contextlib.suppress(ValueError, RecursionError):
+                waiting.append(json.loads(data))
+        elif isinstance(data, list):
+            waiting += data
+        elif isinstance(data, dict):
+            waiting += data.values()
+            yield from (data[name] for name in ("code", "type", "reason", "status") if isinstance(data.get(name), str))

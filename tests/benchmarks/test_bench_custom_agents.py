@@ -1,0 +1,260 @@
+"""Agents of one's own: from a file, from Python, trained ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import runs
+from typer.testing import CliRunner
+
+from vagen_benchmarks.agents.base import Call, Reply
+from vagen_benchmarks.agents.factory import Asked, make_agents
+from vagen_benchmarks.agents.scripted import Oracle
+from vagen_benchmarks.cli import app
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.notebook import bench
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.runner import Policy
+from vagen_benchmarks.sharing.verify import verify
+from vagen_envs.spaces import MAX_TEXT_LENGTH
+
+MEMORY = Path(__file__).parents[2] / "examples" / "agent_with_memory.py"
+AGENT = """
+class ReAct:
+    def reply(self, game):
+        seen = game.memory.setdefault("seen", [])
+        seen.append(game.seed)
+        assert set(seen) == {game.seed} and len(seen) == len(game.turns) + 1
+        return "<think>so</think><answer>Up</answer>"
+
+class Needs:
+    def __init__(self, what):
+        pass
+
+def upwards(game):
+    return "<think>so</think><answer>Up</answer>"
+
+NUMBER = 3
+"""
+FREE = {"strategy": "free_think"}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "my_agent.py"
+    path.write_text(AGENT)
+    return path
+
+
+def vagen(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_an_agent_of_a_file_plays_resumes_and_is_compared(tmp_path, file):
+    begun = ["bench", "-e", "frozenlake", "-n", 6, "-o", "strategy=free_think"]
+    shown = vagen(*begun, "-a", f"{file}:ReAct", "--out", tmp_path / "a")
+    assert shown.exit_code == 0, shown.output
+    assert vagen(*begun, "-a", f"{file}:upwards", "--out", tmp_path / "b").exit_code == 0
+    described = RunFolder(tmp_path / "a").protocol.agents[0]
+    assert described["name"] == f"{file}:ReAct"
+    assert len(described["file_sha256"]) == 64
+    lines = (tmp_path / "a" / "episodes.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "a" / "episodes.jsonl").write_text("".join(lines[:2]))
+    again = vagen("resume", tmp_path / "a")
+    assert again.exit_code == 0, again.output
+    assert len(runs.episodes(tmp_path / "a")) == 6
+    shown = vagen("compare", tmp_path / "a", tmp_path / "b")
+    assert shown.exit_code == 0, shown.output
+    assert (tmp_path / "a" / "report.html").stat().st_size > 10_000
+
+
+def test_a_changed_file_is_another_agent(tmp_path, file):
+    asked = ["bench", "-e", "frozenlake", "-n", 2, "-a", f"{file}:ReAct", "--out", tmp_path / "a"]
+    assert vagen(*asked).exit_code == 0
+    file.write_text(AGENT + "# changed")
+    shown = vagen("resume", tmp_path / "a")
+    assert isinstance(shown.exception, RunFolderError)
+    assert "file_sha256" in str(shown.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("{}:ReAkt", "Did you mean 'ReAct'"),
+        ("{}:Needs", "it must need no arguments"),
+        ("{}:NUMBER", "without reply"),
+        ("nowhere.py:X", "there is no file nowhere.py"),
+        ("{}broken.py:X", "can't be imported"),
+    ],
+)
+def test_what_is_no_agent_is_said(tmp_path, file, name, says):
+    Path(f"{file}broken.py").write_text("import nothing_of_that_name")
+    with pytest.raises(ProtocolError, match=says):
+        make_agents([name.format(file)], Asked())
+
+
+def test_a_run_from_python_gives_the_run_back(tmp_path):
+    def up(game):
+        return "<think>so</think><answer>Up</answer>"
+
+    one = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one", policy=Policy(concurrency=3))
+    assert [(row["agent"], row["played"]) for row in one.rows()] == [("up", 6)]
+    assert one.report().is_file()
+    assert len(one.episodes()) == 6
+    two = bench([Oracle(), "random"], ["frozenlake"], episodes=6, options=FREE, out=tmp_path / "two")
+    assert {row["agent"] for row in two.rows()} == {"oracle", "random"}
+    (pairs,) = one.compare(two, theirs="oracle")
+    assert pairs.count == 6
+    again = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one")
+    assert again.outcome.played == 0
+    with pytest.raises(ProtocolError, match="the same name"):
+        bench([up, up], "frozenlake", episodes=1, out=tmp_path / "three")
+
+
+def test_it_works_where_a_loop_is_running_already(tmp_path):
+    import asyncio
+
+    async def notebook():
+        return bench("oracle", "frozenlake", episodes=2, out=tmp_path / "run")
+
+    assert asyncio.run(notebook()).outcome.played == 2
+
+
+def test_the_example_with_a_memory_asks_a_model_with_its_notes(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789abcdef")
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("VAGEN_MODEL", "openai:m")
+    (agent,) = make_agents([f"{MEMORY}:ReAct"], Asked())
+    outcome = runs.play(tmp_path / "run", [agent], ["sokoban"], episodes=2, policy=Policy(concurrency=1))
+    assert outcome.played == 2
+    notes = [body["messages"][-1]["content"][-1]["text"] for body in endpoint.requests]
+    assert notes[0].splitlines() == ["What I remember:"]
+    assert "Turn 2" in notes[2]
+    assert notes[3].splitlines() == ["What I remember:"]  # another episode
+    assert outcome.usage[agent.name].requests == 6
+    assert all(len(body["messages"]) == 2 for body in endpoint.requests)
+
+
+def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
+    pytest.importorskip("trl")
+    folder = Path(__file__).parents[2] / "benchmarks" / "experiments" / "checkpoints" / "frozenlake"
+    (agent,) = make_agents([f"transformers:{folder}"], Asked(sampling={"max_tokens": 8}))
+    outcome = runs.play(tmp_path / "1", [agent], ["frozenlake"], episodes=1, options={"max_turns": 1})
+    assert outcome.played == 1, runs.episodes(tmp_path / "1")[0].ended
+    trained = tmp_path / "trained"
+    trained.mkdir()
+    for part in folder.iterdir():
+        (trained / part.name).symlink_to(part)
+    card = {"env": "vagen/FrozenLake-v0", "options": {"prompt_pack": "terse", "max_turns": 1}, "max_tokens": 64}
+    (trained / "training.json").write_text(json.dumps(card))
+    (agent,) = make_agents([str(trained)], Asked())
+    assert runs.play(tmp_path / "2", [agent], ["frozenlake"], episodes=2).played == 2
+    (episode, _) = runs.episodes(tmp_path / "2")
+    assert len(episode.turns) == 1  # the options of its training
+    assert episode.turns[0]["parsed"]["well_formed"]
+    with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
+        agent.check("vagen/Sokoban-v0", {})
+
+
+def test_each_episode_is_stored_when_it_is_over_though_its_agent_never_waits(tmp_path):
+    (tmp_path / "slow.py").write_text("import time\nclass Slow:\n    calls_a_model = False\n"
+                                      "    def reply(self, game):\n        time.sleep(0.05)\n"
+                                      "        return '<think>so</think><answer>Up</answer>'\n")  # fmt: skip
+    folder = tmp_path / "run"
+    words = ["-e", "frozenlake", "-a", f"{tmp_path / 'slow.py'}:Slow", "-n", "400", "-o", "strategy=free_think",
+             "-o", "max_turns=1", "--out", str(folder)]  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "vagen_benchmarks.cli", "bench", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:  # fmt: skip
+        until = time.monotonic() + 60
+        while (
+            not (folder / "episodes.jsonl").is_file() or len((folder / "episodes.jsonl").read_text().splitlines()) < 5
+        ):
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        os.kill(process.pid, signal.SIGKILL)
+    assert 5 <= len(runs.episodes(folder)) < 400
+
+
+@pytest.mark.parametrize("models", [True, False])
+@pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError])
+def test_what_a_loop_takes_for_its_own_is_the_agents_fault(error, models, tmp_path):
+    class Ends:
+        calls_a_model = models
+
+        def reply(self, game):
+            if game.seed == 1:
+                raise error("no more")
+            return "<think>so</think><answer>Up</answer>"
+
+    played = bench(Ends(), "frozenlake", options=FREE, episodes=3, out=tmp_path / "run")
+    assert (played.outcome.played, played.outcome.failed, played.outcome.left) == (2, 1, 0)
+    (failed,) = [each for each in RunFolder(tmp_path / "run").all_episodes() if each.failure]
+    assert failed.failure.kind == "agent"
+    assert error.__name__ in failed.failure.message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"dollars": Decimal("0.01")}, {"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
+     {"seconds": None}, {"prompt_tokens": 10**400}, {"prompt_tokens": np.int64(3)}, {"prompt_tokens": True},
+     {"reasoning": b"x"}, {"estimated": 1}],
+    ids=str,
+)  # fmt: skip
+def test_a_call_that_could_not_be_stored_is_the_agents_fault(changes, tmp_path):
+    def costs(game):
+        call = Call(**{"ending": "stop", "seconds": np.float64(0.5), "attempts": 1, **(changes if game.seed else {})})
+        return Reply("<think>so</think><answer>Up</answer>", call)
+
+    played = bench(costs, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run")
+    assert (played.outcome.played, played.outcome.failed) == (1, 1)
+    (failed,) = [each for each in RunFolder(tmp_path / "run").all_episodes() if each.failure]
+    assert next(iter(changes)) in failed.failure.message
+    assert verify(RunFolder(tmp_path / "run")).ok
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["<think>" + (MAX_TEXT_LENGTH + 16) * "x" + "</think><answer>Up</answer>",
+     "<think>\ud83d\ude00 \udc00</think><answer>Up</answer>", "outside <think>x</think>"],
+    ids=["long", "surrogates", "problems"],
+)  # fmt: skip
+def test_whatever_is_said_the_run_is_what_it_claims_to_be(reply, tmp_path):
+    bench(lambda game: reply, "frozenlake", options=FREE, episodes=2, out=tmp_path / "run").report()
+    verdict = verify(RunFolder(tmp_path / "run"))
+    assert verdict.ok, verdict.wrong
+
+
+def test_tables_dont_depend_on_the_order_of_sets(tmp_path):
+    bench(lambda game: "outside <think>x</think>", "frozenlake", options=FREE, episodes=2, out=tmp_path / "run")
+    asked = ("import sys, json, pathlib\nfrom vagen_benchmarks.runs.run_folder import RunFolder\n"
+             "from vagen_benchmarks.results.summary import summarise\n"
+             "print(summarise(RunFolder(pathlib.Path(sys.argv[1]))).rows())\n")  # fmt: skip
+    said = {
+        subprocess.run([sys.executable, "-c", asked, tmp_path / "run"], env={**os.environ, "PYTHONHASHSEED": seed},
+                       check=True, capture_output=True, text=True).stdout
+        for seed in "15"
+    }  # fmt: skip
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"), [(["--bound", "nan"], "nothing is above it"), (["--always", "Sideways"], "Sideways"),
+                       (["--always", ","], "not valid")]
+)  # fmt: skip
+def test_an_audit_that_could_not_fail_is_refused(words, why):
+    shown = vagen("judge", "audit", "frozenlake", "--tries", 5, *words)
+    assert shown.exit_code == 2
+    assert why in shown.output

@@ -1,0 +1,232 @@
+"""`benchmarks/experiments`: an experiment runs, survives a kill and is reported; the published results are whole."""
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("trl")
+pytest.importorskip("matplotlib")
+
+import vagen_envs  # noqa: F401
+from vagen_experiments.checkpoint import make_checkpoint
+from vagen_experiments.evaluation import OTHER_LEVEL, ShuffledImages, exact_f1
+from vagen_experiments.experiment import RESULTS, ExperimentError, experiment_names, load_experiment
+from vagen_experiments.plots import smooth
+from vagen_experiments.report import interval, table
+
+EXPERIMENTS = Path(__file__).parents[2] / "benchmarks" / "experiments"
+SMALL = """
+env = "vagen/FrozenLake-v0"
+recipes = ["vagen-base", "small-grpo"]
+baseline = "vagen-base"
+seeds = [0]
+[options]
+prompt_pack = "terse"
+max_turns = 1
+[checkpoint]
+vision_updates = 2
+episodes = 32
+oracle_share = 0.5
+critic_episodes = 16
+critic_oracle_share = 0.5
+critic_continuations = 2
+critic_updates = 2
+[settings]
+rollouts = 2
+episodes_per_rollout = 8
+num_envs = 8
+minibatches = 1
+max_tokens = 16
+eval_rollouts = 1
+eval_episodes = 4
+eval_forks = 2
+[variants.small-grpo]
+recipe = "grpo-mask"
+settings = { group_size = 4, eval_forks = 0 }
+[evaluation]
+episodes = 4
+shuffled_images = true
+"""
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def run(*arguments, **options):
+    command = [sys.executable, str(EXPERIMENTS / "run.py"), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def test_an_experiment_that_is_killed_goes_on_where_it_was(small, tmp_path):
+    out = tmp_path / "out"
+    first = out / "vagen-base-0.json"
+    with run(small, "--out", out) as process:
+        until = time.monotonic() + 250
+        while not first.is_file() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    assert first.is_file()
+    assert not (out / "small-grpo-0.json").is_file()
+    kept = {path: path.read_bytes() for path in (first, out / "checkpoint" / "model.safetensors")}
+    with run(small, "--out", out) as process:
+        said, errors = process.communicate(timeout=250)
+    assert process.returncode == 0, errors
+    assert "making the initial checkpoint" not in said
+    assert all(path.read_bytes() == content for path, content in kept.items())
+    written = (out / "table.md").read_text()
+    assert written in said
+    assert re.search(r"\| \*initial checkpoint\* \| \d\.\d{3} \|", written)
+    assert all(
+        text in written for text in ("`vagen-base`", "`small-grpo`", "gain over `vagen-base`", "shuffled images")
+    )
+    base, grpo = (json.loads((out / f"{name}-0.json").read_text()) for name in ("vagen-base", "small-grpo"))
+    assert [len(result["curves"]["rollout/success"]) for result in (base, grpo)] == [2, 2]
+    assert [entry[0] for entry in base["evaluations"]] == [8, 16]
+    assert len(base["critic"]) == 2
+    assert "critic" not in grpo  # it has none
+    assert all(
+        (out / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("curves", "evaluations", "critic")
+    )
+
+    small.write_text(SMALL.replace("max_turns = 1", "max_turns = 2"))
+    with run(small, "--out", out) as process:
+        errors = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert "(its options differ)" in errors
+
+
+def test_a_checkpoint_made_again_is_the_same_to_the_bit(small, tmp_path):
+    experiment = load_experiment(str(small))
+    for name in ("one", "again"):
+        (tmp_path / name).mkdir()
+        make_checkpoint(experiment, tmp_path / name, lambda line: None)
+    made = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert {"model.safetensors", "critic.safetensors"} <= set(made)
+    for name in made:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("name", experiment_names())
+def test_published_results_are_whole_and_their_report_has_their_table(name):
+    experiment = load_experiment(name)
+    kept = json.loads((RESULTS / f"{name}.json").read_text(), parse_constant=pytest.fail)  # NaN isn't JSON
+    trainings = sorted((result["recipe"], result["seed"]) for result in kept["runs"])
+    assert trainings == sorted((recipe, seed) for recipe in experiment.recipes for seed in experiment.seeds)
+    assert {len(result["sampled"]["solved"]) for result in kept["runs"]} == {experiment.evaluation.episodes}
+    reports = [path.read_text() for path in (EXPERIMENTS / "reports").glob("*.md")]
+    own = [text for text in reports if f"run.py {name}`" in text]
+    assert own, f"no report names {name}"
+    for line in table(kept, experiment.baseline).splitlines()[2:]:
+        assert line in "\n".join(own), f"the report lacks: {line}"
+    assert (RESULTS / f"{name}.png").is_file()
+    assert (EXPERIMENTS / "README.md").read_text().count(f"| `{name}` |") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("env = 1 2", "can't be read"),
+        (SMALL.replace("recipes", "recipies"), "unexpected keyword argument 'recipies'"),
+        (SMALL.replace("episodes = 32", "episods = 32"), "unexpected keyword argument 'episods'"),
+        ("extends = 'credi'\nseeds = [0]", "no experiment 'credi'. Did you mean"),
+    ],
+)
+def test_a_wrong_file_is_one_error(text, message, tmp_path):
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(ExperimentError, match=re.escape(message)):
+        load_experiment(str(tmp_path / "bad.toml"))
+
+
+def test_an_experiment_shares_the_checkpoint_of_another():
+    other, experiment = load_experiment("solve-sokoban"), load_experiment("credit-sokoban")
+    assert (experiment.env, experiment.options, experiment.checkpoint) == (other.env, other.options, other.checkpoint)
+    assert len(experiment.recipes) == 13
+
+
+def result(recipe, seed, solved, **figures):
+    play = {"success": solved.count("1") / len(solved), "successes": solved.count("1"), "format": 1.0, "solved": solved}
+    return {"recipe": recipe, "seed": seed, "sampled": play | figures, "greedy": play | figures, "cpu_seconds": 1.0}
+
+
+def cells(runs, baseline, recipe):
+    checkpoint = {key: value for key, value in runs[0].items() if key not in ("recipe", "seed")}
+    head, _, *rows = (
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in table({"checkpoint": checkpoint, "runs": runs}, baseline).splitlines()
+    )
+    (row,) = [row for row in rows if row[0] == f"`{recipe}`"]
+    return dict(zip(head, row, strict=True))
+
+
+def test_a_gain_is_judged_by_level_and_by_training():
+    """Six of eight levels are solved by the second recipe only: McNemar's exact test gives 2 / 2^6."""
+    row = cells([result("base", 0, "11000000"), result("other", 0, "11111111")], "base", "other")
+    assert row["gain over `base`"].startswith("+0.750 (+0.")
+    assert row["gain over `base`"].endswith(f"p = {2 / 2**6:.2g}")
+    assert row["p over seeds"] == "–"  # one training of each says nothing of the recipes
+    runs = [result("base", seed, 8 * "10") for seed in (0, 1)]
+    runs += [result("other", 0, 8 * "10"), result("other", 1, 16 * "1")]
+    row = cells(runs, "base", "other")
+    assert (row["gain over `base`"].rpartition("p = ")[2], row["p over seeds"]) == (f"{2 / 2**8:.2g}", "1")
+
+
+def test_gains_of_statements_have_students_interval_over_levels():
+    scores = [[0.5, 0.5, 0.5, 0.5], [0.5, 0.7, 0.8, 0.6]]
+    runs = [
+        result(name, 0, "1100", grounding_exact=sum(of_levels) / 4, grounding_exact_by_level=of_levels)
+        for name, of_levels in zip(("base", "other"), scores, strict=True)
+    ]
+    half = 3.182 * np.std([0.0, 0.2, 0.3, 0.1], ddof=1) / 2  # Student's 97.5 % point of three degrees of freedom
+    found = cells(runs, "base", "other")["gain in grounding"]
+    assert found == f"+0.150 ({0.15 - half:+.2f} to {0.15 + half:+.2f})"
+    low, high = interval([0.5, 0.6, 0.7])
+    assert (low, high) == pytest.approx((0.6 - 4.303 * 0.1 / math.sqrt(3), 0.6 + 4.303 * 0.1 / math.sqrt(3)), abs=1e-4)
+
+
+def test_smooth_averages_what_was_seen_and_passes_over_gaps():
+    assert smooth([1.0, 3.0, math.nan, 5.0]) == [1.0, 2.0, 2.0, 4.0]
+
+
+def test_shuffled_images_are_another_levels_and_all_else_is_the_levels_own():
+    env = gym.make("vagen/FrozenLake-v0", strategy="no_think")
+    level = {"seed": 3, "options": {"split": "test"}}
+    own = env.reset(**level)[0]
+    moved = env.step("<answer>right</answer>")
+    elsewhere = env.reset(seed=3 + OTHER_LEVEL, options={"split": "test"})[0]["image"]
+    assert not np.array_equal(own["image"], elsewhere)
+    shuffled = ShuffledImages(env)
+    first = shuffled.reset(**level)[0]
+    after = shuffled.step("<answer>right</answer>")
+    assert (first["text"], after[0]["text"], after[1:4]) == (own["text"], moved[0]["text"], moved[1:4])
+    assert np.array_equal(first["image"], elsewhere)
+    assert np.array_equal(after[0]["image"], elsewhere)
+
+
+def test_exact_f1_compares_sentences_with_the_states_own():
+    env = gym.make("vagen/FrozenLake-v0")
+    env.reset(seed=3)
+    state = env.unwrapped.true_state
+    own = state.describe("natural_language")
+    assert exact_f1(own, state, "natural_language") == 1
+    assert exact_f1(None, state, "natural_language") == 0
+    first = own.split(". ")[0] + "."
+    count = len(re.split(r"(?<=\.) ", own))
+    assert exact_f1(first, state, "natural_language") == pytest.approx(2 / (1 + count))
+    assert exact_f1(f"{first} {first}", state, "natural_language") == pytest.approx(
+        2 / (2 + count)
+    )  # said once is enough

@@ -1,0 +1,50 @@
+"""Replies: from a model's text to a `ParsedTurn` and back.
+
+Calls go one way: `tags` → `thinking` → `answer` → `markdown` and `actions` → `grammar`. `special_tokens` and
+`tool_calls` prepare text for them; `reference` holds the rules of VAGEN's released parsers instead.
+"""
+
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, FreeText, Names, Refused, call_text
+from vagen_envs.replies.answer import last_answer
+from vagen_envs.replies.grammar import (
+    STRATEGIES,
+    Grammar,
+    Layout,
+    NativeThinking,
+    Parsing,
+    Reasoning,
+    Strategy,
+    check_tags,
+    grammar_of,
+)
+from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
+from vagen_envs.replies.tags import TAGS, TagNames, tag_pattern, without_tags
+from vagen_envs.replies.tool_calls import tool_call_reply
+
+__all__ = [
+    "FORMAT_CODES",
+    "STRATEGIES",
+    "TAGS",
+    "Action",
+    "ActionGrammar",
+    "Calls",
+    "FreeText",
+    "Grammar",
+    "Layout",
+    "Names",
+    "NativeThinking",
+    "ParsedTurn",
+    "Parsing",
+    "Problem",
+    "Reasoning",
+    "Refused",
+    "Strategy",
+    "TagNames",
+    "call_text",
+    "check_tags",
+    "grammar_of",
+    "last_answer",
+    "tag_pattern",
+    "tool_call_reply",
+    "without_tags",
+]

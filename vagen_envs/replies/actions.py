@@ -1,0 +1,181 @@
+"""Actions and their grammars: names, calls with numbers, free text.
+
+Each grammar turns one piece of an answer into an action, or gives the reason why it isn't one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from vagen_envs.errors import did_you_mean
+from vagen_envs.seeding import HashStream
+
+Number = int | float
+_SHORTEST_ECHO = 3  # of two actions, both may well be meant
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action as it will be executed.
+
+    Attributes:
+        name: canonical name, such as `"Down"` or `"pick"`; `"text"` for free text.
+        args: numbers of a call, in the order written; empty otherwise.
+        text: canonical text, such as `"pick(62, -55, 20)"`; what `ParsedTurn` and reports show.
+        start, end: where it stands in the reply, as a half-open span of code points.
+    """
+
+    name: str
+    args: tuple[Number, ...]
+    text: str
+    start: int
+    end: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dictionary."""
+        return {"name": self.name, "args": self.args, "text": self.text, "start": self.start, "end": self.end}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a piece of an answer isn't an action: a problem code and a sentence."""
+
+    code: str
+    message: str
+
+
+class ActionGrammar(Protocol):
+    """What an environment accepts between `<answer>` and `</answer>`."""
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        """Read one stripped, non-empty piece of the answer, which stands at `start:end` of the reply."""
+
+    def summary(self) -> str:
+        """One line for prompts and errors, such as `Up, Down, Left, Right`."""
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """`count` actions that would be read, drawn from `stream`."""
+
+
+class Names:
+    """A fixed vocabulary, matched without regard to case.
+
+    Args:
+        names: of the actions, as the environment executes them.
+        called: what replies call them, in the same order; by default the same.
+    """
+
+    def __init__(self, *names: str, called: Sequence[str] = ()) -> None:
+        if called and (len(called) != len(names) or len({name.lower() for name in called}) < len(names)):
+            raise ValueError(f"{tuple(called)!r:.200} can't name {', '.join(names)}: give {len(names)} different names")
+        self.names = names
+        self.called = tuple(called) or names
+        self._canonical = {said.lower(): (name, said) for name, said in zip(names, self.called, strict=True)}
+        self._written = dict(zip(names, self.called, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and (other.names, other.called) == (self.names, self.called)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.called))
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        found = self._canonical.get(piece.lower())
+        if found is None:
+            return Refused("unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}")
+        return Action(found[0], (), found[1], start, end)
+
+    def written(self, name: str) -> str:
+        """What replies call an action of the environment."""
+        return self._written.get(name, name)
+
+    def echoed(self, names: Sequence[str]) -> bool:
+        """Whether these are all actions in the order of the prompt: a list that is repeated, not a plan."""
+        return len(names) == len(self.names) >= _SHORTEST_ECHO and tuple(names) == self.names
+
+    def summary(self) -> str:
+        return ", ".join(self.called)
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        return [stream.choice(self.called) for _ in range(count)]
+
+
+class Calls:
+    """Calls with a fixed number of finite numbers, such as `pick(62, -55, 20)`.
+
+    Args:
+        arity: how many arguments each call takes.
+        integers: refuse numbers with a fractional part.
+    """
+
+    _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)\s*\.?")  # a sentence may end with a call
+    _NUMBER = re.compile(r"[+-]?(\d{1,12}(\.\d{0,12})?|\.\d{1,12})([eE][+-]?\d{1,3})?", re.ASCII)
+
+    def __init__(self, arity: Mapping[str, int], *, integers: bool = True) -> None:
+        self.arity = dict(arity)
+        self.integers = integers
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        match = self._CALL.fullmatch(piece)
+        name = match[1].lower() if match else ""
+        if match is None or name not in self.arity:
+            hint = did_you_mean(name, self.arity) if name else f" Use one of {self.summary()}."
+            return Refused("unknown_action", f"{_short(piece)} is not an action.{hint}")
+        words = [word.strip() for word in match[2].split(",")] if match[2].strip() else []
+        if len(words) != self.arity[name]:
+            return Refused("bad_argument", f"{name} takes {self.arity[name]} numbers, not {len(words)}")
+        args: list[Number] = []
+        for word in words:
+            value = self._number(word)
+            if value is None:
+                kind = "an integer" if self.integers else "a finite number"
+                return Refused("bad_argument", f"{_short(word)} in {name}(…) is not {kind}")
+            args.append(value)
+        return Action(name, tuple(args), call_text(name, args), start, end)
+
+    def _number(self, word: str) -> Number | None:
+        if not self._NUMBER.fullmatch(word):
+            return None
+        value = float(word)
+        if not math.isfinite(value):
+            return None
+        if value.is_integer():
+            return int(value)
+        return None if self.integers else value
+
+    def summary(self) -> str:
+        return ", ".join(
+            f"{name}({', '.join(f'n{i + 1}' for i in range(count))})" for name, count in self.arity.items()
+        )
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """With whole numbers from -100 to 100."""
+        names = [stream.choice(sorted(self.arity)) for _ in range(count)]
+        return [call_text(name, [stream.below(201) - 100 for _ in range(self.arity[name])]) for name in names]
+
+
+class FreeText:
+    """Any non-empty text is one action."""
+
+    def read(self, piece: str, start: int, end: int) -> Action | Refused:
+        return Action("text", (), piece, start, end)
+
+    def summary(self) -> str:
+        return "free text"
+
+    def random(self, stream: HashStream, count: int) -> Sequence[str]:
+        """Eight letters each."""
+        return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
+
+
+def call_text(name: str, numbers: Sequence[Number]) -> str:
+    """A call as an answer has it, such as `pick(62, -55, 20)`."""
+    return f"{name}({', '.join(map(str, numbers))})"
+
+
+def _short(piece: str, limit: int = 40) -> str:
+    return repr(piece if len(piece) <= limit else piece[:limit] + "…")

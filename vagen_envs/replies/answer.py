@@ -1,0 +1,325 @@
+"""Which answer of a reply executes: the last complete one it gives after its thinking has ended.
+
+Quotes and drafts don't count: answers within thoughts, within other fields, within code (unless nothing else is there),
+placeholders, and answers that the words beside them reject. What follows a complete reply as a made-up next turn of the
+conversation isn't read at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vagen_envs.replies.special_tokens import in_ascii, without_tokens
+from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags
+from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
+from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
+
+_TURN = re.compile(
+    r"\n[ \t]*(?:#{1,4}[ \t]*|\*\*|<\|start_header_id\|>|<\|start\|>)?(?:user|human|system|environment|observation)"
+    r"(?:\*\*|<\|end_header_id\|>|<\|message\|>)?[ \t]*(?::|\n)"
+    r"|\[(?:Turn result|First observation|Initial Observation|Observation)\]"
+    r"|<\|(?:im_start|user|observation)\|>|<｜User｜>|\[INST\]|<start_of_turn>user|</?tool_response>",
+    re.IGNORECASE,
+)
+"""Where a model goes on to write the other side's next message."""
+_MOST_TURNS = 8  # places that are tried, so that time stays linear
+
+_PLACEHOLDER = re.compile(
+    r"[\s.…\[\](){}*_`'\"-]*(?:(?:your |the )?(?:answer|actions?)(?: ?(?:here|1|goes here))?"
+    r"(?:[,|; ]+action ?2)?(?:[,|; ]+)?)?[\s.…\[\](){}*_`'\"-]*",
+    re.IGNORECASE,
+)
+_REJECTED_AFTER = re.compile(
+    r"[\s\"'`)*_.,;:–—-]*(?:\?|(?:but|no|nope|not|wait|hmm+|hm|however|oops|scratch|never ?mind|instead|or|isn't|"
+    r"won't|can't|cannot|wouldn't|leads? (?:to|into)|hits?|actually|sorry|"
+    r"(?:is|was|would be|looks|seems|that'?s|that (?:is|would be)|this (?:is|would be)) "
+    r"(?:a |an |too |so |very |also )?(?:bad|wrong|blocked|hole|wall|not|unsafe|danger\w*|invalid|impossible|risky|"
+    r"mistake|error|incorrect|example|worse|trap|fatal|out))\b)",
+    re.IGNORECASE,
+)
+_REJECTED_BEFORE = re.compile(
+    r"(?:\b(?:not|never|avoid(?:ing)?|instead of|rather than|reject(?:ed|ing)?|rejects?|don't|won't|can't|shouldn't|"
+    r"wouldn't|considered|thought (?:about|of)|tempted(?: by)?|could|might|maybe|perhaps|either|or|wrong|example|"
+    r"e\.g\.|unlike|ruled out|discard(?:ed)?|was|like|format(?: is)?)\b|\bno\b[,:]?)"
+    r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z",
+    re.IGNORECASE,
+)
+_CONNECTOR = re.compile(
+    r"(?:[\s,;.&+*_>→|–—-]|<br>|\b(?:and|then|next|finally|after that|followed by)\b)*", re.IGNORECASE
+)
+_BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
+
+_OTHER_NAMES = "final_answer|final|answers|actions?|moves?|response|output|result|command|decision"
+_OTHER_PAIRS = re.compile(
+    rf"<\s?({_OTHER_NAMES})(?:\s[^<>]{{0,200}})?>(.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
+    r"|<\|begin_of_(?:box|solution)\|>(.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
+    r"|\[answer\](.*?)(?:\[/answer\]|\Z)"
+    r"|\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
+_LABEL = re.compile(
+    r"^(?P<lead>[^\n]{0,80}?)\b(?:final |next |best |chosen |my |the )*(?:answer|actions?|moves?|decision|output)"
+    r"\b(?:\(s\)|s)?"
+    r"(?:\s*(?:is|are|would be|will be))?[\s*_`\"]*[:：=][\s*_`]*(?:\n+)?(?P<text>[^\n]+)"
+    r"|\b(?:final |next |best )?(?:answer|action|move)s? (?:is|are)[\s:*_`]+(?P<said>[^\n]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
+
+
+class Found(NamedTuple):
+    """What is there to be executed.
+
+    Attributes:
+        choices: groups of spans to be read one after the other; the first group that holds an action executes.
+        tagged: the choices stand between the format's own tags.
+        tags: the tags of the reply, without those of a made-up next turn.
+        thinking: its thoughts.
+        end: where the reply ends and a made-up next turn begins.
+        fields_from: where the fields that belong to the answer begin.
+        differ: complete answers, drafts included, differ.
+        empty: an answer between the format's tags without anything in it, where that is all there is.
+    """
+
+    choices: Sequence[Sequence[Span]]
+    tagged: bool
+    tags: list[Tag]
+    thinking: Thinking
+    end: int
+    fields_from: int
+    differ: bool
+    empty: Span | None
+
+
+class _View(NamedTuple):
+    """A reply under one assumption about code spans."""
+
+    plain: str
+    text: str
+    tags: list[Tag]
+    thinking: Thinking
+    code: Sequence[Span]
+    shields: Sequence[Span]
+
+    @classmethod
+    def of(cls, text: str, names: TagNames, code: Sequence[Span]) -> _View:
+        tags = [tag for tag in find_tags(text, names) if not within(tag.start, code)]
+        thinking = find_thinking(text, names, code)
+        return cls(without_tokens(in_ascii(text), names), text, tags, thinking, code, _fields(tags))
+
+    def pairs(self) -> tuple[list[Span], Span | None]:
+        """Complete answers outside thoughts and fields, and one that isn't closed after them."""
+        pairs: list[Span] = []
+        opened: Tag | None = None
+        last = len(self.plain.rstrip())
+        for tag in self.tags:
+            if tag.name != "answer" or self.thinking.holds(tag.start) or within(tag.start, self.shields):
+                continue
+            closes = tag.closes or (opened is not None and tag.end >= last)  # the slash was forgotten
+            if not closes:
+                opened = tag
+            elif opened is not None:
+                pairs.append((opened.end, tag.start))
+                opened = None
+        return pairs, None if opened is None else (opened.end, len(self.text))
+
+    def ends_at(self, at: int) -> bool:
+        """Whether nothing of weight follows this place."""
+        return _BLANK_END.match(self.plain, at) is not None
+
+
+def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
+    """Find what a reply would execute.
+
+    Args:
+        text: the reply.
+        names: what the tags are called.
+        loosely: also take answers in other forms: other tags, tool calls, JSON, a label, the bare actions.
+    """
+    full = text
+    tags = find_tags(full, names)
+    end = _end_of_reply(full, names, tags)
+    text = full[:end]
+    code = code_spans(text)
+    view = _View.of(text, names, code)
+    groups = _tagged(view)
+    if not groups and code:
+        bare = _View.of(text, names, ())
+        if found := _tagged(bare):
+            view, groups = bare, found
+    tagged = bool(groups)
+    if not groups and loosely:
+        groups = _otherwise(view)
+    first = groups[0][0][0] if groups else 0
+    inside = [tag for tag in tags if tag.end <= end]
+    pairs, _ = view.pairs()
+    empty = pairs[-1] if pairs and not tagged and _PLACEHOLDER.fullmatch(view.plain, *pairs[-1]) else None
+    earlier = [pair[1] for pair in pairs if pair[1] < first]
+    differ = _differ(view.plain, inside)
+    return Found(groups, tagged, inside, view.thinking, end, max(earlier, default=0), differ, empty)
+
+
+def last_answer(text: str, names: TagNames = TAGS) -> str | None:
+    """The text of the answer that would execute, stripped; `None` if no answer stands between tags."""
+    found = find_answers(text, names, loosely=False)
+    return text[slice(*found.choices[0][-1])].strip() if found.choices else None
+
+
+def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
+    """Where a made-up next turn begins after a complete reply, else the length of the text."""
+    closes = [tag.end for tag in tags if tag.name == "answer" and tag.closes]
+    if not closes:
+        return len(text)
+    whole: Thinking | None = None
+    for number, turn in enumerate(_TURN.finditer(text, closes[0])):
+        if number == _MOST_TURNS:
+            break
+        whole = whole or find_thinking(text, names)
+        before, after = find_thinking(text[: turn.start()], names), find_thinking(text[turn.start() :], names)
+        # A quote of the conversation within a thought isn't the end: the thought's own close follows.
+        unfinished = before.open_from is not None and any(end > turn.start() for _, end in whole.spans)
+        if unfinished or (after.implied and not before.implied):
+            continue
+        pairs, _ = _View.of(text[: turn.start()], names, code_spans(text[: turn.start()])).pairs()
+        if pairs:
+            return turn.start()
+    return len(text)
+
+
+def _tagged(view: _View) -> list[list[Span]]:
+    """Groups of answers between the format's own tags, the best first."""
+    pairs, unclosed = view.pairs()
+    thinking = view.thinking
+    kept = [pair for pair in pairs if not _PLACEHOLDER.fullmatch(view.plain, *pair)]
+    kept = [pair for pair in kept if not _rejected(view, pair)]
+    if thinking.open_from is not None:
+        kept = [pair for pair in kept if pair[1] < thinking.open_from or _closes_text(view, pair)]
+    elif thinking.in_doubt:
+        kept = [pair for pair in kept if _closes_text(view, pair)]
+    groups = [_last_group(view, kept)] if kept else []
+    if unclosed is not None and not view.plain[slice(*unclosed)].isspace():
+        groups.insert(0, [unclosed])
+    return groups or _at_the_end_of_a_thought(view)
+
+
+def _closes_text(view: _View, pair: Span) -> bool:
+    close = view.plain.find(">", pair[1])
+    return close >= 0 and view.ends_at(close + 1)
+
+
+def _rejected(view: _View, pair: Span) -> bool:
+    """Whether the words beside an answer take it back."""
+    opened, closed = view.plain.rfind("<", 0, pair[0]), view.plain.find(">", pair[1]) + 1
+    return (
+        _REJECTED_AFTER.match(view.plain, closed, closed + 60) is not None
+        or _REJECTED_BEFORE.search(view.plain, max(0, opened - 60), opened) is not None
+    )
+
+
+def _last_group(view: _View, pairs: Sequence[Span]) -> list[Span]:
+    """The last answer, with those before it that it goes on from: "one answer for each action"."""
+    group = [pairs[-1]]
+    first = pairs[-1]
+    joined = False
+    for left in reversed(pairs[:-1]):
+        begin, end = view.plain.find(">", left[1]) + 1, view.plain.rfind("<", 0, first[0])
+        if begin > end or not _CONNECTOR.fullmatch(view.plain, begin, end):
+            break
+        joined = joined or (not view.plain[begin:end].isspace() and begin < end)
+        group.append(left)
+        first = left
+    group.reverse()
+    said = {view.plain[slice(*pair)].strip().casefold() for pair in group}
+    return group[-1:] if len(said) == 1 and not joined else group
+
+
+def _at_the_end_of_a_thought(view: _View) -> list[list[Span]]:
+    """The answer that a thought ends with, if the reply ends with that thought."""
+    spans = view.thinking.spans
+    if not spans or not view.ends_at(spans[-1][1]):
+        return []
+    opened: Tag | None = None
+    last: Tag | None = None
+    span: Span | None = None
+    for tag in view.tags:
+        if tag.name == "answer" and spans[-1][0] <= tag.start < spans[-1][1]:
+            if not tag.closes:
+                opened = tag
+            elif opened is not None:
+                span, last, opened = (opened.end, tag.start), tag, None
+    if span is None or last is None or not view.ends_at(last.end) or _PLACEHOLDER.fullmatch(view.plain, *span):
+        return []
+    return [[span]]
+
+
+def _otherwise(view: _View) -> list[list[Span]]:
+    """Answers in other forms than between the format's tags."""
+    if view.thinking.open_from is not None:
+        return []
+    original = in_ascii(view.text)
+    blank = [*view.thinking.spans, *view.shields]
+    original, plain = _blanked(original, blank), _blanked(view.plain, blank)
+    groups: list[list[Span]] = []
+    pairs = [match for match in _OTHER_PAIRS.finditer(original) if not within(match.start(), view.code)]
+    for match in reversed(pairs):
+        at = next(i for i in (2, 3, 4, 5) if match[i] is not None)
+        beside = plain[max(0, match.start() - 60) : match.start()], plain[match.end() : match.end() + 60]
+        if not (_REJECTED_BEFORE.search(beside[0]) or _REJECTED_AFTER.match(beside[1])):
+            groups.append([match.span(at)])
+            break
+    if calls := tool_call_spans(original):
+        groups.append(calls)
+    groups += [[span] for span in json_spans(plain)]
+    observed = _OBSERVATION.search(plain)
+    labels = [
+        match
+        for match in _LABEL.finditer(plain, 0, observed.start() if observed else len(plain))
+        if not _REJECTED_BEFORE.search(match["lead"] or "")
+    ]
+    if labels:
+        groups.append([labels[-1].span("text" if labels[-1]["text"] else "said")])
+    else:
+        start = len(plain) - len(plain.lstrip())
+        groups.append([(start, len(plain))])
+        paragraph = plain.rstrip().rfind("\n\n") + 2
+        if paragraph > 1 and "\n" not in plain[paragraph:].strip():
+            groups.append([(paragraph, len(plain))])
+    return groups
+
+
+def _blanked(text: str, spans: Sequence[Span]) -> str:
+    pieces, at = [], 0
+    for start, end in sorted(spans):
+        pieces += [text[at:start], " " * (end - max(at, start))]
+        at = max(at, end)
+    return "".join([*pieces, text[at:]])
+
+
+def _fields(tags: Sequence[Tag]) -> list[Span]:
+    """From the opening to the next closing of each field beside thought and answer."""
+    spans = []
+    opened: dict[str, Tag] = {}
+    for tag in tags:
+        if tag.name in ("think", "answer"):
+            continue
+        if not tag.closes:
+            opened.setdefault(tag.name, tag)
+        elif tag.name in opened:
+            spans.append((opened.pop(tag.name).start, tag.end))
+    return sorted(spans)
+
+
+def _differ(plain: str, tags: Sequence[Tag]) -> bool:
+    answers = set()
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == "answer":
+            if not tag.closes:
+                opened = tag
+            elif opened is not None:
+                if not _PLACEHOLDER.fullmatch(plain, opened.end, tag.start):
+                    answers.add("".join(plain[opened.end : tag.start].casefold().split()))
+                opened = None
+    return len(answers) > 1

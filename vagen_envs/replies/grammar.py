@@ -1,0 +1,475 @@
+"""The grammar of a configuration: from a model's text to a `ParsedTurn`, and back. Pure, total, linear in the text.
+
+One `Grammar` per configuration writes the format for the prompt, renders replies, parses them and
+checks the format, so that these cannot disagree. Formats: VAGEN (paper), section 2.2 and table 5.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
+from vagen_envs.replies.answer import Found, find_answers
+from vagen_envs.replies.markdown import is_doubtful, read_markdown
+from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
+from vagen_envs.replies.reference import ReferenceParser, Rule
+from vagen_envs.replies.special_tokens import without_tokens
+from vagen_envs.replies.tags import (
+    TAG_NAME,
+    TAGS,
+    Tag,
+    TagNames,
+    field_text,
+    find_tags,
+    format_problems,
+    tag_pattern,
+    without_tags,
+)
+from vagen_envs.replies.thinking import Span, Thinking
+
+Strategy = Literal["no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"]
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+Layout = Literal["nested", "flat", "untagged"]
+Parsing = Literal["strict", "lenient", "released"]
+Reasoning = Literal["optional", "required"]
+NativeThinking = Literal["reject", "allow"]
+
+_FIELDS: dict[Strategy, tuple[str, ...]] = {
+    "no_think": (),
+    "free_think": ("think",),
+    "grounding": ("observation", "reasoning"),
+    "world_modeling": ("reasoning", "prediction"),
+    "grounding_world_modeling": ("observation", "reasoning", "prediction"),
+}
+
+_RELEASED_RULES: dict[str, dict[str, Rule]] = {
+    "nested": {"no_think": "whole", "free_think": "whole", "others": "either"},
+    "flat": {"no_think": "whole", "others": "anywhere"},
+}
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """The format of a reply and of its actions.
+
+    Attributes:
+        actions: what an answer may hold.
+        strategy: which reasoning fields a reply has (VAGEN, section 2.2).
+        separator: stands between actions.
+        max_actions: actions beyond this many are dropped and marked.
+        layout: `"nested"` is the paper's (table 5): the fields inside `<think>`, then the answer.
+            `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the reasoning,
+            `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the first field is
+            the thought, tagged or not, and may be missing; then the fields, then the answer. A template's tokens
+            (`vagen_envs.replies.special_tokens`) don't break this format.
+        tags: what the tags are called, in the order of `TAGS`.
+        reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
+            section 2.2 don't; so it is in every prompt and optional when reading, by default.
+        parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes what a malformed
+            reply means: its last answer after its thoughts, actions in markdown, JSON or a tool call (see
+            `vagen_envs.replies.answer` and `markdown`); the format reward is strict in both. `"released"` executes
+            and pays what VAGEN's released parsers do, see `vagen_envs.replies.reference`.
+        native_thinking: whether the text a thinking model writes before its reply (up to a closing
+            `</think>` of its own) breaks the format. It is set aside either way.
+    """
+
+    actions: ActionGrammar
+    strategy: Strategy = "grounding_world_modeling"
+    separator: str = ","
+    max_actions: int = 1
+    layout: Layout = "nested"
+    tags: TagNames = TAGS
+    reasoning: Reasoning = "optional"
+    parsing: Parsing = "lenient"
+    native_thinking: NativeThinking = "reject"
+    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False, compare=False)
+    _leaves: dict[str, str] = field(init=False, repr=False, compare=False)
+    _reference: ReferenceParser | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"unknown strategy {self.strategy!r}; use one of {', '.join(STRATEGIES)}")
+        if not self.separator or "<" in self.separator or self.max_actions < 1:
+            raise ValueError(
+                f"separator {self.separator!r} must be non-empty without '<', max_actions {self.max_actions} at least 1"
+            )
+        check_tags(self.tags)
+        reasoning = "think" if self.layout == "flat" else "reasoning"
+        leaves = {reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]}
+        if self.layout == "untagged":
+            leaves.pop("think", None)
+        set_field = object.__setattr__
+        set_field(self, "_leaves", {**leaves, "answer": "answer"})
+        full = self._forms(leaves)
+        without = self._forms([tag for tag, name in leaves.items() if name != "reasoning"])
+        sequences = (full, without) if self.reasoning == "optional" and self.parsing != "released" else (full,)
+        set_field(self, "_sequences", sequences)
+        set_field(self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences})
+        set_field(self, "_reference", None)
+        if self.parsing == "released":
+            if self.layout == "untagged":
+                raise ValueError(
+                    "parsing='released' knows no layout 'untagged', which isn't VAGEN's; use nested or flat, "
+                    "or another parsing"
+                )
+            rule = _RELEASED_RULES[self.layout].get(self.strategy, _RELEASED_RULES[self.layout]["others"])
+            set_field(self, "_reference", ReferenceParser(self._written(full), self._places_in(full), rule))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a reply beside its answer, in order."""
+        return _FIELDS[self.strategy]
+
+    @property
+    def _thought_is_free(self) -> bool:
+        """Whether whatever stands before the first field is the thought."""
+        return self.layout == "untagged" and self.strategy != "no_think"
+
+    def _written(self, forms: Sequence[str]) -> tuple[str, ...]:
+        """The tags as this grammar calls them, from the forms of `TAGS`."""
+        called = dict(zip(TAGS, self.tags, strict=True))
+        return tuple(form.replace(name := form.strip("</>"), called[name]) for form in forms)
+
+    def _forms(self, leaves: Collection[str]) -> tuple[str, ...]:
+        """The well-formed sequence of tags with texts in these, such as `("<think>", "</think>", …)`."""
+
+        def pair(name: str) -> list[str]:
+            return [f"<{name}>", f"</{name}>"]
+
+        if self.layout == "flat":
+            order = [name for name in leaves if name != "prediction"]
+            order += ["answer"] + ["prediction"] * ("prediction" in leaves)
+            return tuple(tag for name in order for tag in pair(name))
+        inner = [tag for name in leaves if name != "think" for tag in pair(name)]
+        think = ["<think>", *inner, "</think>"] if leaves and self.layout == "nested" else inner
+        return (*think, "<answer>", "</answer>")
+
+    def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
+        """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …, text."""
+        neighbours = enumerate(itertools.pairwise(tags), start=1)
+        return {2 * i: self._leaves[tag[1:-1]] for i, (tag, following) in neighbours if following == f"</{tag[1:]}"}
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def template(self) -> str:
+        """The format as a prompt shows it, with `...` for every field."""
+        return self._fill(lambda _: "...")
+
+    def render(
+        self,
+        actions: Sequence[str],
+        *,
+        observation: str = "",
+        reasoning: str = "",
+        prediction: str = "",
+        think: str | None = None,
+    ) -> str:
+        """A well-formed reply with those of the fields that the strategy has.
+
+        `think` stands for the free text of `free_think`; without it, observation and reasoning do.
+        """
+        if think is None:
+            think = " ".join(part for part in (observation, reasoning) if part)
+        said = {"observation": observation, "reasoning": reasoning, "prediction": prediction, "think": think}
+        if isinstance(self.actions, Names):
+            actions = [self.actions.written(action) for action in actions]
+        said["answer"] = self.separator.join(actions)
+        return self._fill(said.__getitem__)
+
+    def _fill(self, text_of: Callable[[str], str]) -> str:
+        """The full sequence of tags with the text of each field."""
+        tags, places = next(iter(self._places.items()))
+        free = self._thought_is_free and self.strategy == "free_think"
+        thought = f"{text_of('think')}\n" if free else ""
+        return thought + "".join(
+            (text_of(places[2 * i]) if 2 * i in places else "") + tag for i, tag in enumerate(tags)
+        )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def parse(self, text: str) -> ParsedTurn:
+        """Read a reply. Never raises on a string; takes time linear in its length."""
+        if self._reference is not None:
+            return self._read_as_released(text, self._reference)
+        if not self._thought_is_free:  # else what stands before an answer may reject it
+            pieces = tag_pattern(self.tags).split(text)
+            places = self._places.get(tuple(pieces[1::2]))
+            if places is not None:
+                parsed = self._read_exact(text, pieces, places)
+                if parsed is not None:
+                    return parsed
+        return self._read_any(text)
+
+    def _read_exact(self, text: str, pieces: list[str], places: dict[int, str]) -> ParsedTurn | None:
+        """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are amiss."""
+        said: dict[str, str] = {}
+        start = end = 0
+        for i in range(0, len(pieces), 2):
+            name, piece = places.get(i), pieces[i].strip()
+            if name is None:
+                if piece:
+                    return None
+                continue
+            said[name] = piece
+            if name == "answer":
+                start = sum(map(len, pieces[:i]))
+                end = start + len(pieces[i])
+            elif not piece:
+                return None
+        problems: list[Problem] = []
+        actions = self._read_actions(text, (start, end), problems)
+        return _turn(said, None, actions, True, problems)
+
+    def _read_any(self, text: str) -> ParsedTurn:
+        """The careful way, which names every problem."""
+        found = find_answers(text, self.tags, loosely=self.parsing == "lenient")
+        plain = without_tokens(text, self.tags)
+        tags, native, begin = found.tags, None, 0
+        problems: list[Problem] = []
+        said: dict[str, str | None] = {}
+        if self._thought_is_free:
+            fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
+            tags = [tag for tag in tags if tag.name in fields and not found.thinking.holds(tag.start)]
+            begin = tags[0].start if tags else found.end
+            said["think"] = without_tags(text[:begin], self.tags).strip() or None
+        else:
+            begin = _native_end(text, tags, found.thinking, self._sequences)
+            tags = [tag for tag in tags if tag.start >= begin]
+        if begin and not self._thought_is_free:
+            native = without_tags(text[:begin], self.tags).strip()
+            if self.native_thinking == "reject":
+                message = "text of a thinking model stands before the reply"
+                problems.append(Problem("native_thinking", message, 0, begin))
+        if self.strategy in ("no_think", "free_think"):  # their text is free, other tags in it are just text
+            tags = [tag for tag in tags if tag.name in ("think", "answer")]
+        shown = plain if self.layout == "untagged" else text
+        problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
+        actions, answer = self._execute(text, plain, found, problems, begin)
+        said.update((name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items())
+        said["answer"] = self._said(text, answer)
+        well_formed = not any(problem.code in FORMAT_CODES for problem in problems)
+        return _turn(said, native, actions, well_formed, problems)
+
+    def _execute(
+        self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
+    ) -> tuple[tuple[Action, ...], Sequence[Span]]:
+        """The actions, and the answer they stand in; adds to the problems."""
+        if found.differ:
+            message = "the reply has answers that differ; the last one after the thoughts counts"
+            problems.append(Problem("answers_differ", message, 0, found.end))
+        if not found.tagged:
+            if found.empty is None:
+                problems.append(Problem("no_answer", f"there is no {self._answer('…')}", begin, len(text)))
+            for group in found.choices:
+                actions = self._read_loosely(plain, group, problems)
+                if actions:
+                    return actions, group
+            if found.empty is not None:
+                problems.append(Problem("no_action", "the answer has no action", *found.empty))
+                return (), (found.empty,)
+            return (), ()
+        if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
+            last = found.choices[0][-1]
+            problems.append(Problem("withheld", "nothing was executed because the format is broken", *last))
+            return (), found.choices[0]
+        best: tuple[tuple[Action, ...], Sequence[Span], list[Problem]] | None = None
+        for group in found.choices:
+            amiss: list[Problem] = []
+            actions = ()
+            for span in group:
+                actions += self._read_actions(plain if self.parsing == "lenient" else text, span, amiss, len(actions))
+            if best is None or actions:
+                best = (actions, group, amiss)
+            if actions:
+                break
+        assert best is not None  # noqa: S101  (there is a group where an answer is tagged)
+        problems += best[2]
+        return best[0], best[1]
+
+    def _read_loosely(self, text: str, group: Sequence[Span], problems: list[Problem]) -> tuple[Action, ...]:
+        """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
+        actions: list[Action] = []
+        for start, end in group:
+            if isinstance(self.actions, Names | Calls):
+                actions += read_markdown(text, start, end, self.separator, self.actions)
+            elif self._is_selective and (piece := text[start:end].strip()):
+                read = self.actions.read(piece, start, end)
+                actions += [] if isinstance(read, Refused) else [read]
+        return self._limited(actions, group[-1][1], problems)
+
+    @functools.cached_property
+    def _is_selective(self) -> bool:
+        """Whether the grammar finds its action among other text, and refuses a text without one."""
+        return isinstance(self.actions.read("-", 0, 1), Refused)
+
+    def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
+        """The text of a field that belongs to the answer, not to a draft or a quoted example before it."""
+        begin = max(begin, found.fields_from)
+        if name == "think" and self.layout != "untagged":
+            for start, end in reversed(found.thinking.spans):
+                own = [tag for tag in tags if tag.name == "think" and start <= tag.start < end]
+                if start >= begin and len(own) > 1 and own[0].start == start:
+                    return text[own[0].end : own[-1].start].strip()
+        return field_text(text, [tag for tag in tags if tag.start >= begin], name)
+
+    def _said(self, text: str, answer: Sequence[Span]) -> str | None:
+        return self.separator.join(text[start:end].strip() for start, end in answer) if answer else None
+
+    def _answer(self, text: str) -> str:
+        return f"<{self.tags[-1]}>{text}</{self.tags[-1]}>"
+
+    def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
+        """As VAGEN's released parsers read it."""
+        found = reference.read(text)
+        problems: list[Problem] = []
+        if not found.well_formed:
+            tags = find_tags(text, self.tags)
+            problems += format_problems(text, tags, 0, self._sequences, self.template(), self.tags)
+            if not problems or all(problem.code == "empty_field" for problem in problems):
+                message = f"the tags don't stand as in {self.template()}"
+                problems = [Problem("tag_order", message, 0, len(text))]
+        actions: tuple[Action, ...] = ()
+        answer = found.spans.get("answer")
+        if answer is None:
+            problems.append(Problem("no_answer", f"there is no {self._answer('…')} in its place", 0, len(text)))
+        else:
+            actions = self._read_actions(text, answer, problems)
+        said = {name: text[start:end].strip() for name, (start, end) in found.spans.items()}
+        return _turn(said, None, actions, found.well_formed and answer is not None, problems)
+
+    def _read_actions(self, text: str, span: Span, problems: list[Problem], before: int = 0) -> tuple[Action, ...]:
+        """The actions of an answer, after `before` others; adds to the problems."""
+        start, end = span
+        actions: list[Action] = []
+        lenient = self.parsing == "lenient" and isinstance(self.actions, Names | Calls)
+        for piece, left, right in self._pieces(text, start, end):
+            read = self.actions.read(piece, left, right)
+            if isinstance(read, Refused):
+                if lenient and (meant := read_markdown(text, start, end, self.separator, self.actions)):
+                    return self._limited(meant, end, problems, before, in_markdown=True)
+                if before + len(actions) >= self.max_actions:
+                    problems.append(self._too_many(left, end))
+                    break
+                problems.append(Problem(read.code, read.message, left, right))
+                if lenient and is_doubtful(text[start:end]):
+                    actions = []
+                break
+            actions.append(read)
+        if self.parsing != "released" and self._is_echo(actions):
+            message = "the answer repeats the list of all actions"
+            problems.append(Problem("no_action", message, start, end))
+            return ()
+        if before + len(actions) > self.max_actions:
+            problems.append(self._too_many(actions[self.max_actions - before].start, end))
+            actions = actions[: self.max_actions - before]
+        if not actions and not before and not (problems and problems[-1].code in {*REFUSED_CODES, "too_many_actions"}):
+            problems.append(Problem("no_action", "the answer has no action", start, end))
+        return tuple(actions)
+
+    def _is_echo(self, actions: Sequence[Action]) -> bool:
+        return isinstance(self.actions, Names) and self.actions.echoed([action.name for action in actions])
+
+    def _limited(
+        self, actions: list[Action], end: int, problems: list[Problem], before: int = 0, *, in_markdown: bool = False
+    ) -> tuple[Action, ...]:
+        """Actions among markdown, at most as many as count."""
+        if in_markdown:
+            example = self._answer(self.separator.join([action.text for action in actions[:2]]))
+            message = f"an answer is only actions, such as {example}"
+            problems.append(Problem("markdown_answer", message, actions[0].start, end))
+        if before + len(actions) > self.max_actions:
+            problems.append(self._too_many(min(actions[-1].start, end), end))
+        return tuple(actions[: self.max_actions - before])
+
+    def _too_many(self, start: int, end: int) -> Problem:
+        return Problem("too_many_actions", f"only the first {self.max_actions} action(s) count", start, end)
+
+    def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+        """The non-empty pieces between separators, stripped, with their spans."""
+        left = start
+        while left <= end:
+            right = text.find(self.separator, left, end)
+            if right < 0:
+                right = end
+            piece = text[left:right].replace("<image>", "").strip()
+            if piece:
+                yield piece, left, right
+            left = right + len(self.separator)
+
+
+_MOST_THOUGHTS = 8  # of a thinking model before its reply, so that time stays linear
+
+
+def _native_end(text: str, tags: list[Tag], thinking: Thinking, sequences: Sequence[tuple[str, ...]]) -> int:
+    """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
+
+    Chat templates of thinking models open `<think>` themselves, so replies arrive as "thought </think> reply"; others
+    write "<think>thought</think> reply" or never close it, and the reply may begin with `<think>` too.
+    """
+    begins, at = [0], 0
+    for start, end in thinking.spans:
+        if text[at:start].strip():
+            break
+        begins.append(end)
+        at = end
+    thinks = [tag for tag in tags if tag.name == "think"]
+    twice = len(thinks) > 1 and not thinks[0].closes and not thinks[1].closes
+    unclosed = thinks[1].start if twice and not text[: thinks[0].start].strip() else 0
+    for begin in (*begins[:_MOST_THOUGHTS], unclosed):
+        if tuple(tag.form for tag in tags if tag.start >= begin) in sequences:
+            return begin
+    if len(begins) == 1:
+        return unclosed
+    think_first = sequences[0][0] == "<think>"
+    own = bool(thinks) and not thinks[0].closes and thinks[0].start < begins[1]
+    if thinking.implied or not think_first or not own:
+        return begins[1]
+    follows = next((tag for tag in thinks if tag.start >= begins[1]), None)
+    if follows is not None and not follows.closes and not text[begins[1] : follows.start].strip():
+        return begins[1]
+    return unclosed if thinking.in_doubt else 0
+
+
+_same = functools.lru_cache(64)(Grammar)
+
+
+def grammar_of(actions: ActionGrammar, **how: Any) -> Grammar:
+    """The `Grammar` of these arguments: one for the hundreds of environments of a run that are configured alike."""
+    return _same(actions, **how) if isinstance(actions, Hashable) else Grammar(actions, **how)
+
+
+def _turn(
+    said: Mapping[str, str | None],
+    native_thinking: str | None,
+    actions: tuple[Action, ...],
+    well_formed: bool,
+    problems: Sequence[Problem],
+) -> ParsedTurn:
+    get = said.get
+    well_formed = well_formed and not any(problem.code == "markdown_answer" for problem in problems)
+    return ParsedTurn(
+        get("observation"),
+        get("reasoning"),
+        get("prediction"),
+        get("think"),
+        get("answer"),
+        native_thinking,
+        actions,
+        well_formed,
+        tuple(problems),
+    )
+
+
+def check_tags(tags: Sequence[str]) -> None:
+    """Raise ValueError unless these are names for all of `TAGS`."""
+    if len(tags) != len(TAGS) or len(set(tags)) != len(TAGS) or not all(map(TAG_NAME.fullmatch, tags)):
+        raise ValueError(
+            f"tags {tuple(tags)!r} are not valid: give {len(TAGS)} different names, for {', '.join(TAGS)}, "
+            "each of lower-case letters, digits, '_' and '-', beginning with a letter"
+        )

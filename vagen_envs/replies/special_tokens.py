@@ -1,0 +1,36 @@
+"""Text that chat templates and keyboards add to a reply, replaced so that every character keeps its place.
+
+Servers leave a template's tokens in a reply where they don't know them as special.
+"""
+
+from __future__ import annotations
+
+import re
+
+TOKENS = (
+    r"<\|[A-Za-z0-9_ /]{1,40}\|>",  # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
+    r"<｜[^<>｜]{1,40}｜>",  # DeepSeek's
+    r"</?s>",  # Llama's, Mistral's
+    r"\[/?INST\]",
+    r"<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>",  # Gemma's
+    r"<\|?(?:channel|turn)\|?>",
+    "[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]",  # characters without width
+)
+_TOKEN = re.compile("|".join(TOKENS))
+_ESCAPED = re.compile(r"&(?:lt|gt|quot|#39);")
+_CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&#39;": "'    "}
+_ASCII = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+"""Full-width forms, which Chinese and Japanese keyboards write."""
+_ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212\ufe63"), "-") | {0x3000: " ", 0xA0: " "}
+
+
+def without_tokens(text: str, keep: tuple[str, ...] = ()) -> str:
+    """The text with each token as blanks. A tag of one's own that looks like a token (`keep`) is no token."""
+    return _TOKEN.sub(lambda token: token[0] if token[0].strip("</>") in keep else " " * len(token[0]), text)
+
+
+def in_ascii(text: str) -> str:
+    """The text with full-width forms, Unicode minus signs and HTML entities in ASCII."""
+    if "&" in text:
+        text = _ESCAPED.sub(lambda entity: _CHARACTERS[entity[0]], text)
+    return text if text.isascii() else text.translate(_ASCII)

@@ -1,0 +1,145 @@
+"""The tags of a reply: where they stand and what is wrong with them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vagen_envs.replies.parsed import Problem
+from vagen_envs.replies.special_tokens import in_ascii
+
+TagNames = tuple[str, ...]
+TAGS: TagNames = ("think", "observation", "reasoning", "prediction", "answer")
+"""The fields of a reply. A grammar may name their tags otherwise, in this order: for some models `<think>` is a token
+of its own, which they don't write when they are asked to."""
+TAG_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """One tag.
+
+    Attributes:
+        name: of its field, one of `TAGS` whatever the grammar calls it.
+        exact: whether it is written exactly as the format has it.
+        start, end: its place in the reply.
+    """
+
+    name: str
+    closes: bool
+    start: int
+    end: int
+    exact: bool
+
+    @property
+    def form(self) -> str:
+        """`<field>` or `</field>`, and nothing that is in any sequence if it isn't exact."""
+        return f"<{'/' if self.closes else ''}{self.name}>" if self.exact else ""
+
+
+@functools.lru_cache(maxsize=64)
+def tag_pattern(names: TagNames = TAGS) -> re.Pattern[str]:
+    """Any tag of these names, in upper or lower case, as one group."""
+    # ASCII: else "ſ" would be an "s" to the pattern, and no name's letter.
+    return re.compile(f"(</?(?:{'|'.join(map(re.escape, names))})>)", re.IGNORECASE | re.ASCII)
+
+
+@functools.lru_cache(maxsize=64)
+def loose_pattern(names: TagNames) -> re.Pattern[str]:
+    """A tag with blanks, attributes or a backslash in it too: groups are the slash and the name."""
+    called = "|".join(map(re.escape, names))
+    return re.compile(
+        rf"<\s{{0,4}}([/\\]?)\s{{0,4}}({called})(?:\s[^<>]{{0,200}}(?<!/))?\s{{0,4}}>", re.IGNORECASE | re.ASCII
+    )
+
+
+def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
+    """All tags of any strategy, in order."""
+    fields = dict(zip(names, TAGS, strict=True))
+    found = []
+    for match in loose_pattern(names).finditer(in_ascii(text)):
+        closes, name = bool(match[1]), match[2].lower()
+        exact = text[match.start() : match.end()] == f"<{'/' if closes else ''}{name}>"
+        found.append(Tag(fields[name], closes, match.start(), match.end(), exact))
+    return found
+
+
+def without_tags(text: str, names: TagNames = TAGS) -> str:
+    """The text with every tag taken out."""
+    return tag_pattern(names).sub("", text)
+
+
+def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:
+    """The text of the first `<name>` up to the `</name>` that follows it."""
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == name:
+            if opened is None and not tag.closes:
+                opened = tag
+            elif opened is not None and tag.closes:
+                return text[opened.end : tag.start].strip()
+    return None
+
+
+def format_problems(
+    text: str,
+    tags: list[Tag],
+    begin: int,
+    sequences: Sequence[tuple[str, ...]],
+    template: str,
+    names: TagNames = TAGS,
+) -> list[Problem]:
+    """What keeps `text[begin:]` from being one of the wanted sequences of tags with text in the innermost.
+
+    `sequences` are of forms such as `<think>`, whatever the names are.
+    """
+    called = dict(zip(TAGS, names, strict=True))
+    if tuple(tag.form for tag in tags) in sequences:
+        return [*_stray_text(text, tags, begin), *_empty_fields(text, tags, called)]
+    problems = [*_tag_problems(tags, sequences, called), *_stray_text(text, tags, begin, only_before=True)]
+    if not problems and tags:
+        problems.append(Problem("tag_order", f"the tags don't stand as in {template}", tags[0].start, tags[-1].end))
+    return problems
+
+
+def _tag_problems(tags: list[Tag], sequences: Sequence[tuple[str, ...]], called: dict[str, str]) -> Iterator[Problem]:
+    wanted = [tag[1:-1] for tag in sequences[-1] if not tag.startswith("</")]
+    known = {tag[1:-1] for tag in sequences[0]}
+    for name in dict.fromkeys([*wanted, *(tag.name for tag in tags)]):
+        opened = [tag for tag in tags if tag.name == name and not tag.closes]
+        closed = [tag for tag in tags if tag.name == name and tag.closes]
+        tag = called[name]
+        span = next(((found.start, found.end) for found in (*opened, *closed)), (0, 0))
+        if name not in known:
+            yield Problem("unexpected_tag", f"<{tag}> doesn't belong to this format", *span)
+        elif not opened and not closed:
+            if name != "answer":  # its absence has a code of its own
+                yield Problem("missing_tag", f"<{tag}> is missing", *span)
+        elif len(opened) > len(closed):
+            yield Problem("unclosed_tag", f"<{tag}> is not closed", opened[-1].start, opened[-1].end)
+        elif len(opened) < len(closed):
+            yield Problem("missing_tag", f"</{tag}> closes what was never opened", closed[0].start, closed[0].end)
+        elif len(opened) > 1:
+            yield Problem("repeated_tag", f"<{tag}> stands {len(opened)} times", opened[1].start, opened[1].end)
+        elif not all(found.exact for found in (*opened, *closed)):
+            yield Problem("tag_form", f"<{tag}> must be written in lower case, without anything else in it", *span)
+
+
+def _stray_text(text: str, tags: list[Tag], begin: int, *, only_before: bool = False) -> Iterator[Problem]:
+    """Text between tags that isn't the text of a field. Only the first such place is named."""
+    edges = [begin, *(edge for tag in tags for edge in (tag.start, tag.end)), len(text)]
+    gaps = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
+    for i, (start, end) in enumerate(gaps[:1] if only_before else gaps):
+        leaf = i > 0 and not tags[i - 1].closes and tags[i].closes
+        if not leaf and not text[start:end].isspace() and start < end:
+            yield Problem("text_outside", "text stands outside the tags", start, end)
+            return
+
+
+def _empty_fields(text: str, tags: list[Tag], called: dict[str, str]) -> Iterator[Problem]:
+    for left, right in itertools.pairwise(tags):
+        if not left.closes and right.closes and left.name != "answer" and not text[left.end : right.start].strip():
+            yield Problem("empty_field", f"<{called[left.name]}> is empty", left.start, right.end)

@@ -1,0 +1,137 @@
+"""Where a reply thinks: its own tag, and the marks that other models write.
+
+Thoughts may hold tags of their own: quotes of the prompt's example, drafts that are then rejected. So a thought ends at
+its matching close. Chat templates open a thought in the prompt; where closings exceed openings, the missing openings
+are taken to stand before the text.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import operator
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from vagen_envs.replies.special_tokens import in_ascii
+from vagen_envs.replies.tags import TagNames
+
+Span = tuple[int, int]
+
+_XML_NAMES = ("think", "thinking", "thought", "thoughts", "scratchpad", "seed:think", "mm:think", "analysis",
+              "reflection", "inner_monologue", "internal_monologue", "reason", "details")  # fmt: skip
+_MARKS = (
+    (r"\[THINK\]", r"\[/THINK\]"),  # Mistral's
+    ("◁think▷", "◁/think▷"),  # Kimi's
+    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Cohere's
+    (r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>"),  # Sky-T1's
+    (r"<\|channel>thought\b", r"<channel\|>"),  # Gemma's
+    ("<unused94>", "<unused95>"),
+    (r"\bhere is my thought process:", r"\bhere is my response:"),  # Granite's
+    (r"^thinking\.\.\.[ \t]*$", r"^\.\.\.done thinking\.?"),  # Ollama's
+)
+_CHANNEL = (r"<\|channel\|>analysis\b[^<]{0,80}<\|message\|>", r"<\|channel\|>(?:final|commentary)\b")  # gpt-oss'
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]+`", re.DOTALL)
+
+
+class Thinking(NamedTuple):
+    """The thoughts of a reply.
+
+    Attributes:
+        spans: closed thoughts, their marks included; in order, apart from each other.
+        open_from: where a thought begins that isn't closed, else `None`.
+        in_doubt: an earlier opening wasn't closed, so that what follows the last thought may be thought too.
+        implied: the first thought was opened by the prompt.
+    """
+
+    spans: Sequence[Span]
+    open_from: int | None
+    in_doubt: bool
+    implied: bool
+
+    def holds(self, at: int) -> bool:
+        """Whether a closed thought holds this place."""
+        return within(at, self.spans)
+
+
+def within(at: int, spans: Sequence[Span]) -> bool:
+    """Whether one of the spans, which are in order, holds this place."""
+    before = bisect.bisect_right(spans, at, key=operator.itemgetter(0)) - 1
+    return before >= 0 and at < spans[before][1]
+
+
+def code_spans(text: str) -> list[Span]:
+    """Fenced and inline code, in which tags are mostly quoted."""
+    return [match.span() for match in _CODE.finditer(text)] if "`" in text else []
+
+
+def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Thinking:
+    """The thoughts of a reply, but for marks within `quoted`."""
+    kinds: dict[str, list[tuple[int, int, bool]]] = {}
+    spots = iter(quoted)
+    skip = next(spots, None)
+    for mark in _mark_pattern(names).finditer(in_ascii(text)):
+        while skip is not None and skip[1] <= mark.start():
+            skip = next(spots, None)
+        if skip is None or mark.start() < skip[0]:
+            kind = str(mark.lastgroup)
+            kinds.setdefault(kind[1:], []).append((mark.start(), mark.end(), kind[0] == "o"))
+    spans: list[Span] = []
+    open_from: int | None = None
+    in_doubt = implied = False
+    for kind, marks in kinds.items():
+        closed, opened, doubt, before = _match(marks, nests=kind != "channel")
+        spans += closed
+        open_from = opened if open_from is None else open_from if opened is None else min(opened, open_from)
+        in_doubt, implied = in_doubt or doubt, implied or before
+    return Thinking(_merged(spans), open_from, in_doubt, implied)
+
+
+def _match(marks: Sequence[tuple[int, int, bool]], *, nests: bool) -> tuple[list[Span], int | None, bool, bool]:
+    """Closed spans of one kind of mark, an opening without a close, whether one is in doubt, one implied."""
+    if not nests:  # such a mark is repeated for each message
+        marks = [mark for i, mark in enumerate(marks) if i == 0 or mark[2] != marks[i - 1][2]]
+    depth = lowest = 0
+    for _, _, opens in marks:
+        depth += 1 if opens else -1
+        lowest = min(lowest, depth)
+    surplus = depth - lowest
+    last_close = max((end for _, end, opens in marks if not opens), default=-1)
+    opened = next((start for start, _, opens in marks if opens and start >= last_close), None)
+    in_doubt = surplus > 0 and opened is None
+    spans: list[Span] = []
+    depth, begun = -lowest, 0
+    for start, end, opens in marks:
+        if opened is not None and start >= opened:
+            break
+        if opens:
+            begun = start if depth == 0 else begun
+            depth += 1
+        else:
+            depth -= 1
+            if depth == 0 or end == last_close:
+                spans.append((begun, end))
+    return spans, opened, in_doubt, lowest < 0
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+@functools.lru_cache(maxsize=64)
+def _mark_pattern(names: TagNames) -> re.Pattern[str]:
+    """All marks: the group `o…` or `c…` that matched says whether it opens or closes, and the kind."""
+    foreign = [name for name in _XML_NAMES if name not in names]
+    kinds = [(f"x{i}", rf"<\s?{name}(?:\s[^<>]{{0,200}})?>", rf"<\s?/\s?{name}\s?>") for i, name in enumerate(foreign)]
+    kinds.append(("own", rf"<\s?{names[0]}(?:\s[^<>]{{0,200}}(?<!/))?>", rf"<\s?[/\\]\s?{names[0]}\s?>"))
+    kinds += [(f"m{i}", *marks) for i, marks in enumerate(_MARKS)]
+    kinds.append(("channel", *_CHANNEL))
+    forms = "|".join(f"(?P<o{kind}>{opening})|(?P<c{kind}>{closing})" for kind, opening, closing in kinds)
+    return re.compile(forms, re.IGNORECASE | re.MULTILINE)

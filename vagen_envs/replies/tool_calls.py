@@ -1,0 +1,190 @@
+"""Actions in JSON and in tool calls."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Span = tuple[int, int]
+
+_CALL = re.compile(
+    r"<(?:tool_call|function_call|function_calls|tools?)>(.*?)(?:</(?:tool_call|function_call|function_calls|tools?)>|\Z)"
+    r"|(<function=.*?(?:</function>|\Z))|(<invoke\b.*?(?:</invoke>|\Z))"
+    r"|<\|tool_call(?:_begin)?\|>(.*?)(?:<\||\Z)|\[TOOL_CALLS\](.*)|<\|python_tag\|>(.*)"
+    r"|<\|channel\|>commentary\b[^<]*?(to=functions\.\w+[^{\n]{0,80}<\|message\|>.*?)(?:<\||\Z)",
+    re.DOTALL,
+)
+_FUNCTION = re.compile(r"<function=\s*[\"']?([\w.-]+)|<invoke\s+name=\s*[\"']?([\w.-]+)|to=functions\.(\w+)")
+_PARAMETER = re.compile(
+    r"<parameter=\s*[\"']?([\w.-]+)[\"']?\s*>(.*?)</parameter>|<parameter\s+name=[\"']([\w.-]+)[\"']\s*>(.*?)</parameter>",
+    re.DOTALL,
+)
+_FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
+_KEYS = re.compile(
+    r"(?:next|final|selected|chosen|best)?"
+    r"(?:action|answer|move|direction|command|step|decision|choice|response|output|result)s?"
+    r"|plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
+)
+"""Keys whose values are actions, in lower case without `_` and `-`."""
+_NUMBERED = re.compile(r"(?:action|move|step)s?\d+")
+_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "skill", "type")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "action_input")
+_TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
+_MOST_TIMES = 20
+_MOST_DEPTH = 8
+_LONGEST_LITERAL = 4_000  # characters that Python's parser is given
+
+
+def tool_call_reply(name: str, arguments: Mapping[str, Any] | str, text: str = "") -> str:
+    """A reply for a call that an API gave in a field of its own, as text that the parser reads.
+
+    Args:
+        name: of the tool.
+        arguments: a mapping, or JSON as OpenAI's API has it.
+        text: what the model wrote beside the call.
+    """
+    if isinstance(arguments, str):
+        arguments = _loaded(arguments)  # a broken call is the model's, and stays as it is
+    call = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+    return f"{text}\n<tool_call>{call}</tool_call>".lstrip()
+
+
+def tool_call_spans(text: str) -> list[Span]:
+    """Where calls in text stand, in order."""
+    return [match.span(match.lastindex or 0) for match in _CALL.finditer(text) if match.lastindex]
+
+
+def json_spans(text: str) -> Iterator[Span]:
+    """Objects and fenced lists of JSON in a text, the last first; at most some."""
+    decoder = json.JSONDecoder()
+    found: list[Span] = []
+    at, tried = text.find("{"), 0
+    while at >= 0 and tried < 16:
+        tried += 1
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at = text.find("{", at + 1)
+            continue
+        if isinstance(value, dict):
+            found.append((at, end))
+        at = text.find("{", end)
+    return reversed(found)
+
+
+def values(text: str, reads: Callable[[str], bool]) -> list[str] | None:
+    """The actions that JSON, a Python literal or a tool call holds; `None` if the text is none of these.
+
+    Args:
+        text: an answer.
+        reads: whether a text is an action.
+    """
+    if (fenced := _FENCE.match(text)) is not None:
+        text = fenced[1]
+    text = text.strip()
+    if (function := _FUNCTION.search(text)) is not None:
+        return _from_parameters(function, text, reads)
+    if not text or text[0] not in "{[(" or text[-1] not in "}])":
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        if len(text) > _LONGEST_LITERAL:
+            return None
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return None
+    if isinstance(value, dict):
+        return _from_dict(value, reads, 0)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, str | dict | list | tuple) for item in value):
+        return _from_any(value, reads, 0)
+    return None
+
+
+def _from_parameters(function: re.Match[str], text: str, reads: Callable[[str], bool]) -> list[str]:
+    name = function[1] or function[2] or function[3]
+    given: dict[str, Any] = {}
+    for match in _PARAMETER.finditer(text):
+        value = match[2] if match[1] else match[4]
+        given[match[1] or match[3]] = _loaded(value.strip())
+    brace = text.find("{", function.end())
+    if not given and brace >= 0:
+        given = _loaded(text[brace : text.rfind("}") + 1])
+    return _from_dict({"name": name, "arguments": given}, reads, 0)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _from_any(value: Any, reads: Callable[[str], bool], depth: int) -> list[str]:
+    if depth >= _MOST_DEPTH:
+        return []
+    if isinstance(value, str):
+        inner = _loaded(value) if value.strip()[:1] in ("{", "[") else value
+        return [value] if isinstance(inner, str) else _from_any(inner, reads, depth + 1)
+    if isinstance(value, dict):
+        return _from_dict(value, reads, depth + 1)
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _from_any(item, reads, depth + 1)]
+    return []
+
+
+def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
+    """The actions of an object: of a call, of the first key that holds some, or named by its only key."""
+    for key in _NAMES:
+        name = value.get(key)
+        if isinstance(name, Mapping):  # {"function": {"name": …, "arguments": …}}
+            return _from_dict(name, reads, depth + 1) if depth < _MOST_DEPTH else []
+        if isinstance(name, str):
+            arguments = next((value[other] for other in _ARGUMENTS if other in value), None)
+            if arguments is None:
+                arguments = {other: given for other, given in value.items() if other != key and _is_number(given)}
+            arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
+            for text in (_written(name, arguments), name):
+                if reads(text):
+                    return [text] * _times(value)
+            if isinstance(arguments, Mapping) and not all(map(_is_number, arguments.values())):
+                texts = [text for text in arguments.values() if isinstance(text, str | list)]
+                return _from_dict(arguments, reads, depth + 1) or (
+                    _from_any(texts[0], reads, depth + 1) if len(texts) == 1 else []
+                )
+            if isinstance(arguments, list | str) and arguments:
+                return _from_any(arguments, reads, depth + 1)
+    texts: list[str] = []
+    for key, held in value.items():
+        name = re.sub(r"[\s_-]", "", str(key)).casefold()
+        if _KEYS.fullmatch(name) or _NUMBERED.fullmatch(name):
+            found = _from_any(held, reads, depth + 1)
+            texts += found * (_times(value) if len(found) == 1 else 1)
+            if texts and not _NUMBERED.fullmatch(name):
+                return texts
+    if not texts and len(value) == 1:
+        ((key, held),) = value.items()
+        if isinstance(held, list | Mapping) and reads(text := _written(str(key), held)):
+            return [text]
+    return texts
+
+
+def _written(name: str, arguments: Any) -> str:
+    if isinstance(arguments, Mapping):
+        return f"{name}({', '.join(f'{key}={given}' for key, given in arguments.items() if key not in _TIMES)})"
+    if isinstance(arguments, list | tuple):
+        return f"{name}({', '.join(map(str, arguments))})"
+    return name
+
+
+def _times(value: Mapping[Any, Any]) -> int:
+    count = next((value[key] for key in _TIMES if key in value), 1)
+    return count if type(count) is int and 1 <= count <= _MOST_TIMES else 1
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

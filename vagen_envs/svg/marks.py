@@ -1,0 +1,321 @@
+"""What an SVG paints, in order: shapes with their colours and boxes, the ground truth of `SvgState`.
+
+resvg gives pixels only. The geometry is worked out here from the cleaned document: transforms, references,
+style sheets, opacities and nested viewports are followed; clips, masks and filters aren't.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from vagen_envs.svg.check import local_name, natural_size, view_box
+from vagen_envs.svg.outlines import (
+    IDENTITY,
+    Matrix,
+    Points,
+    apply,
+    outlines_of,
+    read_transform,
+    shape_of,
+    times,
+)
+from vagen_envs.svg.styles import Style, colour, opacity, style_of
+
+Mark = tuple[str, str, str, float, float, float, float]
+"""Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
+
+MAX_MARKS = 400
+MAX_ELEMENTS = 5_000
+"""Visited, references followed."""
+MAX_DEPTH = 128
+
+_UNITS = {"px": 1.0, "pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0,
+          "ex": 8.0}  # fmt: skip
+_CONTAINERS = frozenset({"svg", "g", "a", "switch", "symbol"})
+_LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
+_URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
+_PATTERN = (0.5, 0.5, 0.5, 1.0)
+"""The colour that stands for a pattern's."""
+
+
+def letterbox(root: Element, size: int) -> tuple[int, int]:
+    """Width and height in pixels of a cleaned SVG in a square, in its natural proportions."""
+    width, height = natural_size(root)
+    most = max(width, height)
+    return max(1, round(size * width / most)), max(1, round(size * height / most))
+
+
+def marks_of(root: Element, sheets: Mapping[Element, Style], size: int) -> list[Mark]:
+    """What a cleaned SVG, with its `sheet_styles`, paints on a `size` × `size` picture; at most `MAX_MARKS`."""
+    width, height = letterbox(root, size)
+    walk = _Walk(root, sheets, size)
+    left, top = (size - width) // 2, (size - height) // 2
+    matrix, viewport = _viewport(root, left, top, width, height)
+    with contextlib.suppress(_Enough):
+        walk.visit_children(root, _Place(matrix, style_of(root, walk.sheets, {}), viewport, 1.0))
+    return walk.marks
+
+
+class _Enough(Exception):  # noqa: N818 - a bound is reached
+    pass
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where and how an element is painted: transform to pixels, style, size of the viewport, opacity of the groups."""
+
+    matrix: Matrix
+    style: Style
+    viewport: tuple[float, float]
+    opacity: float
+    depth: int = 0
+
+    def length(self, text: str | None, axis: str) -> float:
+        match = _LENGTH.fullmatch(text or "")
+        if match is None:
+            return 0.0
+        value = float(match[1])
+        if match[2] == "%":
+            width, height = self.viewport
+            whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
+            return value * whole / 100
+        return value * _UNITS.get(match[2] or "px", 1.0)
+
+    def around(self, matrix: Matrix, origin: str | None) -> Matrix:
+        """A transform around a `transform-origin`."""
+        if not origin:
+            return matrix
+        words = [_SIDES.get(word, word) for word in [*origin.split(), "50%"][:2]]
+        if origin.split()[0] in ("top", "bottom"):
+            words.reverse()
+        x, y = self.length(words[0], "x"), self.length(words[1], "y")
+        return times(times((1, 0, 0, 1, x, y), matrix), (1, 0, 0, 1, -x, -y))
+
+
+@dataclass
+class _Walk:
+    root: Element
+    sheets: Mapping[Element, Style]
+    size: int
+    marks: list[Mark] = field(default_factory=list)
+    visited: int = 0
+
+    def __post_init__(self) -> None:
+        self.ids = {element.get("id"): element for element in reversed(list(self.root.iter()))}
+
+    def visit_children(self, element: Element, place: _Place) -> None:
+        for child in element:
+            painted = self.visit(child, place)
+            if painted and local_name(element) == "switch":
+                return
+
+    def visit(self, element: Element, outer: _Place) -> bool:
+        """Note what an element paints. Whether it is one that can paint."""
+        name = local_name(element)
+        shape = name in _SHAPES or name in ("text", "use")
+        if not shape and name not in _CONTAINERS - {"symbol"}:
+            return False
+        self.visited += 1
+        if self.visited > MAX_ELEMENTS or outer.depth > MAX_DEPTH or len(self.marks) >= MAX_MARKS:
+            raise _Enough
+        style = style_of(element, self.sheets, outer.style)
+        if style.get("display") == "none":
+            return True
+        matrix = times(
+            outer.matrix, outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
+        )
+        place = _Place(matrix, style, outer.viewport, outer.opacity * opacity(style.get("opacity")), outer.depth + 1)
+        if name == "use":
+            self._visit_use(element, place)
+        elif name == "svg":
+            self._visit_nested(element, element, place)
+        elif name == "text":
+            self._note_text(element, place)
+        elif shape:
+            self._note_shape(element, place)
+        else:
+            self.visit_children(element, place)
+        return True
+
+    def _visit_use(self, element: Element, place: _Place) -> None:
+        href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
+        target = self.ids.get(href[1:])
+        if target is None or element in set(target.iter()):
+            return
+        x, y = place.length(element.get("x"), "x"), place.length(element.get("y"), "y")
+        place = _Place(times(place.matrix, (1, 0, 0, 1, x, y)), place.style, place.viewport, place.opacity, place.depth)
+        if local_name(target) in ("symbol", "svg"):
+            inner = style_of(target, self.sheets, place.style)
+            place = _Place(place.matrix, inner, place.viewport, place.opacity, place.depth)
+            self._visit_nested(target, element, place)
+        else:
+            self.visit(target, place)
+
+    def _visit_nested(self, element: Element, sized: Element, place: _Place) -> None:
+        """A nested viewport; `sized` is the element that states its width and height."""
+        x, y = (
+            (0.0, 0.0)
+            if sized is not element
+            else (place.length(element.get("x"), "x"), place.length(element.get("y"), "y"))
+        )
+        width, height = (
+            place.length(sized.get(side) or element.get(side) or "100%", axis)
+            for side, axis in (("width", "x"), ("height", "y"))
+        )
+        if width <= 0 or height <= 0:
+            return
+        matrix, viewport = _viewport(element, x, y, width, height)
+        matrix = times(place.matrix, matrix)
+        self.visit_children(element, _Place(matrix, place.style, viewport, place.opacity, place.depth))
+
+    def _note_shape(self, element: Element, place: _Place) -> None:
+        name, outlines = outlines_of(element, place.length)
+        if not outlines or place.style.get("visibility") in ("hidden", "collapse"):
+            return
+        points = apply(place.matrix, np.concatenate(outlines))
+        low, high = points.min(axis=0), points.max(axis=0)
+        a, b, c, d, *_ = place.matrix
+        if name in (None, "line") or b or c:
+            shape = name or shape_of([apply(place.matrix, each) for each in outlines])
+        else:
+            shape = (
+                "circle" if name == "ellipse" and 0.999 < (high - low)[0] / max((high - low)[1], 1e-9) < 1.001 else name
+            )
+        if (high - low).min() > 0:
+            self._note(shape, "filled", self._paint("fill", "black", place), low, high)
+        stroke = self._paint("stroke", "none", place)
+        width = place.length(place.style.get("stroke-width", "1"), "r") * math.sqrt(abs(a * d - b * c))
+        reach = np.full(2, width / 2)
+        if len(points) == 2 and (length := math.dist(*points)):  # a straight line has no caps beyond its ends
+            reach = np.abs(points[1] - points[0])[::-1] / length * width / 2
+        if width > 0:
+            self._note(shape, "outlined", stroke, low - reach, high + reach)
+
+    def _note_text(self, element: Element, place: _Place) -> None:
+        """Each run of letters, in the font that texts are drawn in."""
+        x = y = 0.0
+        for run, owner in _runs(element):
+            style = place.style if owner is element else style_of(owner, self.sheets, place.style)
+            inner = _Place(place.matrix, style, place.viewport, place.opacity * opacity(owner.get("opacity")))
+            x = inner.length(owner.get("x"), "x") if owner.get("x") else x + inner.length(owner.get("dx"), "x")
+            y = inner.length(owner.get("y"), "y") if owner.get("y") else y + inner.length(owner.get("dy"), "y")
+            high = inner.length(style.get("font-size", "16"), "r")
+            left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
+            begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
+            corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
+            points = apply(inner.matrix, corners)
+            if style.get("visibility") not in ("hidden", "collapse") and style.get("display") != "none" and high > 0:
+                self._note(
+                    "text", "filled", self._paint("fill", "black", inner), points.min(axis=0), points.max(axis=0)
+                )
+            x = begin + advance
+
+    def _paint(self, name: str, default: str, place: _Place) -> str | None:
+        """`#rrggbb` of a fill or stroke as it looks on white; None if it can't be seen."""
+        stated = place.style.get(name, default)
+        current = place.style.get("color", "black")
+        rgba: tuple[float, float, float, float] | None
+        if match := _URL.fullmatch(stated):
+            target = self.ids.get(match[1])
+            rgba = self._server(target) if target is not None else colour(match[2] or "none", current)
+        elif stated.strip().startswith("context-"):
+            rgba = _PATTERN
+        else:
+            rgba = colour(stated, current)
+        if rgba is None:
+            return None
+        alpha = rgba[3] * place.opacity * opacity(place.style.get(f"{name}-opacity"))
+        if alpha < 1 / 255:
+            return None
+        return "#" + "".join(f"{round(255 * (min(max(each, 0), 1) * alpha + 1 - alpha)):02x}" for each in rgba[:3])
+
+    def _server(self, element: Element) -> tuple[float, float, float, float] | None:
+        """The mean colour of a gradient's stops."""
+        if local_name(element) not in ("linearGradient", "radialGradient"):
+            return _PATTERN if local_name(element) == "pattern" else None
+        for _ in range(8):
+            stops = [child for child in element if local_name(child) == "stop"]
+            href = element.get("href") or element.get("{http://www.w3.org/1999/xlink}href") or ""
+            if stops or self.ids.get(href[1:]) is None:
+                break
+            element = self.ids[href[1:]]
+        found = []
+        for stop in stops:
+            style = style_of(stop, self.sheets, style_of(element, self.sheets, {}))
+            rgba = colour(style.get("stop-color", "black"), style.get("color", "black")) or (0.0, 0.0, 0.0, 1.0)
+            found.append((*rgba[:3], rgba[3] * opacity(style.get("stop-opacity"))))
+        total = sum(each[3] for each in found)
+        if not total:
+            return None
+        red, green, blue = (sum(each[i] * each[3] for each in found) / total for i in range(3))
+        return red, green, blue, total / len(found)
+
+    def _note(self, shape: str, how: str, seen: str | None, low: Points, high: Points) -> None:
+        if seen is None or not np.isfinite(low).all() or not np.isfinite(high).all():
+            return
+        left, top = (min(max(float(edge), 0.0), self.size) for edge in low)
+        right, bottom = (min(max(float(edge), 0.0), self.size) for edge in high)
+        if (left < right or top < bottom) and len(self.marks) < MAX_MARKS:
+            self.marks.append((shape, how, seen, left, top, right, bottom))
+
+
+_SIDES = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
+_SHAPES = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
+_ALIGN = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
+
+
+def _viewport(element: Element, x: float, y: float, width: float, height: float) -> tuple[Matrix, tuple[float, float]]:
+    """The transform from a viewport's content to its parent, and the content's width and height."""
+    box = view_box(element)
+    if box is None:
+        return times((1, 0, 0, 1, x, y), IDENTITY), (width, height)
+    across, down = width / box[2], height / box[3]
+    words = element.get("preserveAspectRatio", "xMidYMid").split()
+    if words[:1] != ["none"]:
+        across = down = max(across, down) if "slice" in words else min(across, down)
+        match = re.fullmatch(r"x(Min|Mid|Max)Y(Min|Mid|Max)", words[0] if words else "")
+        place = (_ALIGN[match[1]], _ALIGN[match[2]]) if match else (0.5, 0.5)
+        x += (width - across * box[2]) * place[0]
+        y += (height - down * box[3]) * place[1]
+    return (across, 0.0, 0.0, down, x - across * box[0], y - down * box[1]), (box[2], box[3])
+
+
+def _runs(element: Element) -> Iterator[tuple[str, Element]]:
+    """The letters of a text and of the spans in it, with the elements that they stand in."""
+    if words := " ".join((element.text or "").split()):
+        yield words, element
+    for child in element:
+        if local_name(child) in ("tspan", "a", "textPath"):
+            yield from _runs(child)
+
+
+_FONT_SIZE = 64
+
+
+@functools.lru_cache(maxsize=256)
+def _box_of(words: str) -> tuple[float, float, float, float, float]:
+    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
+    from PIL import ImageFont
+
+    font = ImageFont.load_default(_FONT_SIZE)
+    mask, (x, y) = font.getmask2(words[:1000], anchor="ls")  # type: ignore[union-attr]
+    left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
+    return left + x, top + y, right + x, bottom + y, font.getlength(words)
+
+
+def font_file() -> bytes:
+    """Aileron, the font that Pillow brings: the same letters on every machine."""
+    from PIL import ImageFont
+
+    path = ImageFont.load_default(_FONT_SIZE).path  # type: ignore[union-attr]
+    assert isinstance(path, io.BytesIO)  # noqa: S101 - a font in memory
+    return path.getvalue()
