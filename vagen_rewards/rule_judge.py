@@ -34,7 +34,11 @@ class RuleJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Score(0.0, "the statement is empty")
         reading = self.read(statement)
-        return self.graded(reading, mark(statement.state, reading, statement.part))
+        undecided = tuple([claim.span for claim in reading.claims if claim.holds(statement.state) is None])
+        marks = mark(statement.state, reading, statement.part)
+        if undecided:
+            reading = Reading(reading.claims, (*reading.unread, *undecided), (*reading.matters, *undecided))
+        return self.graded(reading, marks)
 
     def graded(self, reading: Reading, marks: Marks) -> Score:
         """The score of a reading."""

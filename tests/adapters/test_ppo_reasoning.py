@@ -26,7 +26,7 @@ def env():
     return gym.make("vagen/FrozenLake-v0", prompt_pack="terse")
 
 
-@pytest.mark.parametrize("weighting", ["information", "plain"])
+@pytest.mark.parametrize("weighting", ["contrast", "plain"])
 def test_what_the_oracle_says_is_paid_in_full(env, weighting):
     env.reset(seed=3)
     assert paid(env, env.unwrapped.oracle_reply(), weighting=weighting) == WEIGHTS
@@ -57,7 +57,7 @@ class Silent(Judge):
         return Score.unscored("the judge is down")
 
 
-@pytest.mark.parametrize("weighting", ["information", "plain"])
+@pytest.mark.parametrize("weighting", ["contrast", "plain"])
 def test_a_judge_that_is_down_costs_the_episode_and_pays_nothing(env, weighting):
     env.reset(seed=3)
     with pytest.raises(TrainingDataError, match="the judge is down"):

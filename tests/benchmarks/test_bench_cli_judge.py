@@ -63,7 +63,7 @@ REPLY = (
     [
         ([], {}),
         (["--no-gate"], {"gate": False}),
-        (["--weighting", "information"], {"weighting": "information"}),
+        (["--weighting", "contrast"], {"weighting": "contrast"}),
         (["--no-gate", "--penalty", "masked"], {"gate": False, "penalty": "masked"}),
         (["--no-gate", "--penalty", "paper"], {"gate": False, "penalty": "paper"}),
     ],
@@ -83,7 +83,7 @@ def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     assert any(turn.executed for turn in turns)
     assert any("grounding" in own for own in terms)
     assert all(("grounding" in own) == (said.get("gate") is False) for own in idle)
-    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "information")
+    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "contrast")
     assert any("repetition" in own for own in terms) == ("penalty" in said)
     alone = ReasoningReward("rule", env_options={"max_turns": 4}, **{"weighting": "plain", **said})
     for turn, own in zip(turns, terms, strict=True):

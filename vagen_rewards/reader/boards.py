@@ -12,7 +12,7 @@ from vagen_envs.grid import Position
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, notes_on
 from vagen_rewards.reader.clauses import Mention, Relation, Stated, parse
 from vagen_rewards.reader.words import words_of
-from vagen_rewards.spans import Part, Span
+from vagen_rewards.spans import Part
 
 RANKS = ("player", "box", "target", "hole")
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
@@ -143,7 +143,9 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     contrary = {claim.span for claim in claims for other in claims if _exclude(claim.key, other.key)}
     unread += [(span, True) for span in contrary]
     kept = tuple([claim for claim in claims if claim.span not in contrary])
-    return Reading(kept, tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters)))
+    return Reading(
+        kept, tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
+    )
 
 
 def facts_of(kind: str, stated: Stated) -> list[Where] | None:
@@ -152,9 +154,16 @@ def facts_of(kind: str, stated: Stated) -> list[Where] | None:
     other = relation.other or Mention("player")
     known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
     corner = any(way.startswith("corner") for way in relation.ways)
-    if (subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far
-            or (corner and relation.other is None and not relation.viewer)
-            or (subject.kind == other.kind and not (subject.label and other.label)) or subject.kind == other.kind):
+    if (
+        subject.kind not in known
+        or other.kind not in known
+        or subject.plural
+        or other.plural
+        or relation.far
+        or (corner and relation.other is None and not relation.viewer)
+        or (subject.kind == other.kind and not (subject.label and other.label))
+        or subject.kind == other.kind
+    ):
         return None  # fmt: skip
     where = sides_of(relation)
     if where is None:
@@ -265,7 +274,11 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
         wanted = {("target", "player"): 2, ("hole", "player"): min(2, 2 * len(things["hole"]))}
     else:
         boxes, targets = len(things["box"]), len(things["target"])
-        wanted = {("box", "player"): 2 * boxes, ("target", "player"): 2 * targets, ("target", "box"): 2 * boxes * targets}
+        wanted = {
+            ("box", "player"): 2 * boxes,
+            ("target", "player"): 2 * targets,
+            ("target", "box"): 2 * boxes * targets,
+        }
     stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
     essential = found["target", "player"] > 0 if lake else True
     return Marks(right, wrong, stated, sum(wanted.values()), essential, notes_on(state, reading))

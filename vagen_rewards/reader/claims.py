@@ -1,7 +1,7 @@
 """Claims of a text, whatever the state is.
 
-    reading = read("sokoban", "The box is above the player. It glows.", "grounding")
-    [claim.holds(state) for claim in reading.claims], reading.unread
+reading = read("sokoban", "The box is above the player. It glows.", "grounding")
+[claim.holds(state) for claim in reading.claims], reading.unread
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class _Sentence:
     def _after(self, subjects: list[Mention]) -> Relation | None:
         """The relation that follows its subjects."""
         self._take("be") or self._take("will") or self._take("comma")
-        if len(subjects) > 1 and not self._kind() in ("direction", "number", "exactly"):
+        if len(subjects) > 1 and self._kind() not in ("direction", "number", "exactly"):
             here = self.at
             relation = self._relation()
             if relation is not None and relation.same and relation.other is None and len(subjects) == 2:
@@ -230,13 +230,13 @@ class _Sentence:
             after = self.words[self.at - 1]
             if relation.other is None:
                 self.at = here
-            elif relation.other.plural or self._kind() in ("be", "will", "exists", "comma") and after.span == (0, 0):
+            elif relation.other.plural or (self._kind() in ("be", "will", "exists", "comma") and after.span == (0, 0)):
                 return None
         self._more(relation)
         return relation
 
     def _more(self, relation: Relation) -> None:
-        """"The goal is above the player, two columns to the right": the same two things."""
+        """ "The goal is above the player, two columns to the right": the same two things."""
         while self._kind() in ("comma", "and", "in", "exactly"):
             here = self.at
             self.at += self._kind() in ("comma", "and")

@@ -21,8 +21,12 @@ TOLERANCE = 0.25
 
 _WAYS = ("ahead", "left", "right", "back")
 _ENTRY = re.compile(r"\{[^{}]*\}")
-_TYPE = re.compile(r"[\"']?(?:target_obj_type|target|type|object)[\"']?\s*[:=]\s*[\"']?([A-Za-z ]{2,40})[\"']?", re.IGNORECASE)
-_WAY = re.compile(r"[\"']?(?:target_)?direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(ahead|left|right|back)\b", re.IGNORECASE)
+_TYPE = re.compile(
+    r"[\"']?(?:target_obj_type|target|type|object)[\"']?\s*[:=]\s*[\"']?([A-Za-z ]{2,40})[\"']?", re.IGNORECASE
+)
+_WAY = re.compile(
+    r"[\"']?(?:target_)?direction(?:_to_player)?[\"']?\s*[:=]\s*[\"']?(ahead|left|right|back)\b", re.IGNORECASE
+)
 _FAR = re.compile(r"[\"']?(?:target_)?distance(?:_to_player)?[\"']?\s*[:=]\s*[\"']?~?(\d+(?:\.\d+)?)", re.IGNORECASE)
 
 
@@ -114,7 +118,9 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         relation = stated.relation
         ways = frozenset(relation.ways)
         seen_from = relation.other is None or relation.other.kind == "player"
-        unclear = len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
+        unclear = (
+            len(ways) > 2 or ways >= {"left", "right"} or ways >= {"ahead", "back"} or relation.same or relation.near
+        )
         if not ways or not seen_from or unclear or stated.subject.kind in ("player", "wall") or relation.counts:
             unread.append((stated.span, True))
         else:
@@ -155,7 +161,9 @@ def _objects(text: str, words: list[Word]) -> list[Word]:
                 found.append(Word("thing", text[slice(*word.span)].lower(), word.span, False, "-"))
         else:
             found.append(word)
-    return [word._replace(label="", value=word.value.replace("_", " ")) if word.label == "-" else word for word in found]
+    return [
+        word._replace(label="", value=word.value.replace("_", " ")) if word.label == "-" else word for word in found
+    ]
 
 
 def _dictionary(text: str) -> Reading:

@@ -24,8 +24,13 @@ _THING = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer is (?:now )?(\d+) mm open", re.IGNORECASE)
-_DRAWER = re.compile(r"^(?:the )?drawer (?:is|will be|stays|remains)(?: now| still)? (open|closed|shut)$", re.IGNORECASE)
-_HOLDS = re.compile(rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$", re.IGNORECASE)
+_DRAWER = re.compile(
+    r"^(?:the )?drawer (?:is|will be|stays|remains)(?: now| still)? (open|closed|shut)$", re.IGNORECASE
+)
+_HOLDS = re.compile(
+    rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
+    re.IGNORECASE,
+)
 _UNSURE = re.compile(r"\b(?:not|no|never|n't|may|might|maybe|perhaps|possibly|probably|if|or|either|unless|would|could|"
                      r"swapped|instead|false|wrong|was|were|when|after|before|until|half|almost|false)\b|n't\b|\?",
                      re.IGNORECASE)  # fmt: skip
@@ -86,7 +91,11 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
     """Coordinates in sentences, lists or dictionaries, and what the gripper and the drawer do."""
     claims: list[Claim] = []
     unread: list[tuple[tuple[int, int], bool]] = []
-    whole = re.sub(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)", lambda match: ": " .ljust(len(match[0])) if ":" in match[0] else " " * len(match[0]), text)
+    whole = re.sub(
+        r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)",
+        lambda match: ": ".ljust(len(match[0])) if ":" in match[0] else " " * len(match[0]),
+        text,
+    )
     for piece in _PIECE.finditer(whole):
         said, span = piece[0].strip(" -*$\t{}[],"), piece.span()
         if not any(letter.isalnum() for letter in said):

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from vagen_rewards.spans import Span
 
 NUMBERS = {name: i for i, name in enumerate(
-    "zero one two three four five six seven eight nine ten eleven twelve".split())}  # fmt: skip
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])}  # fmt: skip
 _WORD = re.compile(r"n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]")
-_LOOSE = str.maketrans({"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"})
+_LOOSE = str.maketrans(
+    {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
+)
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _LONGEST = 4

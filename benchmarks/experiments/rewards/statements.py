@@ -52,10 +52,16 @@ def main() -> None:
         counts["direct", label, said] += 1
         counts["claims", label, claims] += 1
         wrong = (label == "true") != (said == "paid") and said != "unscored"
-        if options.show and (wrong or (label == "true" and said != "paid") or (label == "true" and claims == "fined")
-                             or (label == "false" and claims == "paid")):
-            print(f"{number} {row['environment'][:6]} {label} direct={said} claims={claims} | {row['text']!r}\n"
-                  f"      {verdict.reason[:230]}")
+        if options.show and (
+            wrong
+            or (label == "true" and said != "paid")
+            or (label == "true" and claims == "fined")
+            or (label == "false" and claims == "paid")
+        ):
+            print(
+                f"{number} {row['environment'][:6]} {label} direct={said} claims={claims} | {row['text']!r}\n"
+                f"      {verdict.reason[:230]}"
+            )
     for judge in ("direct", "claims"):
         print(judge)
         for label in ("true", "false", "partly", "vacuous"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+import tomllib
+from importlib.resources import files
 from typing import Any
 
 from vagen_envs.errors import MissingExtraError
-from vagen_rewards.rules.lexicon import by_first_letter, language
 
 PLAIN = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink", "brown", "gray", "white", "black")
 NEIGHBOUR = 5.0
@@ -27,24 +28,18 @@ LIGHT, DARK = 60.0, 50.0
 
 
 @functools.cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(files("vagen_rewards.reader").joinpath("colours.toml").read_text(encoding="utf-8"))
+
+
+@functools.cache
 def names() -> dict[str, str]:
     """`#rrggbb` of every name, CSS's and those of the language's file, spelt without blanks and with "gray"."""
     from PIL import ImageColor
 
     css = {name: ImageColor.getrgb(name)[:3] for name in ImageColor.colormap}
     found = {name.replace("grey", "gray"): "#" + bytes(parts).hex() for name, parts in css.items()}
-    return {**found, **language("en")["colours"]}
-
-
-@functools.cache
-def pattern() -> str:
-    """A regular expression of every name, as two words too ("sky blue"), the longest first."""
-    spelt = []
-    for name in sorted(names(), key=len, reverse=True):
-        match = re.fullmatch(rf"(.+?)({'|'.join(PLAIN)})", name)
-        spaced = f"{match[1]}[ -]?{match[2]}" if match and not match[1].startswith(("light", "dark", "pale")) else name
-        spelt.append(spaced.replace("gray", "gr[ae]y"))
-    return by_first_letter(spelt)
+    return {**found, **_data()["colours"]}
 
 
 def canonical(said: str) -> str:
@@ -91,7 +86,7 @@ def _seen(colour: str) -> tuple[frozenset[str], frozenset[str], float]:
 def families(name: str) -> frozenset[str]:
     """Of which plain colours a named one is a kind."""
     own = {family for family in PLAIN if name.endswith(family)}
-    return frozenset(own | {family for family, kinds in language("en")["families"].items() if name in kinds})
+    return frozenset(own | {family for family, kinds in _data()["families"].items() if name in kinds})
 
 
 def may_be_called(colour: str, said: str, tone: str = "") -> bool:
@@ -113,27 +108,9 @@ def may_be_called(colour: str, said: str, tone: str = "") -> bool:
         return said in plain
     return (
         said in exact
-        or language("en")["loosely"].get(said) in plain
+        or _data()["loosely"].get(said) in plain
         or (not plain.isdisjoint(families(said)) and _from_named(colour)[said] <= ALIKE)
     )
-
-
-_MOST_CHROMA = {"white": 25.0, "gray": 25.0, "black": 30.0}
-"""Above it a colour may look so beside others, but one may differ."""
-
-_RED = 35.0
-"""Chroma below which what is called red may as well be brown."""
-
-
-def surely_called(colour: str, said: str) -> bool:
-    """Of a colour that may go by a name, whether nobody would object."""
-    if said.startswith("#") or said not in PLAIN:
-        return True
-    lightness, a, b = (float(each) for each in _place(colour))
-    chroma = (a * a + b * b) ** 0.5
-    if said == "black" and lightness > 35:
-        return False
-    return chroma <= _MOST_CHROMA.get(said, 1000.0) and (said != "red" or chroma >= _RED)
 
 
 DOUBTED = 12.0
@@ -152,7 +129,7 @@ def could_be_called(colour: str, said: str) -> bool:
     nearest = float(far.min())
     near = {name for name, each in zip(listed, far, strict=True) if each <= nearest + DOUBTED}
     plain = {family for name in near for family in families(name)}
-    return said in near or not plain.isdisjoint(families(said) | {said, language("en")["loosely"].get(said, said)})
+    return said in near or not plain.isdisjoint(families(said) | {said, _data()["loosely"].get(said, said)})
 
 
 @functools.lru_cache(maxsize=4096)
@@ -169,13 +146,6 @@ def _from_named(colour: str) -> dict[str, float]:
 
     listed, lab = _table()
     return dict(zip(listed, deltaE_ciede2000(_lab([colour]), lab).tolist(), strict=True))
-
-
-def alike(said: str, colours: list[str]) -> Any:
-    """Which colours may be called `#rrggbb`: `may_be_called` of many."""
-    from skimage.color import deltaE_ciede2000
-
-    return deltaE_ciede2000(_lab(colours), _lab([said])) <= SAME
 
 
 @functools.lru_cache(maxsize=4096)
