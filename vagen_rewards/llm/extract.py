@@ -77,9 +77,10 @@ def _numbered(facts: list[Fact]) -> list[Fact]:
     """Several holes that are described alike."""
     found: list[Fact] = []
     for fact in facts:
-        while isinstance(fact, Where) and fact.subject == "hole" and fact in found:
-            fact = fact._replace(nth=fact.nth + 1)
-        found.append(fact)
+        numbered = fact
+        while isinstance(numbered, Where) and numbered.subject == "hole" and numbered in found:
+            numbered = numbered._replace(nth=numbered.nth + 1)
+        found.append(numbered)
     return found
 
 

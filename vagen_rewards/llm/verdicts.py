@@ -27,6 +27,7 @@ _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
 _VERDICT = re.compile(r"<answer>\W*(yes|no)\W*</answer>", re.IGNORECASE)
 _LINE = re.compile(r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _COMMA = re.compile(r",\s*([}\]])")
 _BOARD_THINGS = {"sokoban": ("player", "box", "target"), "frozen_lake": ("player", "target", "hole")}
 
@@ -104,7 +105,7 @@ def read_verdict(reply: str, as_json: bool = False) -> Score:
     else:
         tagged = {match[1].upper() for match in _VERDICT.finditer(after)}
         lines = [match[1].upper() for match in _LINE.finditer(after)] if not tagged and not as_json else []
-        verdicts, why = tagged or set(lines), _VERDICT.sub("", reply).strip()
+        verdicts, why = tagged or set(lines), _TAGS.sub("", _VERDICT.sub("", reply)).strip()
     if len(verdicts) != 1 or not verdicts <= {"YES", "NO"}:
         return Score.unscored(
             f"the judge gave {'both verdicts' if len(verdicts) > 1 else 'no verdict'}: {_short(reply)}"

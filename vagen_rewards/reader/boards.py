@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.grid import Position
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, notes_on
+from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
 from vagen_rewards.reader.clauses import Mention, Relation, Stated, parse
 from vagen_rewards.reader.words import words_of
 from vagen_rewards.spans import Part
@@ -17,18 +17,29 @@ from vagen_rewards.spans import Part
 RANKS = ("player", "box", "target", "hole")
 """Of two things the later one is the subject, so that a relation and its reverse are one fact."""
 
+_WANTED = {
+    "sokoban": (("box", "player"), ("target", "player"), ("target", "box")),
+    "frozen_lake": (("target", "player"), ("hole", "player")),
+}
 _SYMBOLS: dict[str, dict[str, tuple[str, ...]]] = {
     "sokoban": {"#": (), "_": (), "P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"),
                 "O": ("target",)},
     "frozen_lake": {"_": (), ".": (), "P": ("player",), "O": ("hole",), "H": ("hole",), "G": ("target",),
                     "X": ("player", "hole"), "*": ("player", "target")},
 }  # fmt: skip
-_ENTRY = re.compile(r"[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?\s*(?:[:=]|\bat\b|"
-                    r"\bis at\b|\bare at\b)?\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*"
-                    r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]+)*|\[\s*\])", re.IGNORECASE)  # fmt: skip
+_CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
+_ENTRY = re.compile(
+    r"[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
+    r"\s*(?:[:=]|\bat\b|\bis at\b|\bare at\b)?"
+    rf"\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*{_CELL})*|\[\s*\])",
+    re.IGNORECASE,
+)
 _PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
-_PLAIN_REST = re.compile(r"(?:[\s{}\[\]().,;:*\"'`-]|\b(?:and|the|is|are|located|positioned|now|grid_size|grid|size|will"
-                         r"|be|while|at|position|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*", re.IGNORECASE)  # fmt: skip
+_PLAIN_REST = re.compile(
+    r"(?:[\s{}\[\]().,;:*\"'`-]|\b(?:and|the|is|are|located|positioned|now|grid_size|grid|size|will|be|while|at|position"
+    r"|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*",
+    re.IGNORECASE,
+)
 
 
 def things_of(state: Any) -> dict[str, tuple[Position, ...]]:
@@ -120,7 +131,7 @@ class At(NamedTuple):
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
     """Claims of a grid, a dictionary, cells, or sentences."""
-    exact = _grid(kind, text) or _cells(kind, text)
+    exact = _grid(kind, text) or _cells(text)
     if exact is not None:
         return exact
     words = words_of(kind, text)
@@ -135,16 +146,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         if facts is None:
             unread.append((stated.span, True))
             continue
-        for fact in facts:
+        for each in facts:
+            fact = each
             if stated.subject.label or (stated.relation.other and stated.relation.other.label):
                 often[fact] += 1
                 fact = fact._replace(nth=often[fact])
             claims.append(Claim(stated.span, fact))
-    contrary = {claim.span for claim in claims for other in claims if _exclude(claim.key, other.key)}
-    unread += [(span, True) for span in contrary]
-    kept = tuple([claim for claim in claims if claim.span not in contrary])
     return Reading(
-        kept, tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
+        tuple(claims), tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
     )
 
 
@@ -208,13 +217,6 @@ def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, in
     return found.get("row"), found.get("column"), counts.get("row"), counts.get("column")
 
 
-def _exclude(fact: Fact, other: Fact) -> bool:
-    """Whether both are about the same two single things and can't hold together."""
-    if not (isinstance(fact, Where) and isinstance(other, Where)) or fact[:2] != other[:2] or "hole" in fact[:2]:
-        return False
-    return any(a is not None and b is not None and a != b for a, b in zip(fact[2:6], other[2:6], strict=True))
-
-
 # -- cells ------------------------------------------------------------------------------------------
 
 
@@ -228,7 +230,7 @@ def _grid(kind: str, text: str) -> Reading | None:
     return Reading(tuple([Claim((0, len(text)), fact) for fact in found]))
 
 
-def _cells(kind: str, text: str) -> Reading | None:
+def _cells(text: str) -> Reading | None:
     """Cells of things in a dictionary or a list, if the text has nothing else."""
     if not _PAIR.search(text):
         return None
@@ -270,15 +272,9 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     if cells or not found:
         return Marks(right, wrong, cells, sum(map(len, things.values())), _goal(state, reading) if lake else True,
                      notes_on(state, reading))  # fmt: skip
+    wanted = {pair: _facts(things, *pair) for pair in _WANTED[state.kind]}
     if lake:
-        wanted = {("target", "player"): 2, ("hole", "player"): min(2, 2 * len(things["hole"]))}
-    else:
-        boxes, targets = len(things["box"]), len(things["target"])
-        wanted = {
-            ("box", "player"): 2 * boxes,
-            ("target", "player"): 2 * targets,
-            ("target", "box"): 2 * boxes * targets,
-        }
+        wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
     stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
     essential = found["target", "player"] > 0 if lake else True
     return Marks(right, wrong, stated, sum(wanted.values()), essential, notes_on(state, reading))
@@ -286,6 +282,12 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
 
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
+
+
+def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:
+    """Sides that a full description states: one for each axis along which two things differ, two for the same cell."""
+    sides = [(a[0] != b[0]) + (a[1] != b[1]) for a in things[subject] for b in things[other]]
+    return sum(count or 2 for count in sides)
 
 
 def _goal(state: Any, reading: Reading) -> bool:

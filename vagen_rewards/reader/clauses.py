@@ -236,7 +236,7 @@ class _Sentence:
         return relation
 
     def _more(self, relation: Relation) -> None:
-        """ "The goal is above the player, two columns to the right": the same two things."""
+        """Read a second part after the other thing, as in "above the player, two columns to the right"."""
         while self._kind() in ("comma", "and", "in", "exactly"):
             here = self.at
             self.at += self._kind() in ("comma", "and")

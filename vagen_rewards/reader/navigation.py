@@ -125,23 +125,8 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
             unread.append((stated.span, True))
         else:
             claims.append(Claim(stated.span, Seen(stated.subject.kind, ways, relation.far)))
-    directions = {claim.key.ways for claim in claims if isinstance(claim.key, Seen)}
-    if len(claims) > 1 and len(directions) > 1:
-        claims, left = _without_contradictions(claims)
-        unread += left
     unread.sort()
     return Reading(tuple(claims), tuple([span for span, _ in unread]), tuple([span for span, it in unread if it]))
-
-
-def _without_contradictions(claims: list[Claim]) -> tuple[list[Claim], list[Any]]:
-    """One thing in two directions: which of them is meant isn't known, unless there may be two of them."""
-    ways: dict[str, set[frozenset[str]]] = {}
-    for claim in claims:
-        if isinstance(claim.key, Seen):
-            ways.setdefault(claim.key.name, set()).add(claim.key.ways)
-    torn = {name for name, each in ways.items() if not frozenset.intersection(*each)}
-    kept = [claim for claim in claims if getattr(claim.key, "name", "") not in torn]
-    return kept, [(claim.span, True) for claim in claims if claim not in kept]
 
 
 def _renamed(word: Word) -> Word:

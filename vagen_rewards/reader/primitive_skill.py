@@ -15,11 +15,12 @@ TOLERANCE = 10
 OPEN = 100
 """Millimetres from which on a drawer is open; below a tenth of it, it is shut."""
 
-_NAMES = r"(?:red|green|blue|yellow|purple|orange|cyan|white|black)[ _](?:cube|block|box)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
+_COLOURS = "red|green|blue|yellow|purple|orange|cyan|white|black"
+_NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
 _NUMBER = r"(-?\d+(?:\.\d+)?)\s*(?:mm)?"
 _THING = re.compile(
     rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES}|(?:left|right) (?:target )?(?:disc|disk|circle))\b[\"']?"
-    rf"\s*(?:\}}\$)?\s*(?:(?:->|[:=]|,|is|are|sits?|lies|at|located|position|positioned|now|will|be|coordinates|centered|rests)\s*)*"
+    r"\s*(?:->|[:=]|,|is|are|sits?|lies|at|located|position|positioned|now|will|be|coordinates|centered|rests|\s)*"
     rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:y\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
     re.IGNORECASE,
 )
@@ -31,12 +32,19 @@ _HOLDS = re.compile(
     rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(r"\b(?:not|no|never|n't|may|might|maybe|perhaps|possibly|probably|if|or|either|unless|would|could|"
-                     r"swapped|instead|false|wrong|was|were|when|after|before|until|half|almost|false)\b|n't\b|\?",
-                     re.IGNORECASE)  # fmt: skip
+_UNSURE = re.compile(
+    r"\b(?:not|no|never|may|might|maybe|perhaps|possibly|probably|if|or|either|unless|would|could|swapped|instead|false"
+    r"|wrong|was|were|when|after|before|until|half|almost)\b|n't\b|\?",
+    re.IGNORECASE,
+)
+_XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
+"""Line breaks in a thing's three coordinates, as in YAML."""
 _PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
-_PLAIN = re.compile(r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|"
-                    r"with|nothing will have moved|mm|in|its|that|of|one|will be)\b)*", re.IGNORECASE)  # fmt: skip
+_PLAIN = re.compile(
+    r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|with|mm|in|its"
+    r"|that|of|one|nothing will have moved|will be)\b)*",
+    re.IGNORECASE,
+)
 
 
 class Position(NamedTuple):
@@ -91,11 +99,7 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
     """Coordinates in sentences, lists or dictionaries, and what the gripper and the drawer do."""
     claims: list[Claim] = []
     unread: list[tuple[tuple[int, int], bool]] = []
-    whole = re.sub(
-        r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)",
-        lambda match: ": ".ljust(len(match[0])) if ":" in match[0] else " " * len(match[0]),
-        text,
-    )
+    whole = _XYZ_LINES.sub(lambda match: match[0].replace("\n", " "), text)
     for piece in _PIECE.finditer(whole):
         said, span = piece[0].strip(" -*$\t{}[],"), piece.span()
         if not any(letter.isalnum() for letter in said):
@@ -116,15 +120,8 @@ def claims_of(_kind: str, text: str, _part: Part) -> Reading:
             unread.append((span, bool(re.search(rf"{_NAMES}|cubes?|gripper|\d", rest, re.IGNORECASE))))
             found = found if clear else []
         claims += found
-    at: dict[str, set[Any]] = {}
-    for claim in claims:
-        if isinstance(claim.key, Position):
-            at.setdefault(claim.key.name, set()).add(claim.key.at)
-    torn = [claim for claim in claims if len(at.get(getattr(claim.key, "name", ""), ())) > 1]
-    unread += [(claim.span, True) for claim in torn]
-    kept = tuple([claim for claim in claims if claim not in torn])
     unread.sort()
-    return Reading(kept, tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
+    return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
 
 
 def _name(text: str) -> str:

@@ -18,10 +18,13 @@ TOLERANCE = 15
 MOST_OFF = 20
 """Percent of the picture that a size may be off."""
 
-SHAPES = {"circle": "circle", "ellipse": "ellipse", "oval": "ellipse", "disc": "circle", "disk": "circle", "dot": "circle",
-          "square": "rectangle", "rectangle": "rectangle", "bar": "rectangle", "triangle": "triangle", "line": "line",
-          "text": "text", "shape": "shape", "symbol": "shape", "star": "shape", "mark": "shape", "ring": "circle",
-          "hexagon": "shape", "element": "shape"}  # fmt: skip
+SHAPES = {
+    **dict.fromkeys(("circle", "disc", "disk", "dot", "ring"), "circle"),
+    **dict.fromkeys(("ellipse", "oval"), "ellipse"),
+    **dict.fromkeys(("rectangle", "square", "bar"), "rectangle"),
+    **dict.fromkeys(("shape", "symbol", "star", "mark", "hexagon", "element"), "shape"),
+    **{name: name for name in ("triangle", "line", "text")},
+}
 _SHAPE = "|".join(SHAPES)
 _ROUND = ({"circle", "ellipse"},)
 _PLACE = re.compile(r"\(?\s*\(?(-?\d{1,3})\s*[,/]\s*(-?\d{1,3})\)?")
@@ -36,12 +39,18 @@ _ENTRY = re.compile(
     r"[\"']?(?P<colour>#[0-9a-f]{6}|[a-z ]+)[\"']?, [\"']?center[\"']?: [\[(](?P<x>\d+), (?P<y>\d+)[\])], "
     r"[\"']?size[\"']?: [\[(](?P<width>\d+), (?P<height>\d+)[\])]\s*\}"
 )
-_PLAIN = re.compile(r"(?:[\s,;:+{}\[\]()\"'*-]|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|"
-                    r"will|contains?|consists of|of|none|in|on|it|left|right side|my)\b)*")  # fmt: skip
-_UNSURE = re.compile(r"\b(?:not|no|never|without|may|might|maybe|perhaps|possibly|if|or|either|unless|would|could|instead|"
-                     r"half|third|quarter|was|were|should|false|wrong)\b|n't\b|\?")  # fmt: skip
-_UNDRAWN = re.compile(r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
-                      r"|drawing: none)")  # fmt: skip
+_PLAIN = re.compile(
+    r"(?:[\s,;:+{}\[\]()\"'*-]|\b(?:and|the|with|has|have|there|is|are|target|drawing|image|picture|shows?|i|see|will"
+    r"|contains?|consists of|of|none|in|on|it|left|right side|my)\b)*"
+)
+_UNSURE = re.compile(
+    r"\b(?:not|no|never|without|may|might|maybe|perhaps|possibly|if|or|either|unless|would|could|instead|half|third"
+    r"|quarter|was|were|should|false|wrong)\b|n't\b|\?"
+)
+_UNDRAWN = re.compile(
+    r"(?:there is no drawing(?: yet)?|(?:the )?drawing does not exist|nothing (?:is|has been) drawn(?: yet)?"
+    r"|drawing: none)"
+)
 _PIECE = re.compile(r"[^.;\n]+")
 _TOPIC = re.compile(r"\b(target|drawing)\b")
 

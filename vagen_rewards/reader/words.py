@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from vagen_rewards.spans import Span
 
-NUMBERS = {name: i for i, name in enumerate(
-    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])}  # fmt: skip
+_NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
 _WORD = re.compile(r"n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]")
 _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
@@ -19,6 +19,8 @@ _LOOSE = str.maketrans(
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _LONGEST = 4
+_CLOSE = [(word,) for word in ("above", "below", "beneath", "under", "underneath", "beside", "over", "behind")]
+_AFTER = [(word,) for word in ("the", "to", "my", "and", ",")]
 
 
 class Word(NamedTuple):
@@ -80,6 +82,10 @@ def words_of(kind: str, text: str) -> list[Word]:
     known, found, i = phrases(kind), list[Word](), 0
     texts = tuple([word for word, _ in raw])
     while i < len(raw):
+        if texts[i] == "right" and texts[i + 1 : i + 2] in _CLOSE and texts[i - 1 : i] not in _AFTER:
+            found.append(Word("exactly", "right", raw[i][1]))  # "right above"
+            i += 1
+            continue
         for count in range(min(_LONGEST, len(raw) - i), 0, -1):
             entry = known.get(texts[i : i + count])
             if entry is not None:

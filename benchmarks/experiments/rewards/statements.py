@@ -3,8 +3,7 @@
     python benchmarks/experiments/rewards/statements.py FILE [--half 0|1] [--show]
 
 FILE holds `states` (name → `json`) and `statements` (`state`, `part`, `style`, `text`, `label`: `true`, `false`,
-`partly` or `vacuous`). A statement is paid or fined by the sum of its claims, without a reference of peer states: a true
-claim can't be fined by the contrast, and a false one can't be paid.
+`partly` or `vacuous`). A statement is paid or fined by the sum of its claims, without peer states.
 """
 
 from __future__ import annotations
