@@ -9,16 +9,15 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
-from vagen_adapters.ppo.imitation import demonstrate  # noqa: E402
 from vagen_adapters.ppo.losses import explained_variance  # noqa: E402
-from vagen_adapters.ppo.reading import ReadingHead, pictures_in  # noqa: E402
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
+from vagen_experiments.critic_heads import ReadingHead, pictures_in  # noqa: E402
+from vagen_experiments.critics import StudyActorCritic, StudyConfig, StudyTrainer  # noqa: E402
+from vagen_experiments.imitation import demonstrate  # noqa: E402
 
 OPTIONS = {"strategy": "no_think", "max_turns": 3, "max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS}
 
@@ -26,7 +25,7 @@ OPTIONS = {"strategy": "no_think", "max_turns": 3, "max_actions_per_turn": 1, "p
 @pytest.fixture(scope="module")
 def batch(tiny_folder):
     """Two episodes of random play, of several turns each, as the model is given them."""
-    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), tiny.load(tiny_folder)[1]
+    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
     episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.0) for seed in range(12)]
     longest = sorted(episodes, key=lambda each: -len(each.turns))[:2]
     sequences = [training_sequences(each, None, with_end=False)[0] for each in [*longest, episodes[0]]]
@@ -59,7 +58,7 @@ def values_of(model, inputs):
 @pytest.mark.parametrize("kind", ["own", "shared"])
 def test_what_is_read_is_added_from_the_first_picture_on(batch, tiny_folder, kind):
     torch.manual_seed(0)
-    model = ActorCritic.from_pretrained(tiny_folder, critic=kind, reads=True).eval()
+    model = StudyActorCritic.from_pretrained(tiny_folder, critic=kind, heads={"reads": True}).eval()
     assert not values_of(model, batch).any()  # until it has learned
     torch.nn.init.normal_(model.reading_head.value.weight)
     values = values_of(model, batch)
@@ -137,66 +136,61 @@ def test_pictures_of_any_size_are_read_by_one_head(convolutions):
 
 def test_it_is_saved_and_one_that_did_not_read_goes_on(tiny_folder, tmp_path, batch):
     torch.manual_seed(0)
-    plain = ActorCritic.from_pretrained(tiny_folder)
+    plain = StudyActorCritic.from_pretrained(tiny_folder)
     torch.nn.init.normal_(plain.value_head.weight)
     plain.save_pretrained(tmp_path / "plain")
-    reads = ActorCritic.from_pretrained(str(tmp_path / "plain"), reads=True)
+    reads = StudyActorCritic.from_pretrained(str(tmp_path / "plain"), heads={"reads": True})
     torch.testing.assert_close(values_of(reads.eval(), batch), values_of(plain.eval(), batch))
     torch.nn.init.normal_(reads.reading_head.value.weight)
     reads.save_pretrained(tmp_path / "reads")
-    again = ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
+    again = StudyActorCritic.from_pretrained(str(tmp_path / "reads"), heads={"reads": True})
     torch.testing.assert_close(values_of(again.eval(), batch), values_of(reads.eval(), batch))
-    with pytest.raises(TrainingConfigError, match="of another critic"):
-        ActorCritic.from_pretrained(str(tmp_path / "reads"))
-
-
-def test_heads_of_other_shapes_are_refused(tiny_folder, tmp_path):
-    model = ActorCritic.from_pretrained(tiny_folder, reads=True)
-    model.reading_head.place = torch.nn.Parameter(torch.zeros(3, 8, 8))  # as another release may have it
-    model.save_pretrained(tmp_path / "reads")
-    with pytest.raises(TrainingConfigError, match=r"another critic: reading_head\.place and 0 more differ"):
-        ActorCritic.from_pretrained(str(tmp_path / "reads"), reads=True)
+    with pytest.raises(TrainingConfigError, match="another critic"):
+        StudyActorCritic.from_pretrained(str(tmp_path / "reads"))
 
 
 def test_convolutions_are_of_a_critic_that_reads_and_stay_as_many(tiny_folder, tmp_path, batch):
     torch.manual_seed(0)
-    model = ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True, convolutions=2).eval()
+    model = StudyActorCritic.from_pretrained(
+        tiny_folder, critic="shared", heads={"reads": True, "convolutions": 2}
+    ).eval()
     torch.nn.init.normal_(model.reading_head.value.weight)
     model.save_pretrained(tmp_path / "reads")
-    again = ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", reads=True, convolutions=2).eval()
+    again = StudyActorCritic.from_pretrained(
+        str(tmp_path / "reads"), critic="shared", heads={"reads": True, "convolutions": 2}
+    ).eval()
     torch.testing.assert_close(values_of(again, batch), values_of(model, batch))
     with pytest.raises(TrainingConfigError, match="critic_convolutions"):
-        ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", reads=True)
-    for wrong in ({"critic_convolutions": 2}, {"critic_reads": True, "critic_convolutions": -1}):
-        with pytest.raises(TrainingConfigError, match="critic_convolutions"):
-            MultiTurnPPOConfig(output_dir=str(tmp_path), env_id="x", use_cpu=True, bf16=False, **wrong)
+        StudyActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", heads={"reads": True})
 
 
 def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(tiny_folder, tmp_path):
     """Its values change with the state alone; it is saved and read, and goes on from any other critic."""
-    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), tiny.load(tiny_folder)[1]
+    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
     episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.5) for seed in range(2)]
     prompts = [training_sequences(each, None, with_end=False)[0].prompt for each in episodes]
     inputs = model_inputs(prompts, codec, "cpu")
     shown = [each for prompt in prompts for each in prompt.shown]
-    model = ActorCritic.from_pretrained(tiny_folder, critic="shared", told=True).eval()
-    told = model.told(shown)
-    assert told["state_counts"].tolist() == [len(each.state.things()) for each in shown]
+    model = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"told": True}).eval()
+    told = model.critic_inputs(shown)
+    assert told["critic_counts"].tolist() == [len(each.state.things()) for each in shown]
     assert not values_of(model, {**inputs, **told}).any()
     torch.nn.init.normal_(model.told_head.value.weight)
     values = values_of(model, {**inputs, **told})
-    other = model.told([replace(shown[0], state=shown[-1].state), *shown[1:]])
+    other = model.critic_inputs([replace(shown[0], state=shown[-1].state), *shown[1:]])
     assert (values_of(model, {**inputs, **other}) != values).any(1).tolist() == [True, False]
     model.save_pretrained(tmp_path / "told")
-    again = ActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", told=True).eval()
+    again = StudyActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", heads={"told": True}).eval()
     torch.testing.assert_close(values_of(again, {**inputs, **told}), values)
-    with pytest.raises(TrainingConfigError, match="of another critic"):
-        ActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", reads=True)
-    ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True).save_pretrained(tmp_path / "reads")
-    assert not values_of(ActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", told=True).eval(),
+    with pytest.raises(TrainingConfigError, match="another critic"):
+        StudyActorCritic.from_pretrained(str(tmp_path / "told"), critic="shared", heads={"reads": True})
+    StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"reads": True}).save_pretrained(
+        tmp_path / "reads"
+    )
+    assert not values_of(StudyActorCritic.from_pretrained(str(tmp_path / "reads"), critic="shared", heads={"told": True}).eval(),
                          {**inputs, **told}).any()  # fmt: skip
     with pytest.raises(TrainingConfigError, match=r"State\.things"):
-        model.told([replace(shown[0], state=None)])
+        model.critic_inputs([replace(shown[0], state=None)])
 
 
 def test_words_alone_can_not_be_read_so(batch):
@@ -204,31 +198,16 @@ def test_words_alone_can_not_be_read_so(batch):
         pictures_in({name: each for name, each in batch.items() if name != "image_grid_thw"}, torch.zeros(1), 2)
 
 
-def test_it_needs_a_critic(tmp_path):
-    with pytest.raises(TrainingConfigError, match="critic_reads"):
-        MultiTurnPPOConfig(
-            output_dir=str(tmp_path),
-            env_id="x",
-            advantage="grpo",
-            group_size=2,
-            critic_reads=True,
-            use_cpu=True,
-            bf16=False,
-        )
-
-
 @pytest.mark.parametrize("kind", ["critic_reads", "critic_told"])
 def test_the_trainer_teaches_it(tiny_folder, tmp_path, kind):
-    args = MultiTurnPPOConfig(
+    args = StudyConfig(
         output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=OPTIONS, num_envs=4, rollouts=1,
         episodes_per_rollout=4, minibatches=2, max_tokens=4, temperature=1.0, top_p=1.0, critic_learning_rate=1e-3,
         logging_steps=1, save_strategy="no", report_to="none", use_cpu=True, bf16=False,
         gradient_checkpointing=False, disable_tqdm=True, **{kind: True},
     )  # fmt: skip
-    trainer = MultiTurnPPOTrainer(tiny_folder, args, score=lambda turn: [RewardTerm("late", float(turn.index))])
+    trainer = StudyTrainer(tiny_folder, args, score=lambda turn: [RewardTerm("late", float(turn.index))])
     head = trainer.model.reading_head or trainer.model.told_head
     before = head.value.weight.clone()
     trainer.train()
     assert not torch.equal(head.value.weight, before)
-    (logged,) = (entry for entry in trainer.state.log_history if "critic/explained_by_turn" in entry)
-    assert logged["critic/explained_by_turn"] > 0.99  # all that an untrained model earns comes with the turns

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.anatomy import sight_of
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.episodes import Episode, training_sequences
 from vagen_adapters.ppo.family_checks import sight_for
-from vagen_adapters.ppo.fitting import Report, fit
-from vagen_adapters.ppo.forks import values_at
 from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
+from vagen_experiments.critic_targets import values_at
+from vagen_experiments.critics import StudyActorCritic
+from vagen_experiments.supervised import Report, fit
 
 STATES = 512
 """States in an update of a critic's heads: 256 explained a little less in as many seconds."""
@@ -30,7 +30,7 @@ Step = Callable[[], tuple[Tensor, float]]
 
 
 def teach_critic(
-    model: ActorCritic,
+    model: StudyActorCritic,
     codec: Codec,
     episodes: Iterable[Episode],
     updates: int,
@@ -74,7 +74,7 @@ def teach_critic(
 
 
 def _taught_whole(
-    model: ActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
+    model: StudyActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
     def step() -> tuple[Tensor, float]:
         batch = list(itertools.islice(episodes, batch_size))
@@ -88,7 +88,7 @@ def _taught_whole(
 
 
 def _taught_heads(
-    model: ActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
+    model: StudyActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
     states: list[Tensor] = []
     worth: list[Tensor] = []
@@ -132,15 +132,15 @@ def _taught_heads(
 
 
 def _with_targets(
-    model: ActorCritic, codec: Codec, batch: Sequence[Episode], reward_scale: float
+    model: StudyActorCritic, codec: Codec, batch: Sequence[Episode], reward_scale: float
 ) -> tuple[dict[str, Tensor], Tensor]:
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
-    assert head is not None  # noqa: S101 - for the type checker
+    assert head is not None
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
     prompts = [each.prompt for each in sequences]
     inputs = model_inputs(prompts, codec, head.weight.device, multiple=TILE, sight=model.sight)
-    inputs |= model.told([shown for prompt in prompts for shown in prompt.shown])
+    inputs |= model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)
     worth = torch.zeros(rows, max(len(episode.turns) for episode in batch))
@@ -152,7 +152,7 @@ def _with_targets(
 
 
 @contextlib.contextmanager
-def _towers_as_they_are(model: ActorCritic, codec: Codec) -> Iterator[None]:
+def _towers_as_they_are(model: StudyActorCritic, codec: Codec) -> Iterator[None]:
     """Neither trained nor asked twice about one picture."""
     held = [each for each in sight_of(model.critic or model.policy) if each.requires_grad]
     for each in held:

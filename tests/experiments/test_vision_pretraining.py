@@ -9,9 +9,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.sight import teach_sight  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_envs.things import Thing  # noqa: E402
+from vagen_experiments.vision_pretraining import teach_sight  # noqa: E402
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
 
@@ -78,7 +78,7 @@ def linear_probe(tokens, classes):
 
 
 def test_the_tower_learns_places_and_nothing_else_is_touched(tiny_folder):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     losses = []
     pictures = seen(codec, 200)
@@ -98,7 +98,7 @@ def test_the_tower_learns_places_and_nothing_else_is_touched(tiny_folder):
 
 
 def test_the_token_of_a_thing_tells_its_relations_and_the_others_keep_what_they_told(tiny_folder):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     untaught = copy.deepcopy(model)
     pictures, _ = boards(codec, 300)
     others, tiles = boards(codec, 300, seed=1)
@@ -115,7 +115,7 @@ def test_the_token_of_a_thing_tells_its_relations_and_the_others_keep_what_they_
 def test_it_is_taught_alike_by_the_same_seed_and_leaves_the_global_one_alone(tiny_folder):
     towers = []
     for seed in (1, 1, 2):
-        model, codec = tiny.load(tiny_folder)
+        model, codec = load_policy(tiny_folder)
         state = torch.random.get_rng_state()
         teach_sight(model, seen(codec, 20), 3, batch_size=4, seed=seed)
         assert torch.equal(state, torch.random.get_rng_state())
@@ -125,7 +125,7 @@ def test_it_is_taught_alike_by_the_same_seed_and_leaves_the_global_one_alone(tin
 
 
 def test_what_does_not_go_together_is_refused(tiny_folder):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     small, large = seen(codec, 4), seen(codec, 4, size=96)
     with pytest.raises(TrainingConfigError, match="one size"):
         teach_sight(model, [*small, *large], 1)

@@ -11,20 +11,21 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
-from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.critic_teaching import teach_critic  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_inputs  # noqa: E402
-from vagen_adapters.ppo.imitation import (  # noqa: E402
+from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_experiments.critic_pretraining import teach_critic  # noqa: E402
+from vagen_experiments.critics import StudyActorCritic  # noqa: E402
+from vagen_experiments.evaluation import exact_f1  # noqa: E402
+from vagen_experiments.imitation import (  # noqa: E402
     demonstrate,
     demonstrations,
     imitate,
     imitation_loss,
     sentences,
 )
-from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
-from vagen_experiments.evaluation import exact_f1  # noqa: E402
 
 LEVELS = [Level(seed) for seed in range(24)]
 SHORT = {"strategy": "no_think", "max_turns": 3}
@@ -36,13 +37,13 @@ def env(request):
 
 
 def test_the_oracle_alone_solves_what_it_shows(env, tiny_folder):
-    codec = tiny.load(tiny_folder)[1]
+    codec = load_policy(tiny_folder)[1]
     assert all(demonstrate(env, codec, level, oracle_share=1.0).success for level in LEVELS[:8])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_noisy_play_is_well_formed_and_the_same_for_the_same_level(env, tiny_folder, share):
-    codec = tiny.load(tiny_folder)[1]
+    codec = load_policy(tiny_folder)[1]
     for level in LEVELS[:4]:
         first, again = (demonstrate(env, codec, level, oracle_share=share) for _ in range(2))
         assert [turn.reply for turn in first.turns] == [turn.reply for turn in again.turns]
@@ -53,7 +54,7 @@ def test_noisy_play_is_well_formed_and_the_same_for_the_same_level(env, tiny_fol
 @pytest.mark.parametrize("processes", [0, 2])
 def test_play_of_other_processes_is_that_of_this_one_in_the_same_order(tiny_folder, processes):
     options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, **SHORT}
-    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    codec, env = load_policy(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
     here = [demonstrate(env, codec, level, oracle_share=0.5) for level in LEVELS[:7]]
     apart = demonstrations(
         "vagen/FrozenLake-v0", options, tiny_folder, LEVELS[:7], oracle_share=0.5, processes=processes
@@ -67,7 +68,7 @@ def test_play_of_other_processes_is_that_of_this_one_in_the_same_order(tiny_fold
 
 def test_forks_leave_the_episode_as_it_is_and_say_what_its_states_were_worth(tiny_folder):
     options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, **SHORT}
-    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    codec, env = load_policy(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
     whole = demonstrate(env, codec, LEVELS[0], oracle_share=0.5)
     forked = demonstrate(env, codec, LEVELS[0], oracle_share=0.5, forks=3)
     assert whole.worth == ()
@@ -85,7 +86,7 @@ def numberless(said):
 
 def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
     options = {"max_actions_per_turn": 1, "prompt_pack": tiny.PROMPTS, "max_turns": 3}
-    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
+    codec, env = load_policy(tiny_folder)[1], gym.make("vagen/FrozenLake-v0", **options)
     shares = []
     for level in LEVELS[:12]:
         true, noisy, again = (
@@ -111,7 +112,7 @@ def test_noisy_words_change_what_is_said_and_nothing_that_is_done(tiny_folder):
 def test_noise_of_aim_moves_each_number_of_an_action_and_no_word(tiny_folder):
     pytest.importorskip("mani_skill")
     options = {"task": "place", "prompt_pack": tiny.PROMPTS, "strategy": "grounding", "workers": 1}
-    codec, env = tiny.load(tiny_folder)[1], gym.make("vagen/PrimitiveSkill-v0", **options)
+    codec, env = load_policy(tiny_folder)[1], gym.make("vagen/PrimitiveSkill-v0", **options)
     off = []
     for level in LEVELS[:3]:
         true, noisy, again = (
@@ -136,11 +137,11 @@ def test_noise_of_aim_moves_each_number_of_an_action_and_no_word(tiny_folder):
 @pytest.mark.parametrize("critic", ["own", "shared"])
 def test_a_critic_taught_on_worth_has_it_around_each_turn(critic, tiny_folder):
     """Whatever came of the episode: its states are said to be worth something else here."""
-    codec = tiny.load(tiny_folder)[1]
+    codec = load_policy(tiny_folder)[1]
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     episode = demonstrate(env, codec, LEVELS[0], oracle_share=1.0)
     episode.worth = tuple(10.0 * (1 + number) for number in range(len(episode.turns)))
-    model = ActorCritic.from_pretrained(tiny_folder, critic=critic, reads=True)
+    model = StudyActorCritic.from_pretrained(tiny_folder, critic=critic, heads={"reads": True})
     policy = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
     teach_critic(model, codec, [episode] * 80, 80, reward_scale=0.1, batch_size=1, learning_rate=4e-3)
     assert model.sight is None
@@ -158,13 +159,13 @@ def test_a_critic_taught_on_worth_has_it_around_each_turn(critic, tiny_folder):
 
 def test_heads_learn_from_all_episodes_and_are_held_to_the_last_tenth(tiny_folder):
     """Half of them are said to be worth nothing, the other half, all of which come later, five."""
-    codec = tiny.load(tiny_folder)[1]
+    codec = load_policy(tiny_folder)[1]
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     played = [demonstrate(env, codec, level, oracle_share=1.0) for level in LEVELS]
     for number, episode in enumerate(played):
         episode.worth = tuple(5.0 * (number >= 12) for _ in episode.turns)
     torch.manual_seed(0)
-    model, told = ActorCritic.from_pretrained(tiny_folder, critic="shared", reads=True), []
+    model, told = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"reads": True}), []
     teach_critic(model, codec, played, 240, batch_size=4, learning_rate=5e-3, report=lambda *each: told.append(each))
     assert [number for number, _ in told] == list(range(240))
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in (played[2], played[15])]
@@ -177,7 +178,7 @@ def test_heads_learn_from_all_episodes_and_are_held_to_the_last_tenth(tiny_folde
 
 def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
     """It starts from noise; after a few updates its own play, on levels it has not seen, has the format."""
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=1, prompt_pack=tiny.PROMPTS, **SHORT)
     played = [demonstrate(env, codec, level) for level in LEVELS]
     with torch.no_grad():
@@ -198,12 +199,12 @@ def test_after_imitation_the_model_says_what_it_was_shown(tiny_folder):
 
 def test_a_taught_critic_knows_what_a_turn_is_worth(tiny_folder):
     """Levels that the oracle solves in its one turn are worth the same: the critic learns that worth."""
-    codec = tiny.load(tiny_folder)[1]
+    codec = load_policy(tiny_folder)[1]
     env = gym.make("vagen/FrozenLake-v0", max_actions_per_turn=9, prompt_pack=tiny.PROMPTS, **SHORT)
     played = [demonstrate(env, codec, level, oracle_share=1.0) for level in LEVELS]
     assert all(len(episode.turns) == 1 for episode in played)
     worth = 0.1 * sum(episode.rewards for episode in played) / len(played)
-    model = ActorCritic.from_pretrained(tiny_folder)
+    model = StudyActorCritic.from_pretrained(tiny_folder)
     policy = {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
     teach_critic(model, codec, itertools.cycle(played), 60, reward_scale=0.1, batch_size=4, learning_rate=1e-3)
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in played[:4]]
@@ -220,7 +221,7 @@ def test_a_sentence_is_one_token_and_any_text_comes_back(tmp_path):
     tiny.save_tiny(
         tmp_path, tiny.texts_of(["vagen/FrozenLake-v0"], levels=40, prompt_pack=tiny.PROMPTS), vocabulary=1024
     )
-    tokenizer = tiny.load(tmp_path)[1].tokenizer
+    tokenizer = load_policy(tmp_path)[1].tokenizer
     sentence = "The target is above and on the left side of the player. "
     assert len(tokenizer(sentence)["input_ids"]) == 1
     for text in (sentence + "Hole0 is below.", "Ünseen, words…\nand 3.14 lines", "a,b , c.. d"):

@@ -18,11 +18,11 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.codec import Codec, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
-from vagen_adapters.ppo.fitting import Report, fit
 from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
+from vagen_experiments.supervised import Report, fit
 
 OTHER_LEVEL = 5_000_000
 """What is added to a level's seed to find the one that false sentences tell of."""
@@ -69,7 +69,7 @@ def demonstrate(
         text = _said(core, *_noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
         ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
         shown = episode.last_shown
-        assert shown is not None  # noqa: S101 - for the type checker
+        assert shown is not None
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         episode.turns.append(PlayedTurn(shown, Reply(ids, (0.0,) * len(ids)), info["turn"], info["turn"].rewards))
         episode.last_shown = None if episode.terminated else show()

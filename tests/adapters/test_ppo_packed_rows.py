@@ -8,7 +8,8 @@ import families  # noqa: E402
 from ppo_training import Says  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import actor_critic, family_checks, tiny, unpadding  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo import actor_critic, family_checks  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
@@ -27,7 +28,6 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
     model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
     torch.nn.init.normal_(model.value_head.weight)
     family_checks.check_packing(model, codec)
-    assert family_checks.can_go_unmasked(model, codec)
     prompts = [each for number in range(2) for each in family_checks._prompts(codec)[number:]]
     for left in (False, True):
         inputs = model_inputs(prompts, codec, "cpu", left=left)
@@ -37,45 +37,11 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
         model.packs = False
         padded = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
         places = inputs["input_ids"] != codec.image_token_id  # what no policy may say has no probability
-        for model.packs, model.masks in ((True, True), (False, False)):
-            found = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
-            for key in ("logprobs", "entropies"):
-                torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
-            torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
-        model.masks = True
-
-
-@pytest.mark.parametrize(("name", "often"), [("qwen3_vl", 2), ("gemma3", 0)])
-def test_places_are_found_once_and_are_those_of_any_batch(name, often, tmp_path, monkeypatch):
-    folder = families.save(name, tmp_path)
-    model, codec = ActorCritic.from_pretrained(folder, critic="none").policy, Codec.from_pretrained(folder)
-    prompts = [*family_checks._prompts(codec), *family_checks._prompts(codec)]
-    assert len({len(each.ids) for each in prompts}) > 1
-    assert len(prompts) >= 4
-    batches = [(0, 1, 2), (1, 3), (3, 0, 1), (2,)]  # the last two are known by then
-    inputs = [model_inputs([prompts[each] for each in rows], codec, "cpu", multiple=8) for rows in batches]
-    expected = [unpadding.placed(model, each) for each in inputs]
-    asked = []
-    find = unpadding.places_by
-    monkeypatch.setattr(unpadding, "places_by", lambda own, inputs: asked.append(own) or find(own, inputs))
-    places = unpadding.Places(model)
-    for rows, given, whole in zip(batches, inputs, expected, strict=True):
-        found = places.given([prompts[each] for each in rows], given)
-        assert found.keys() == whole.keys()
-        if often:
-            mask = given["attention_mask"].bool()
-            assert torch.equal(found["position_ids"][:, mask], whole["position_ids"][:, mask])
-            assert torch.equal(found["position_ids"][0], whole["position_ids"][0])
-    assert len(asked) == often
-
-
-def test_padding_that_is_seen_without_a_mask_is_found_out(tiny_folder):
-    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none"), Codec.from_pretrained(tiny_folder)
-    assert family_checks.can_go_unmasked(model, codec)
-    for layer in model.policy.model.language_model.layers:
-        layer.self_attn.is_causal = False  # it looks ahead where no mask forbids it
-    assert not family_checks.can_go_unmasked(model, codec)
-    assert model.masks
+        model.packs = True
+        found = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
+        for key in ("logprobs", "entropies"):
+            torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
+        torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
 
 
 def test_a_family_with_a_running_state_is_refused(tmp_path):
@@ -111,7 +77,7 @@ def settings(folder, **changes):
     return MultiTurnPPOConfig(**{
         "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
         "env_options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS},
-        "rollouts": 1, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "max_tokens": 6, "sequences_per_forward": 3,
+        "rollouts": 1, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "max_tokens": 6, "per_device_train_batch_size": 3,
         "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 1e-3, "kl_loss_coef": 0.05,
         "logging_steps": 2, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
         **changes,
@@ -125,12 +91,13 @@ def trained(folder, out, **changes):
     return trainer, [line["padding"] for line in trainer.state.log_history if "padding" in line]
 
 
-@pytest.mark.parametrize("changes", [{}, {"freeze_vision": True, "critic_reads": True}, {"shared_backbone": True, "critic_reads": True}],
-                         ids=["own", "frozen-reads", "shared-reads"])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes", [{}, {"freeze_vision": True}, {"shared_backbone": True}], ids=["own", "frozen", "shared"]
+)
 def test_training_is_the_same_with_nothing_computed_for_padding(changes, tiny_folder, tmp_path):
     padded, some = trained(tiny_folder, tmp_path / "padded", **changes)
     packed, none = trained(tiny_folder, tmp_path / "packed", packing=True, **changes)
-    lengths = {len(each.prompt.ids) for each in packed._scored.sequences}
+    lengths = {len(each.prompt.ids) for each in packed._experience.sequences.rows}
     assert len(lengths) > 1
     assert none == [0.0]
     assert 0 < some[0] < 0.5

@@ -17,7 +17,7 @@ from vagen_envs.seeding import HashStream
 GRID = 8
 """Rows and columns of places that a reader tells apart, so that one head fits any picture."""
 QUESTIONS, ANSWER, WIDTH, RELATED = 8, 32, 256, 64
-THINGS, COUNTS = "state_things", "state_counts"
+THINGS, COUNTS = "critic_things", "critic_counts"
 """By these names what critics are told stands among a model's inputs."""
 FEW = 16
 """Whole numbers up to this are told each by itself, too."""

@@ -12,8 +12,6 @@ from typing import Any
 import gymnasium as gym
 import torch
 
-from vagen_adapters.ppo.codec import Codec
-from vagen_adapters.ppo.quick_layers import quicken
 from vagen_envs import VagenError
 
 TAGS = tuple(
@@ -109,15 +107,6 @@ def save_tiny(
     tokenizer.save_pretrained(folder)
     size = {"shortest_edge": 32 * 32, "longest_edge": 512 * 512}
     Qwen2VLImageProcessorPil(patch_size=16, merge_size=2, size=size).save_pretrained(folder)
-
-
-def load(folder: str | Path) -> tuple[Any, Codec]:
-    """The model of a folder in evaluation mode, and its codec."""
-    from transformers import AutoModelForImageTextToText
-
-    model: Any = AutoModelForImageTextToText.from_pretrained(folder)
-    quicken(model)
-    return model.eval(), Codec.from_pretrained(str(folder))
 
 
 def texts_of(env_ids: Iterable[str], *, levels: int = 20, **options: Any) -> Iterator[str]:

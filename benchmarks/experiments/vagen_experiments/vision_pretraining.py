@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.anatomy import sight_of
 from vagen_adapters.ppo.codec import Shown
-from vagen_adapters.ppo.fitting import Report, fit
 from vagen_envs.things import Thing
+from vagen_experiments.supervised import Report, fit
 
 Seen = tuple[Shown, Sequence[Thing]]
 """What was shown, one picture, and the things in it (`State.things`)."""
