@@ -13,6 +13,7 @@ from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import NEAREST_START, Facing, nearest_length
 from vagen_envs.seeding import content_hash
+from vagen_envs.tables import SplitBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,20 @@ class NavigationConfig(EnvConfig):
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
+        "vagen-main": {
+            "tags": ("think", "observation", "reasoning", "prediction", "action"),
+            "separator": "|",
+            "action_names": (
+                "move_forward",
+                "move_backward",
+                "move_right",
+                "move_left",
+                "turn_right",
+                "turn_left",
+                "look_up",
+                "look_down",
+            ),
+        },
         "released": {
             "step_length": 0.5,
             "success_threshold": 1.5,
@@ -114,8 +129,9 @@ class NavigationConfig(EnvConfig):
     things still have a shadow where they touch the floor."""
     episodes: str | None = None
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
-    episode: int | None = None
-    """For `thor`: play always this episode of the file, whatever seed and split."""
+    split_by: SplitBy = "published"
+    """For `thor`: `published` puts the episodes into `test`, as EB-Navigation has no others, unless the file's name
+    says another split; `content` splits them by scene."""
     thor_platform: Literal["CloudRendering", "Linux64"] = "CloudRendering"
     """For `thor`: without a screen (Vulkan), or with an X display."""
     thor_executable: str | None = None

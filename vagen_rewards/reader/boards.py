@@ -46,7 +46,7 @@ def things_of(state: Any) -> dict[str, tuple[Position, ...]]:
     """The cells of things by kind."""
     if state.kind == "sokoban":
         return {"player": (state.player,), "box": state.boxes, "target": state.targets}
-    return {"player": (state.player,), "target": (state.target,), "hole": state.holes}
+    return {"player": (state.player,), "target": (state.target, *state.more_targets), "hole": state.holes}
 
 
 class Where(NamedTuple):

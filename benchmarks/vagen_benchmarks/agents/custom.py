@@ -88,7 +88,7 @@ class _Own(Agent):
 
 
 def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str | None) -> Callable[[], dict[str, Any]]:
-    said = {"name": name, **({"file_sha256": sha256} if sha256 else {})}
+    said = {"name": name, "custom": True, **({"file_sha256": sha256} if sha256 else {})}
     return lambda: {**own(), **said}
 
 
