@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import queue
@@ -197,7 +198,7 @@ def _context() -> Any:
                 del os.environ["PYOPENGL_PLATFORM"]
             module = importlib.import_module(f"mujoco.{name}")
             with _one_process_at_a_time():
-                return _watched(lambda: module.GLContext(64, 64))
+                return _watched(functools.partial(module.GLContext, 64, 64))
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             causes.append(f"{name}: {error}")
     raise SimulatorError(ENV_ID, _GL_HELP.format(causes="; ".join(causes)))
@@ -214,8 +215,8 @@ def _watched(make: Callable[[], Any]) -> Any:
         def attempt(answers: queue.SimpleQueue[tuple[Any, Exception | None]] = answers) -> None:
             try:
                 answers.put((make(), None))
-            except Exception as error:
-                answers.put((None, error))
+            except Exception as raised:
+                answers.put((None, raised))
 
         threading.Thread(target=attempt, name="opengl-context", daemon=True).start()
         with contextlib.suppress(queue.Empty):
