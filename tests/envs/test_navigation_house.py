@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
