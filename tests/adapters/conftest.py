@@ -15,7 +15,7 @@ SHORT = {"strategy": "no_think", "max_turns": 2}
 def tiny_folder(tmp_path_factory):
     """The folder of an untrained tiny model that knows FrozenLake's words."""
     pytest.importorskip("trl")
-    from vagen_adapters.ppo import tiny
+    from vagen_adapters.parity import tiny_model as tiny
 
     folder = tmp_path_factory.mktemp("tiny")
     texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack=tiny.PROMPTS, **SHORT)
@@ -26,7 +26,7 @@ def tiny_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def sized(tmp_path_factory):
     """Gives the folder of a model of about so many parameters."""
-    from vagen_adapters.ppo import tiny
+    from vagen_adapters.parity import tiny_model as tiny
 
     texts = list(tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think"))
     sizes = {"1M": {"layers": 2}, "4M": {"hidden": 256, "layers": 4}, "60M": {"hidden": 768, "layers": 7}}

@@ -24,7 +24,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 from vagen_adapters import verl_env
 from vagen_adapters.errors import TrainingDataError
-from vagen_adapters.ppo import tiny
+from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.advantages import bilevel_gae_released
 from vagen_adapters.ppo.trajectories import Trajectories
 from vagen_rewards import ReasoningReward

@@ -9,7 +9,7 @@ pytest.importorskip("trl")
 from transformers import TrainerCallback  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
@@ -48,13 +48,14 @@ def trained(folder, out, slow=0.0, **changes):
         return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
 
     trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
-    score = trainer._score
+    play = trainer.player.play_enough
 
-    def kept(model, episodes, *rest):
-        keep.rollouts.append(list(episodes))
-        return score(model, episodes, *rest)
+    def kept(*words):
+        episodes, chosen = play(*words)
+        keep.rollouts.append(list(chosen))
+        return episodes, chosen
 
-    trainer._score = kept
+    trainer.player.play_enough = kept
     trainer.train()
     return trainer, keep
 
@@ -126,11 +127,11 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
 
 
 @pytest.mark.parametrize(("changes", "reason"), [
-    ({"max_staleness": 4}, "from 0 to the 3 updates of a rollout"),
-    ({"max_staleness": -1}, "from 0 to the 3 updates of a rollout"),
+    ({"max_staleness": 4}, "max_staleness=.* is not valid"),
+    ({"max_staleness": -1}, "max_staleness=.* is not valid"),
     ({"max_staleness": 0.5}, "a whole number"),
-    ({"sampler_correction": "none"}, "0 without sampler_correction, token or sequence"),
-    ({"generation": "vllm"}, "take vllm-server"),
+    ({"sampler_correction": "none"}, "0 without sampler_correction"),
+    ({"generation": "vllm"}, "use vllm-server"),
 ])  # fmt: skip
 def test_settings_that_dont_go_with_it_are_refused(changes, reason, tmp_path):
     with pytest.raises(TrainingConfigError, match=reason):
@@ -152,7 +153,7 @@ class Says:
                 for each in prompts]  # fmt: skip
 
 
-FORKED = {"advantage": "vine", "advantage_settings": {"gamma": 0.9}, "forks": 2, "max_tokens": 12}
+FORKED = {"advantage": "vine", "advantage_settings": {"gamma": 0.9}, "continuations": 2, "max_tokens": 12}
 
 
 def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tiny_folder, tmp_path):

@@ -8,8 +8,8 @@ import numpy as np
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo import tiny
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.codec import Codec, load_policy
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Reply
 
@@ -120,7 +120,7 @@ def test_a_model_of_another_family_is_refused(tmp_path):
 
 
 def test_the_tiny_model_loads_as_any_checkpoint_and_its_tokenizer_loses_nothing(tiny_folder):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     assert type(model).__name__ == "Qwen3VLForConditionalGeneration"
     assert sum(each.numel() for each in model.parameters()) < 20_000_000
     env = gym.make("vagen/FrozenLake-v0")

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
-from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.codec import Codec  # noqa: E402
 from vagen_adapters.ppo.episodes import Level  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, Streaming  # noqa: E402

@@ -1,7 +1,6 @@
 """Playing on from states that were met."""
 
 import math
-import random
 
 import gymnasium as gym
 import pytest
@@ -10,11 +9,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
-from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level  # noqa: E402
-from vagen_adapters.ppo.forks import StateNumbers, fork_all, held_to_forks, values_at, worth_of  # noqa: E402
+from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler  # noqa: E402
-from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
 LEVELS = [Level(seed, group=seed, draw=member) for seed in range(3) for member in range(2)]
@@ -22,7 +21,7 @@ LEVELS = [Level(seed, group=seed, draw=member) for seed in range(3) for member i
 
 @pytest.fixture(scope="module")
 def loaded(tiny_folder):
-    return tiny.load(tiny_folder)
+    return load_policy(tiny_folder)
 
 
 class Walking:
@@ -52,7 +51,7 @@ def turns_of(episode):
     return [(turn.reply.ids, turn.turn.to_json()) for turn in episode.turns]
 
 
-@pytest.mark.parametrize("kind", [TransformersSampler, KeepingSampler, None])
+@pytest.mark.parametrize("kind", [TransformersSampler, None])
 def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     """Most likely replies leave nothing to chance: every fork is the episode again, and its worth what came of it."""
     model, codec = loaded
@@ -134,32 +133,3 @@ def test_states_have_one_number_wherever_they_are_met(loaded):
             known.setdefault((episode.level.seed, str(turn.turn.before)), set()).add(number)
     assert all(len(numbers) == 1 for numbers in known.values())
     assert len(set.union(*known.values())) == len(known)
-
-
-@pytest.mark.parametrize("times", [2, 5])
-def test_a_critic_is_held_to_what_could_be_known(times):
-    """States worth a normal number, returns that much more spread, and a critic that knows half of the worth's variance."""
-    draw = random.Random(0)
-    worth = [draw.gauss(0, 1) for _ in range(20_000)]
-    returns = [[each + draw.gauss(0, 2) for _ in range(times)] for each in worth]
-    # V = (V* + an error of equal variance) / 2 misses half of Var[V*].
-    half = [0.5 * (each + draw.gauss(0, 1)) + 7 for each in worth]
-    found = held_to_forks(half, returns)
-    assert found["ceiling"] == pytest.approx(1 / 5, abs=0.02)
-    assert found["explained"] == pytest.approx(1 / 10, abs=0.02)
-    assert found["of_worth"] == pytest.approx(1 / 2, abs=0.06)
-    assert held_to_forks(worth, returns)["of_worth"] == pytest.approx(1, abs=0.06)
-    assert held_to_forks([0.0] * len(worth), returns)["of_worth"] == pytest.approx(0, abs=1e-9)
-
-
-def test_what_does_not_vary_says_nothing_of_a_critic():
-    assert all(map(math.isnan, held_to_forks([], []).values()))
-    assert all(map(math.isnan, held_to_forks([1.0, 2.0], [[3.0, 3.0], [3.0, 3.0]]).values()))
-
-
-def test_a_turns_value_stands_before_and_after_all_its_tokens():
-    turn_ids = torch.tensor([[-1, 0, 0, -1, 1, -1], [2, -1, -1, -1, -1, 3]])
-    worth = torch.tensor([[10.0, 11.0, 0.0, 0.0], [0.0, 0.0, 22.0, 23.0]])
-    nan = float("nan")
-    wanted = torch.tensor([[nan, 10, 10, 10, 11, 11, nan], [22, 22, nan, nan, nan, 23, 23]])
-    assert torch.equal(values_at(turn_ids, worth).nan_to_num(-1), wanted.nan_to_num(-1))

@@ -22,6 +22,7 @@ DISCOUNTS = {
     "dual_discount_gae": {"gamma_turn": 0.9, "lam_turn": 0.8, "gamma_token": 0.95, "lam_token": 0.7},
     "bilevel_gae": {"gamma_turn": 0.9, "lam_turn": 0.8, "gamma_token": 0.95, "lam_token": 0.7},
     "bilevel_gae_released": {"gamma_turn": 0.9, "gamma_token": 0.95, "lam": 0.8},
+    "bilevel_gae_mixed": {"gamma_turn": 0.9, "lam_turn": 0.8, "lam_token": 0.7},
     "turn_gae": {"gamma": 0.9, "lam": 0.8},
     "grpo": {},
     "rloo": {},
@@ -133,7 +134,7 @@ def gradients(name, level, played, layout):
     logprobs = dense["logprobs"].requires_grad_()
     guesses = (values + 0.1).requires_grad_()
     weights = losses.token_weights(estimated.mask, turn_ids, level)
-    of_values = losses.value_weights(estimated.value_mask, turn_ids, 2.0)
+    of_values = estimated.value_mask.double()
     ratios = losses.probability_ratios(
         logprobs, dense["old_logprobs"], turn_ids, "turn" if level == "turn" else "token"
     )

@@ -186,3 +186,18 @@ def test_losses_by_name_are_settings_of_the_trainer_and_of_the_recipes(tmp_path)
     for name in ("gspo", "cispo", "dapo"):
         recipe = load_recipe(name).settings
         assert {key: recipe[key] for key in losses.NAMED[name][1]} == dict(losses.NAMED[name][1])
+
+
+@pytest.mark.parametrize("level", ["token", "turn", "sequence"])
+@pytest.mark.parametrize("advantage", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("old", [-torch.inf, -1.0])
+def test_an_infinite_log_ratio_leaves_losses_and_gradients_finite(level, advantage, old):
+    """A token that a policy or a sampler gives no probability at all, such as one that a mask forbids."""
+    new = torch.tensor([[-2.0, -torch.inf, -1.0]], requires_grad=True)
+    turn_ids = torch.zeros(1, 3, dtype=torch.int64)
+    ratios = losses.probability_ratios(new, torch.tensor([[old, -1.0, old]]), turn_ids, level)
+    loss = losses.policy_losses(ratios, torch.full((1, 3), advantage), 0.2, 0.2)
+    loss.sum().backward()
+    assert loss.isfinite().all()
+    assert new.grad.isfinite().all()
+    assert losses.kl_estimates(new.detach(), torch.tensor([[old, -1.0, old]]), "k3").isfinite().all()

@@ -12,10 +12,10 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
-from vagen_adapters.ppo.episodes import Level, PlayedTurn, keep_by_variance, lay_out, training_sequences  # noqa: E402
-from vagen_adapters.ppo.generation import ROOM, Draw, Prompt, Reads, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
-from vagen_adapters.ppo.keeping import KeepingSampler  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
 
@@ -41,7 +41,7 @@ LEVELS = [Level(seed) for seed in SEEDS]
 
 @pytest.fixture(scope="module")
 def loaded(tiny_folder):
-    return tiny.load(tiny_folder)
+    return load_policy(tiny_folder)
 
 
 class Scripted:
@@ -155,82 +155,6 @@ def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperat
         for lanes, room in ((1, 1), (3, 400))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
-
-
-@pytest.mark.parametrize("window", [None, 0, 1])
-@pytest.mark.parametrize(("lanes", "room"), [(1, 1), (2, ROOM), (3, 400)])
-def test_kept_conversations_are_played_as_those_read_from_the_beginning(window, lanes, room, loaded):
-    model, codec = loaded
-    plain, keeping = TransformersSampler(model, codec), KeepingSampler(model, codec, room)
-    plays = [
-        Rollout(environments(lanes, max_turns=4), codec, sampler, SAMPLING, window=window).play(LEVELS, 0)
-        for sampler in (plain, keeping)
-    ]
-    assert ids_of(plays[0]) == ids_of(plays[1])
-    for one, other in zip(plays[0], plays[1], strict=True):
-        for turn, again in zip(one.turns, other.turns, strict=True):
-            assert turn.reply.logprobs == pytest.approx(again.reply.logprobs, abs=1e-5)
-    turns = sum(len(episode.turns) for episode in plays[0])
-    reads = keeping.finish()
-    if window is None:  # each token once, each picture once
-        whole = [lay_out(each.turns, (), None).prompt for each in plays[0]]
-        assert reads == Reads(sum(len(each.ids) - 1 for each in whole), turns)
-        assert plain.finish().pictures > turns
-    else:  # a window that moves leaves nothing to go on with
-        assert (reads == plain.finish()) is (window == 0)
-    assert keeping.reads == Reads()
-
-
-def test_rows_whose_replies_are_over_are_no_longer_computed(loaded, monkeypatch):
-    """Of replies from 1 to `max_tokens` tokens long the same come out, and of 32 rows few are left at the end."""
-    model, codec = loaded
-    draw = Draw.next
-
-    def ends_often(self, scores):
-        return draw(self, scores.index_add(1, torch.tensor([codec.end_id]), torch.full((len(scores), 1), 9.0)))
-
-    monkeypatch.setattr(Draw, "next", ends_often)
-    env = environments(1)[0]
-    shown = [codec.show(env.unwrapped.system_prompt, env.reset(seed=seed)[0]) for seed in range(32)]
-    prompts = [lay_out((), (), each).prompt for each in shown]
-    sampling = Sampling(temperature=2.0, top_p=1.0, max_tokens=40)
-    rows = []
-    embeddings = model.get_input_embeddings()
-    hook = embeddings.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
-    sampler = KeepingSampler(model, codec)
-    replies = sampler.sample(prompts, sampling, range(32))
-    hook.remove()
-    assert rows[0] == 32
-    assert rows[-1] < 16
-    assert rows == sorted(rows, reverse=True)
-    said = [PlayedTurn(each, reply, None, ()) for each, reply in zip(shown, replies, strict=True)]
-    later = [lay_out([turn], (), each).prompt for turn, each in zip(said, [*shown[1:], shown[0]], strict=True)]
-    for known, number in ((prompts, 0), (later, 1)):
-        kept = replies if not number else sampler.sample(later, sampling, range(32))
-        plain = TransformersSampler(model, codec).sample(known, sampling, range(32))
-        assert [each.ids for each in kept] == [each.ids for each in plain]
-        for one, other in zip(kept, plain, strict=True):
-            assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
-
-
-def test_a_conversation_goes_on_only_with_what_was_said_and_the_weights_that_read_it(loaded):
-    model, codec = loaded
-    env = environments(1)[0]
-    shown = [codec.show(env.unwrapped.system_prompt, env.reset(seed=seed)[0]) for seed in SEEDS[:2]]
-    first = lay_out((), (), shown[0]).prompt
-    sampler = KeepingSampler(model, codec)
-    (reply,) = sampler.sample([first], SAMPLING, [0])
-    rewritten = dataclasses.replace(reply, ids=(reply.ids[0] + 1, *reply.ids[1:]))
-    for said, changes in ((reply, False), (rewritten, False), (reply, True)):
-        prompt = lay_out([PlayedTurn(shown[0], said, None, ())], (), shown[1]).prompt
-        sampler.sample([first], SAMPLING, [0])
-        if changes:
-            sampler.sync()
-        before = dataclasses.replace(sampler.reads)
-        replies = sampler.sample([prompt], SAMPLING, [1])
-        goes_on = said is reply and not changes
-        assert sampler.reads.pictures - before.pictures == (1 if goes_on else 2)
-        assert replies[0].ids == TransformersSampler(model, codec).sample([prompt], SAMPLING, [1])[0].ids
 
 
 def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
@@ -381,26 +305,7 @@ def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
         assert shorter.prompt.ids == sequence.prompt.ids[: len(shorter.prompt.ids)]
 
 
-def test_max_turns_cuts_an_episode_that_goes_on(loaded):
-    codec = loaded[1]
-    (episode,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_turns=1).play(LEVELS[:1], 0)
-    assert (len(episode.turns), episode.truncated, episode.terminated) == (1, True, False)
-
-
-def test_groups_with_varied_returns_are_kept(loaded):
-    codec = loaded[1]
-    levels = [Level(seed, group=seed // 2) for seed in range(6)]
-
-    def score(turn):  # group 1 (levels 2 and 3) differs within itself, the others don't
-        return [vagen_envs.RewardTerm("luck", 10.0 * (turn.level["seed"] == 2))]
-
-    rollout = Rollout(environments(max_turns=1, format_reward=0.0), codec, Scripted(codec), SAMPLING, score=score)
-    episodes = rollout.play(levels, 0)
-    assert {each.level.group for each in keep_by_variance(episodes, 0.3)} == {1}
-    assert keep_by_variance(episodes, 1.0) == episodes
-
-
-@pytest.mark.parametrize("options", [{"window": -1}, {"max_turns": 0}, {"threads": 0}])
+@pytest.mark.parametrize("options", [{"window": -1}, {"threads": 0}])
 def test_settings_out_of_range_are_named(loaded, options):
     with pytest.raises(TrainingConfigError, match=next(iter(options))):
         Rollout(environments(1), loaded[1], Scripted(loaded[1]), SAMPLING, **options)

@@ -13,8 +13,8 @@ from PIL import Image  # noqa: E402
 from ppo_training import train_there  # noqa: E402
 from process_groups import started  # noqa: E402
 
-RUN = {"rollouts": 1, "episodes_per_rollout": 4, "minibatches": 1, "eval_rollouts": 1, "eval_episodes": 3,
-       "eval_samples": 2, "says": True, "run_name": "a run"}  # fmt: skip
+RUN = {"rollouts": 1, "episodes_per_rollout": 4, "minibatches": 1, "eval_rollouts": 1, "eval_episodes": 2,
+       "says": True, "run_name": "a run"}  # fmt: skip
 
 
 def tracked(kind, model, folder):

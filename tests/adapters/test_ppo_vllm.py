@@ -29,7 +29,8 @@ from accelerate import Accelerator  # noqa: E402
 from peft import LoraConfig, get_peft_model  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
@@ -79,7 +80,7 @@ def server(tiny_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(tiny_folder):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     return VLLMSampler(model, codec, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS)
 
 
@@ -162,7 +163,7 @@ def test_a_sync_empties_all_caches(engine, monkeypatch):
 @pytest.fixture(scope="module")
 def adapted(tiny_folder):
     """An engine that is handed adapters alone, with the policy that they are of."""
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
     return VLLMSampler(policy, codec, Accelerator(cpu=True), tiny_folder, dtype="float32", adapters=True, **OPTIONS)
 
@@ -216,7 +217,7 @@ def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypat
 
 
 def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     sampler = VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path)
     change(model, 3)
     sampler.sync()
@@ -225,7 +226,7 @@ def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path
 
 
 def test_a_server_takes_over_adapters_alone(server, tiny_folder, tmp_path):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path).sync()  # another test has changed them
     policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
     sampler = VLLMServerSampler(policy, codec, Accelerator(cpu=True), server, tmp_path, adapters=True)
@@ -256,8 +257,8 @@ def test_a_picture_laid_out_in_another_way_is_refused(engine):
 
 
 def test_without_a_gpu_a_server_needs_a_folder(server, tiny_folder):
-    model, codec = tiny.load(tiny_folder)
-    with pytest.raises(TrainingConfigError, match="vllm_weights_folder"):
+    model, codec = load_policy(tiny_folder)
+    with pytest.raises(TrainingConfigError, match="weights_folder"):
         VLLMServerSampler(model, codec, Accelerator(cpu=True), server)
 
 
@@ -265,12 +266,14 @@ def test_without_a_gpu_a_server_needs_a_folder(server, tiny_folder):
 def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folder, tmp_path):
     """Replies are drawn from the likeliest token alone, so that all back-ends must say the same, from the same weights."""
     runs = {}
-    for generation in ("transformers", "vllm", "vllm-server"):
+    of_server = {"url": server, "weights_folder": str(tmp_path / "weights")}
+    back_ends = {"transformers": {}, "vllm": OPTIONS, "vllm-server": of_server}
+    for generation, options in back_ends.items():
         settings = MultiTurnPPOConfig(
             str(tmp_path / generation), env_id=env_id, env_options=ENVIRONMENTS[env_id], num_envs=4, rollouts=5,
             episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1e-6,
-            learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=OPTIONS,
-            vllm_server=server, vllm_weights_folder=str(tmp_path / "weights"), logging_steps=1, save_strategy="no",
+            learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=options,
+            logging_steps=1, save_strategy="no",
             report_to="none", use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
         )  # fmt: skip
         trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
@@ -291,8 +294,8 @@ def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_
     settings = MultiTurnPPOConfig(
         str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
-        learning_rate=1e-3, generation="vllm-server", vllm_server=server, max_staleness=1, sampler_correction="token",
-        vllm_weights_folder=str(tmp_path / "weights"), logging_steps=2, save_strategy="no", report_to="none",
+        learning_rate=1e-3, generation="vllm-server", max_staleness=1, sampler_correction="token",
+        vllm_options={"url": server, "weights_folder": str(tmp_path / "weights")}, logging_steps=2, save_strategy="no", report_to="none",
         use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
     )  # fmt: skip
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)
@@ -302,13 +305,13 @@ def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_
 
 
 def test_a_training_hands_its_adapters_over(server, tiny_folder, tmp_path):
-    model, codec = tiny.load(tiny_folder)
+    model, codec = load_policy(tiny_folder)
     VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path / "weights").sync()
     settings = MultiTurnPPOConfig(
         str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
-        learning_rate=1e-2, generation="vllm-server", vllm_server=server, vllm_weights_folder=str(tmp_path / "weights"),
-        lora={"r": 4, "target_modules": SPOKEN}, vllm_adapters=True, logging_steps=2, save_strategy="no",
+        learning_rate=1e-2, generation="vllm-server", lora={"r": 4, "target_modules": SPOKEN},
+        vllm_options={"url": server, "weights_folder": str(tmp_path / "weights"), "adapters": True}, logging_steps=2, save_strategy="no",
         report_to="none", use_cpu=True, bf16=False, gradient_checkpointing=False, disable_tqdm=True,
     )  # fmt: skip
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=likes_short_words)

@@ -12,7 +12,7 @@ from accelerate import Accelerator  # noqa: E402
 from peft import LoraConfig, get_peft_model, load_peft_weights  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo import tiny  # noqa: E402
+from vagen_adapters.ppo.codec import load_policy  # noqa: E402
 from vagen_adapters.ppo.vllm_weights import Adapters, Weights  # noqa: E402
 
 SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
@@ -20,7 +20,7 @@ SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
 
 def adapted(folder, dtype, **settings):
     """The tiny policy with adapters that say something."""
-    model, codec = tiny.load(folder)
+    model, codec = load_policy(folder)
     policy = get_peft_model(model.to(dtype), LoraConfig(**settings))
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -45,7 +45,7 @@ def test_handing_over_leaves_frozen_weights_as_they_are(tiny_folder):
 def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
     policy, codec = adapted(tiny_folder, torch.float32, **SPOKEN)
     handed = {name: each.clone() for name, each in Weights(policy, Accelerator(cpu=True), codec).named_params()}
-    plain, _ = tiny.load(tiny_folder)
+    plain, _ = load_policy(tiny_folder)
     names = {name for name, _ in plain.named_parameters()}
     merged = policy.merge_and_unload()
     assert handed.keys() == names
@@ -82,6 +82,6 @@ def test_adapters_that_vllm_does_not_add_are_refused(settings, said, tiny_folder
 
 
 def test_without_adapters_there_are_none_to_hand_over(tiny_folder):
-    model, _ = tiny.load(tiny_folder)
+    model, _ = load_policy(tiny_folder)
     with pytest.raises(TrainingConfigError, match="no adapters"):
         Adapters(model, Accelerator(cpu=True))

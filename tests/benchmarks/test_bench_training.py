@@ -30,8 +30,12 @@ def vagen(*words):
 def test_a_tiny_model_is_made_trained_and_trained_on(tmp_path, monkeypatch):
     pytest.importorskip("trl")
     monkeypatch.setitem(os.environ, "HF_HUB_OFFLINE", "1")
+    from vagen_adapters.parity import tiny_model as tiny
+
     start, out = tmp_path / "start", tmp_path / "out"
-    assert str(start) in vagen("warmstart", *LAKE, "--out", str(start), "--episodes", "16")
+    model = tmp_path / "model"
+    tiny.save_tiny(model, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack="terse"), layers=1)
+    assert str(start) in vagen("warmstart", *LAKE, "--model", str(model), "--out", str(start), "--episodes", "16")
     settings = [word for setting in QUICK for word in ("-s", setting)]
     train = ["train", "--recipe", "tiny-vagen-base", *LAKE, "--model", str(start), "--out", str(out), *settings]
     vagen(*train)
@@ -62,7 +66,8 @@ def test_a_model_of_ones_own_is_warm_started_and_only_the_oracles_replies_teach_
     pytest.importorskip("trl")
     import gymnasium as gym
 
-    from vagen_adapters.ppo import tiny
+    from vagen_adapters.parity import tiny_model as tiny
+    from vagen_adapters.ppo.codec import load_policy
     from vagen_adapters.ppo.episodes import Level
     from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 
@@ -71,13 +76,13 @@ def test_a_model_of_ones_own_is_warm_started_and_only_the_oracles_replies_teach_
     tiny.save_tiny(model, tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack="terse"), layers=1)
     lora = '{"r": 2, "target_modules": "all-linear"}'
     vagen("warmstart", *LAKE, "--model", str(model), "--out", str(out), "--episodes", "16", "--lora", lora)
-    before, after = (tiny.load(folder)[0].state_dict() for folder in (model, out))
+    before, after = (load_policy(folder)[0].state_dict() for folder in (model, out))
     assert before.keys() == after.keys()  # the adapters are merged
     assert any(not before[name].equal(after[name]) for name in before)
     with pytest.raises(TrainingConfigError, match=r"--lora '\{\"rank\": 2\}' is not valid"):
         vagen("warmstart", *LAKE, "--model", str(model), "--out", str(out), "--lora", '{"rank": 2}')
 
-    codec = tiny.load(model)[1]
+    codec = load_policy(model)[1]
     env = gym.make("vagen/FrozenLake-v0", prompt_pack="terse", max_turns=6, max_actions_per_turn=1)
     shown = next(
         found

@@ -1,11 +1,8 @@
 """A small training run, in the test's process or, as a script, in processes of a launcher: `MODEL JOBS`."""
 
-import contextlib
 import json
 import os
-import re
 import sys
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -13,7 +10,7 @@ import tried_once
 from accelerate import PartialState
 from accelerate.utils import DistributedType
 
-from vagen_adapters.ppo import tiny
+from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.generation import Reply
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -25,7 +22,7 @@ SETTINGS = {
     "num_envs": 8, "rollouts": 2, "episodes_per_rollout": 7, "minibatches": 2, "max_tokens": 4, "temperature": 1.0,
     "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 3e-3, "logging_steps": 1, "save_strategy": "no",
     "report_to": "none", "use_cpu": True, "bf16": False, "gradient_checkpointing": False, "disable_tqdm": True,
-    "sequences_per_forward": 2,
+    "per_device_train_batch_size": 2,
 }  # fmt: skip
 
 
@@ -50,26 +47,13 @@ class Says:
         return 4
 
 
-@contextlib.contextmanager
-def counting(file):
-    """Write how often this process began to sum something over processes, of torch's own record."""
-    with torch.autograd.profiler.profile() as profile:
-        yield
-    names = Counter(each.name() for each in profile.kineto_results.events())  # `events` takes ten seconds
-    Path(file).write_text(json.dumps({name: names[name] for name in names if re.match("c10d::.*reduce", name)}))
-
-
 def train(model, out, changes):
     """Train into `out`, with what was logged in `history` and who did it in `processes`."""
     changes, out = dict(changes), str(out)
     resume, says = changes.pop("resume", None), changes.pop("says", False)
-    counts = changes.pop("counts", False)
     config = MultiTurnPPOConfig(out, **{**SETTINGS, **changes})
     trainer = MultiTurnPPOTrainer(model, config, score=likes_short_words, make_sampler=Says if says else None)
-    with counting(out + f".sums-{os.environ.get('RANK', '0')}") if counts else contextlib.nullcontext():
-        trainer.train(resume_from_checkpoint=resume)
-    if counts:
-        return trainer
+    trainer.train(resume_from_checkpoint=resume)
     trainer.save_model(out + "/end")
     if trainer.accelerator.is_main_process:
         torch.save(trainer.state.log_history, out + "/history")

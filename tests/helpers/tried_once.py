@@ -27,7 +27,7 @@ def once(check: Any) -> Any:
 
     @functools.wraps(check)
     def asked(model: Any, codec: Any, **options: bool) -> bool:
-        settings = (model.packs, model.masks, model.training, str(model.policy.config), codec.tokenizer.chat_template,
+        settings = (model.packs, model.training, str(model.policy.config), codec.tokenizer.chat_template,
                     len(codec.tokenizer), codec.image_token_id, codec.forbidden_ids)  # fmt: skip
         key = (weights_of(model), type(model.policy), settings, tuple(sorted(options.items())))
         if key not in known:
@@ -42,6 +42,6 @@ def install() -> None:
     """Have the trainer of this process ask once."""
     from vagen_adapters.ppo import trainer
 
-    for name in ("check_model", "can_go_unmasked"):
+    for name in ("check_model",):
         if not hasattr(getattr(trainer, name), "asks_once"):
             setattr(trainer, name, once(getattr(trainer, name)))

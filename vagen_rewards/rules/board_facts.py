@@ -17,12 +17,12 @@ def things_of(state: Any) -> Things:
     """Where things are, by kind; the player is the first and the one of its kind."""
     if state.kind == "sokoban":
         return {"player": (state.player,), "box": state.boxes, "target": state.targets}
-    return {"player": (state.player,), "target": (state.target,), "hole": state.holes}
+    return {"player": (state.player,), "target": (state.target, *state.more_targets), "hole": state.holes}
 
 
 def size_of(state: Any) -> Position:
     """Rows and columns."""
-    return (state.height, state.width) if state.kind == "sokoban" else (state.size, state.size)
+    return (state.height, state.width) if state.kind == "sokoban" else state.shape
 
 
 @dataclass(frozen=True, slots=True)

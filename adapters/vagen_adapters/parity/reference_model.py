@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vagen_adapters.ppo import tiny
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.codec import load_policy
 
 ENV_ID = "vagen/FrozenLake-v0"
 OPTIONS: dict[str, Any] = {
@@ -41,7 +42,7 @@ class ReferenceModel:
             texts = tiny.texts_of([ENV_ID], levels=3, **OPTIONS)
             tiny.save_tiny(self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32)
             _make_pictures_matter(self.folder)
-        self.model, self.codec = tiny.load(self.folder)
+        self.model, self.codec = load_policy(self.folder)
 
     @property
     def image_token(self) -> int:
@@ -111,7 +112,7 @@ class ReferenceModel:
 @torch.no_grad()
 def _make_pictures_matter(folder: Path) -> None:
     """Scale the weights, since an untrained tiny model hardly reacts to pictures and missing ones would pass."""
-    model, _ = tiny.load(folder)
+    model, _ = load_policy(folder)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             parameter.mul_(4.0)

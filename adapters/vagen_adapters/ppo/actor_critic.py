@@ -12,12 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.anatomy import decoder_of, logits_of, sight_of, states_of, without_head
+from vagen_adapters.ppo.anatomy import logits_of, sight_of, states_of, without_head
 from vagen_adapters.ppo.codec import Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.narrowing import narrowed
-from vagen_adapters.ppo.quick_layers import quicken
-from vagen_adapters.ppo.reading import COUNTS, THINGS, ReadingHead, Watched, pictures_in, told_of
+from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
     Distribution,
@@ -27,9 +25,10 @@ from vagen_adapters.ppo.scoring import (
     score,
 )
 from vagen_adapters.ppo.seeing import FrozenSight
-from vagen_adapters.ppo.unpadding import in_one_row, in_rows, placed, unmasked
 
 CRITIC_FILE = "critic.safetensors"
+FOR_CRITIC = "critic_"
+"""How the names of inputs begin that the language model doesn't take."""
 Critic = Literal["own", "shared", "none"]
 """A backbone of its own, a value head on the policy's, or none where advantages need no values."""
 
@@ -40,62 +39,61 @@ class ActorCritic(nn.Module):
     All that needs weights goes through `forward`, so that whatever wraps this module (DDP, FSDP, DeepSpeed) sees it.
 
     Args:
-        policy: an image-text-to-text model of transformers, or that in a PEFT wrapper.
-        critic: the model of the same family without its language head, trained on its own; None for a value
-            head on the policy's last hidden state.
-        values: whether there is a critic at all.
-        reads: whether it also reads the latest picture's tokens in their places; see `reading`.
-        told: whether it is told the latest state instead, which the policy isn't.
-        convolutions: of what it reads; see `reading.ReadingHead`.
+        policy: an image-text-to-text model of transformers, with or without a PEFT wrapper.
+        critic: a backbone of the same family for the critic; None for a value head on the policy's last hidden state.
+        values: False for estimators without a critic.
 
     Attributes:
-        sight: what the frozen towers of these models have said, where pictures are given by number.
-        packs: whether a batch goes through these models as one row without padding; see `unpadding`.
-        masks: whether rows that are padded on the right have a mask that says so.
-        narrows: whether last layers are computed only where they are read; see `narrowing`.
-        spread: whether weights are spread over processes, which must call each part equally often then.
+        sight: cached features of frozen vision towers; None if towers are trained.
+        packs: concatenate a batch's sequences into one row without padding; see `packed_rows`.
+        spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer equally often.
     """
 
-    def __init__(
-        self, policy: Any, critic: Any | None, *, values: bool = True, reads: bool = False, told: bool = False,
-        convolutions: int = 0,
-    ) -> None:  # fmt: skip
+    critic_prefixes: tuple[str, ...] = ("critic.", "value_head.")
+    """How the names of the critic's weights begin; a subclass with further heads adds theirs."""
+
+    def __init__(self, policy: Any, critic: Any | None, *, values: bool = True) -> None:
         super().__init__()
         self.policy = policy
         self.critic = critic
         self.value_head: nn.Linear | None = None
         if values:
             self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
-            nn.init.zeros_(self.value_head.weight)  # every state is worth 0 until the critic has seen a return
+            nn.init.zeros_(self.value_head.weight)  # every state has value 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
-        width = policy.config.get_text_config().hidden_size
-        self.reading_head = ReadingHead(width, convolutions) if values and reads else None
-        self.told_head = ReadingHead(width) if values and told else None
         self.reference: Any | None = None
         self.sight: FrozenSight | None = None
         self.packs = False
-        self.masks = True
-        self.narrows = False
         self.spread = False
-        quicken(self)
 
     @classmethod
     def from_pretrained(
-        cls, path: str, critic_path: str | None = None, *, critic: Critic = "own", reads: bool = False,
-        told: bool = False, convolutions: int = 0, **options: Any,
-    ) -> Self:  # fmt: skip
+        cls,
+        path: str,
+        critic_path: str | None = None,
+        *,
+        critic: Critic = "own",
+        heads: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Self:
         """Read the policy from `path`, and the critic's backbone from `critic_path` or the same folder.
 
-        A folder that was saved by training has a trained critic, which is read too.
+        If the folder holds a trained critic (`critic.safetensors`), it is read too.
+
+        Args:
+            path: folder or name of the policy.
+            critic_path: folder or name of the critic's backbone.
+            critic: which critic.
+            heads: further arguments of a subclass.
+            options: of transformers' `from_pretrained`.
         """
         from transformers import AutoModelForImageTextToText
 
         policy = AutoModelForImageTextToText.from_pretrained(path, **options)
         backbone = None
         if critic == "own":
-            source = critic_path or path
-            backbone = without_head(critic_class(policy.config).from_pretrained(source, **options))
-        model = cls(policy, backbone, values=critic != "none", reads=reads, told=told, convolutions=convolutions)
+            backbone = without_head(critic_class(policy.config).from_pretrained(critic_path or path, **options))
+        model = cls(policy, backbone, values=critic != "none", **(heads or {}))
         trained = Path(critic_path or path) / CRITIC_FILE
         if critic != "none" and trained.exists():
             model.load_critic(trained)
@@ -150,7 +148,6 @@ class ActorCritic(nn.Module):
             reference = copy.deepcopy(self.policy)
         else:
             reference = type(self.policy).from_pretrained(path, dtype="auto")
-            quicken(reference)
         self.reference = reference.eval().requires_grad_(False)
         if arithmetic != torch.float32:
             as_autocast_rounds(self.reference, arithmetic)
@@ -170,146 +167,80 @@ class ActorCritic(nn.Module):
 
         Args:
             inputs: see `generation.model_inputs`.
-            want: of `logprobs` and `entropies`, (B, L), of the policy (see `scoring`); `values`, (B, L + 1), V
-                before each token and after the last (before the first nothing is known, and it is 0);
-                `reference_logprobs`, (B, L); `kl`, (B, L), KL[π‖π_ref] over the whole vocabulary at each token.
+            want: `logprobs` and `entropies` of the policy, (B, L) (see `scoring`); `values`, (B, L + 1), V
+                before each token and after the last (0 before the first); `reference_logprobs`, (B, L).
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
-            mask: (B, L) bool, the tokens whose scores are wanted, all by default. Values come before and after these,
-                and after the last of each sequence; what stands elsewhere is no value if `narrows`.
+            mask: (B, L) bool, the tokens whose log-probabilities are wanted; all by default.
             detach_backbone: no gradient flows from the values into a backbone that is shared with the policy.
             entropies_teach: whether gradients flow through the entropies.
         """
         of_tokens = [name for name in want if name != "values"]
-        of_policy = {"logprobs", "entropies", "kl"} & set(want)
+        of_policy = {"logprobs", "entropies"} & set(want)
         found: dict[str, Tensor] = {}
-        hidden = given = None
-        if self.lays_out:
-            inputs = placed(self.policy, inputs)
-        read = self._read_at(inputs["attention_mask"], mask, "values" in want)
+        hidden = None
         if of_policy or (self.critic is None and "values" in want):
             with torch.set_grad_enabled(torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)):
-                hidden, given = self._hidden_and_given(self.policy, inputs, read)
+                hidden = self.hidden(self.policy, inputs)
         if of_tokens:
             tokens = SampledTokens(torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask)
             other = None
-            if {"reference_logprobs", "kl"} & set(want):
+            if "reference_logprobs" in want:
                 with torch.no_grad():
-                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs, read)))
+                    other = tokens.before(self._of_reference(lambda model: self.hidden(model, inputs)))
             ids = tokens.ids(inputs["input_ids"])
             scores = score(
                 of_tokens, Distribution(temperature, forbidden_ids), ids,
-                lambda each: logits_of(self.policy, each),
+                lambda states: logits_of(self.policy, states),
                 tokens.before(hidden) if of_policy and hidden is not None else None,
-                lambda each: self._of_reference(lambda model: logits_of(model, each)), other,
+                lambda states: self._of_reference(lambda model: logits_of(model, states)), other,
                 pieces=PIECES if self.spread else pieces_for(len(ids), self.config.get_text_config().vocab_size),
                 entropies_teach=entropies_teach,
             )  # fmt: skip
             found = {name: tokens.back(entries) for name, entries in scores.items()}
         if "values" in want:
-            found["values"] = self._values(inputs, hidden, given, detach_backbone, read)
+            if self.critic is not None:
+                hidden = self.hidden(self.critic, inputs)
+            elif detach_backbone and hidden is not None:
+                hidden = hidden.detach()
+            assert hidden is not None  # noqa: S101 - for the type checker
+            found["values"] = nn.functional.pad(self.values_after(hidden, inputs), (1, 0))
         return found
-
-    @property
-    def lays_out(self) -> bool:
-        """Whether what models read isn't rows with a mask, so that their tokens' places must be given."""
-        return self.packs or not self.masks
 
     def readers(self, want: Collection[str]) -> list[Any]:
         """The models that read a batch for what is wanted of it; see `forward`."""
-        policy = {"logprobs", "entropies", "kl"} & set(want) or (self.critic is None and "values" in want)
+        policy = {"logprobs", "entropies"} & set(want) or (self.critic is None and "values" in want)
         found = [self.policy] if policy else []
         if "values" in want and self.critic is not None:
             found.append(self.critic)
-        if {"reference_logprobs", "kl"} & set(want):
+        if "reference_logprobs" in want:
             found.append(self.policy if self.reference is None else self.reference)
         return found
 
-    def hidden(self, model: Any, inputs: Mapping[str, Any], wanted: Tensor | None = None) -> Tensor:
-        """(B, L, H) The last states of one of these models; where `wanted`, (B, L), says so, if it isn't None."""
-        inputs = {name: each for name, each in inputs.items() if name not in (THINGS, COUNTS)}  # for heads alone
+    def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
+        """(B, L, H) The last hidden states of one of these models."""
+        inputs = {name: tensor for name, tensor in inputs.items() if not name.startswith(FOR_CRITIC)}
         if self.sight is not None:
             inputs = self.sight.given(model, inputs)
-        lay_out = in_one_row if self.packs else unmasked
-        read = lay_out(model, inputs) if self.lays_out else inputs
-        if self.packs and wanted is not None:
-            wanted = wanted[inputs["attention_mask"].bool()][None]
-        with narrowed(model, wanted):
-            hidden = states_of(model, as_taken_by(model, read))
+        read = in_one_row(model, inputs) if self.packs else inputs
+        hidden = states_of(model, as_taken_by(model, read))
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
 
-    def _read_at(self, tokens: Tensor, mask: Tensor | None, for_values: bool) -> Tensor | None:
-        """(B, L) bool. The tokens whose states are read, from the mask of tokens and that of wanted scores."""
-        if mask is None or not self.narrows:
-            return None
-        wanted = nn.functional.pad(mask[:, 1:], (0, 1))
-        if for_values:
-            last = tokens.bool() & ~nn.functional.pad(tokens[:, 1:], (0, 1)).bool()
-            wanted = wanted | mask | last
-        return wanted
+    def values_after(self, hidden: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
+        """(B, L) Values after each position, from the last hidden states, (B, L, H). A subclass may add heads."""
+        assert self.value_head is not None  # noqa: S101 - for the type checker
+        values: Tensor = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
+        return values
+
+    def critic_inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
+        """Further inputs that only `values_after` reads; their names begin with `FOR_CRITIC`. None by default."""
+        return {}
 
     def _of_reference(self, compute: Callable[[Any], Tensor]) -> Tensor:
         if self.reference is not None:
             return compute(self.reference)
         with self.policy.disable_adapter():
             return compute(self.policy)
-
-    def _hidden_and_given(
-        self, model: Any, inputs: dict[str, Tensor], wanted: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """The last states, and what the language model was given, if the critic reads that."""
-        if self.reading_head is None:
-            return self.hidden(model, inputs, wanted), None
-        with Watched(decoder_of(model)) as watched:
-            hidden = self.hidden(model, inputs, wanted)
-        given = watched.given
-        return hidden, in_rows(given, inputs["attention_mask"]) if self.packs and given is not None else given
-
-    def _values(
-        self, inputs: dict[str, Tensor], hidden: Tensor | None, given: Tensor | None, detach_backbone: bool,
-        wanted: Tensor | None,
-    ) -> Tensor:  # fmt: skip
-        if self.critic is not None:
-            hidden, given = self._hidden_and_given(self.critic, inputs, wanted)
-        assert hidden is not None  # noqa: S101 - for the type checker
-        if detach_backbone and self.critic is None:
-            hidden, given = hidden.detach(), given if given is None else given.detach()
-        after = self.of_heads(hidden, self._pictures(inputs, hidden, given))
-        return nn.functional.pad(after, (1, 0))
-
-    def of_heads(self, hidden: Tensor, pictures: tuple[Tensor, Tensor, Tensor] | None) -> Tensor:
-        """(B, L) Values after each position, of the last states (B, L, H) and `pictures_in` what was read."""
-        assert self.value_head is not None  # noqa: S101 - for the type checker
-        after = self.value_head(hidden.to(self.value_head.weight.dtype)).squeeze(2).float()
-        head = self.reading_head if self.told_head is None else self.told_head
-        if head is not None and pictures is not None:
-            after = after + head(hidden, *pictures)
-        return after
-
-    def told(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """What the critic is told of observations, as further inputs of `forward`; nothing if it isn't."""
-        if self.told_head is None:
-            return {}
-        found = told_of(shown, self.told_head.token.in_features)
-        return {name: each.to(self.told_head.token.weight.device) for name, each in found.items()}
-
-    @torch.no_grad()
-    def before_heads(self, inputs: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None]:
-        """What `of_heads` takes, of a batch; the backbone is the critic's, or that which it shares."""
-        hidden, given = self._hidden_and_given(self.policy if self.critic is None else self.critic, inputs)
-        return hidden, self._pictures(inputs, hidden, given)
-
-    def _pictures(
-        self, inputs: dict[str, Tensor], hidden: Tensor, given: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor] | None:
-        """What heads ask their questions of: pictures, or in their places the things of each, as a column."""
-        counts = inputs.get(COUNTS)
-        if given is None and counts is None:
-            return None
-        seen = pictures_in(inputs, hidden if given is None else given, self.config.vision_config.spatial_merge_size)
-        if counts is None:
-            return seen
-        return inputs[THINGS], torch.stack([counts, torch.ones_like(counts)], 1), seen[2]
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -336,9 +267,11 @@ class ActorCritic(nn.Module):
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
         """The parameters of the critic, or of the policy, that are trained. A shared backbone is the policy's."""
-        modules = (self.policy,) if not critic else (self.critic, self.value_head, self.reading_head, self.told_head)
-        parameters = [each for module in modules if module is not None for each in module.parameters()]
-        return [parameter for parameter in parameters if parameter.requires_grad]
+        return [
+            parameter
+            for name, parameter in self.named_parameters()
+            if parameter.requires_grad and name.startswith(self.critic_prefixes if critic else "policy.")
+        ]
 
     def save_pretrained(self, folder: str | Path, state: Mapping[str, Tensor] | None = None) -> None:
         """Write the policy as any checkpoint of its family, and the critic beside it in one file.
@@ -356,23 +289,16 @@ class ActorCritic(nn.Module):
     def load_critic(self, file: str | Path) -> None:
         """Read what `save_pretrained` wrote of the critic.
 
-        One that didn't read pictures goes on as one that does, and whichever as one that is told states.
-
         Raises:
-            TrainingConfigError: it is of another kind.
+            TrainingConfigError: the file holds a critic with other weights than this one's.
         """
         state = safetensors.torch.load_file(file)
-        if self.told_head is not None:
-            state = {name: each for name, each in state.items() if not name.startswith("reading_head.")}
-        expected = {name: each.shape for name, each in self.state_dict().items() if self._is_critics(name)}
-        if not any(map(_is_of_head, state)):
-            expected = {name: shape for name, shape in expected.items() if not _is_of_head(name)}
-        differing = dict(expected.items() ^ {name: each.shape for name, each in state.items()}.items())
+        expected = {name: tensor.shape for name, tensor in self.state_dict().items() if self._is_critics(name)}
+        differing = dict(expected.items() ^ {name: tensor.shape for name, tensor in state.items()}.items())
         if differing:
             raise TrainingConfigError(
-                f"{file} is of another critic: {min(differing)} and {len(differing) - 1} more differ. Leave "
-                "shared_backbone, critic_reads, critic_convolutions and critic_told as they were when it was trained, "
-                "or remove that file to begin anew"
+                f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more weights differ. Keep "
+                "shared_backbone and lora as they were in its training, or remove the file to start a new critic"
             )
         self.load_state_dict(state, strict=False)
 
@@ -395,7 +321,7 @@ class ActorCritic(nn.Module):
     def _is_critics(self, name: str) -> bool:
         if name.startswith("critic."):
             return not self.has_adapters or "lora_" in name
-        return name.startswith("value_head.") or _is_of_head(name)
+        return name.startswith(self.critic_prefixes)
 
     def _backbones(self) -> list[Any]:
         return [self.policy] if self.critic is None else [self.policy, self.critic]
@@ -406,7 +332,3 @@ def critic_class(config: Any) -> Any:
     from transformers import AutoModel, AutoModelForImageTextToText
 
     return AutoModel if type(config) in AutoModel._model_mapping else AutoModelForImageTextToText
-
-
-def _is_of_head(name: str) -> bool:
-    return name.startswith(("reading_head.", "told_head."))

@@ -17,15 +17,11 @@ Those that compare episodes with each other are in `group_advantages`.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
 from vagen_adapters.ppo.trajectories import Trajectories
 
@@ -189,35 +185,6 @@ def vine(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     following = values.roll(-1).masked_fill(tokens.turn_ends_episode, 0)
     advantages = tokens.turn_rewards_with_kl() + gamma * following - values
     return tokens.spread(advantages[tokens.turn_of_token])
-
-
-def without_a_poor_critic(
-    batch: Trajectories, estimator: Callable[..., Advantages], settings: Mapping[str, Any]
-) -> tuple[Trajectories, float]:
-    """The batch with the mean return in place of the critic's values if those explain nothing; and what they explain.
-
-    EVPO (Pan et al. 2026): as long as the explained variance of returns isn't above 0, a critic's errors add more to
-    the variance of advantages than it takes away, and the batch's mean is the better baseline. Returns are what the
-    estimator teaches at λ = 1, such as R(τ) or the discounted return from a turn on, to a critic that says 0: values
-    cancel out there but for rounding, which isn't to pass for variance, and for 1 - γ_token of Bi-Level GAE's. They are
-    compared before the first token of each turn. Where they don't vary the critic stays, and explains NaN.
-
-    Args:
-        batch: The episodes, with `values`.
-        estimator: Of the advantages; one with a critic.
-        settings: Its keywords.
-    """
-    tokens = PackedTokens(batch)  # checks the values, too
-    says_nothing = replace(batch, values=tokens.values.new_zeros(len(batch.turn_ids), batch.turn_ids.shape[1] + 1))
-    lambdas = {name: 1.0 for name in inspect.signature(estimator).parameters if name.startswith("lam")}
-    targets = estimator(says_nothing, **{**settings, **lambdas}).returns
-    returns = targets.take((tokens.place + tokens.row)[tokens.starts_turn])
-    explained = explained_variance(tokens.values[tokens.starts_turn], returns)
-    if not explained <= 0:
-        return batch, explained
-    mean = float(returns.mean())
-    at_ends = None if batch.bootstrap_values is None else torch.full_like(batch.bootstrap_values, mean)
-    return replace(batch, values=torch.full_like(targets, mean), bootstrap_values=at_ends), explained
 
 
 def check_unit(**coefficients: float) -> None:

@@ -294,6 +294,14 @@ class Codec:
         return text
 
 
+def load_policy(folder: str | Path) -> tuple[Any, Codec]:
+    """Read a model in evaluation mode, and its codec."""
+    from transformers import AutoModelForImageTextToText
+
+    model: Any = AutoModelForImageTextToText.from_pretrained(folder)
+    return model.eval(), Codec.from_pretrained(str(folder))
+
+
 def as_features(made: Any) -> Tensor:
     """What a processor gives, as a tensor; numbers that aren't whole in float32, in which all are compared."""
     tensor = torch.as_tensor(made)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -86,7 +85,7 @@ class Episode:
         turns: in order.
         last_shown: the observation after the last turn; None once it is terminated, when nothing is read any more.
         terminated: solved or lost.
-        truncated: cut, by the environment's budget, by `max_turns` or for want of room in the context.
+        truncated: cut by the environment's budget, or for want of room in the context.
         failure: why it can't be trained on (a broken environment or judge, no room), else None.
         begins_at: the environment where this episode is played on from, after its first turns; empty for a reset.
         worth: the mean sum of rewards from before each turn on, where it was played on from there; empty elsewhere.
@@ -194,18 +193,16 @@ def training_sequences(episode: Episode, window: int | None, *, with_end: bool) 
 
 
 def keep_differing(episodes: Sequence[Episode], most: int) -> list[Episode]:
-    """The first `most` of the episodes whose groups' returns differ: the others teach GRPO nothing (DAPO)."""
-    returns: dict[int, set[float]] = {}
+    """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns teach nothing (DAPO).
+
+    Returns that differ by rounding alone count as equal.
+    """
+    groups: dict[int, list[Episode]] = {}
     for episode in episodes:
-        returns.setdefault(episode.level.group, set()).add(episode.rewards)
-    return [episode for episode in episodes if len(returns[episode.level.group]) > 1][:most]
+        groups.setdefault(episode.level.group, []).append(episode)
+    differing = [group for group in groups.values() if not _alike([episode.rewards for episode in group])]
+    return [episode for group in differing[:most] for episode in group]
 
 
-def keep_by_variance(episodes: Sequence[Episode], share: float) -> list[Episode]:
-    """The episodes of the `share` of groups whose returns vary most, in their order (RAGEN's filter)."""
-    returns: dict[int, list[float]] = {}
-    for episode in episodes:
-        returns.setdefault(episode.level.group, []).append(episode.rewards)
-    most_first = sorted(returns, key=lambda group: (-statistics.pvariance(returns[group]), group))
-    kept = set(most_first[: math.ceil(share * len(most_first))])
-    return [episode for episode in episodes if episode.level.group in kept]
+def _alike(returns: Sequence[float]) -> bool:
+    return math.isclose(min(returns), max(returns), rel_tol=1e-6, abs_tol=1e-12)

@@ -19,10 +19,11 @@ from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs
-from vagen_adapters.ppo.keeping import KeepingSampler, can_keep, places_by, rope_index_of
 from vagen_adapters.ppo.layout_checks import REPLIES, SIZES, SYSTEM, checkered, failed, shortened
+from vagen_adapters.ppo.packed_rows import positions_by, rope_index_of
 from vagen_adapters.ppo.processors import refusal
 from vagen_adapters.ppo.seeing import FrozenSight, can_be_kept
+from vagen_envs.errors import did_you_mean
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
 """How far log-probabilities of one token may be apart, computed two ways, by the weights' type."""
@@ -32,16 +33,13 @@ models sum in another order for another batch."""
 
 
 @torch.no_grad()
-def check_model(model: ActorCritic, codec: Codec, *, turn_by_turn: bool = False) -> bool:
+def check_model(model: ActorCritic, codec: Codec, *, turn_by_turn: bool = False) -> None:
     """Compare what a model's weights say of the same tokens alone, padded, sampled and trained on.
 
     Args:
         model: policy and critic.
         codec: theirs.
         turn_by_turn: whether each turn is trained on as it was sampled, so that later ones can't change it.
-
-    Returns:
-        Whether it says the same, too, when a conversation goes on with the keys and values of the turn before.
 
     Raises:
         TrainingConfigError: they differ, or the model refuses its inputs.
@@ -63,7 +61,6 @@ def check_model(model: ActorCritic, codec: Codec, *, turn_by_turn: bool = False)
             raise failed(codec, "sampler against trainer", f"log-probabilities of sampled tokens are {gap:.1e} apart, "
                           f"where {allowed:.0e} is allowed", "use a release of transformers where generate and the "
                           "forward pass agree")  # fmt: skip
-        return _keeps(codec, model, allowed)
     except TrainingConfigError:
         raise
     except Exception as error:  # a model raises whatever it likes
@@ -132,52 +129,6 @@ def check_packing(model: ActorCritic, codec: Codec) -> None:
                       "leave packing out, or name an attn_implementation that keeps them apart")  # fmt: skip
 
 
-@torch.no_grad()
-def can_go_unmasked(model: ActorCritic, codec: Codec) -> bool:
-    """Whether a model says the same of padded conversations without a mask as of each alone."""
-    was_training, masks = model.training, model.masks
-    model.eval()
-    try:
-        prompts = _prompts(codec)
-        alone = [_logprobs(codec, model, [prompt])[0] for prompt in prompts]
-        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, prompts[0]))
-        model.masks = False
-        together = _logprobs(codec, model, prompts)
-        gaps = [(one - among[: len(one)]).abs().max() for one, among in zip(alone, together, strict=True)]
-        return all(float(gap) <= allowed for gap in gaps)
-    except Exception:  # a model raises whatever it likes; it is given a mask then
-        return False
-    finally:
-        model.masks = masks
-        model.train(was_training)
-
-
-@torch.no_grad()
-def can_narrow(model: ActorCritic, codec: Codec) -> bool:
-    """Whether a model says the same of some tokens when its last layer is computed for those alone."""
-    was_training, narrows = model.training, model.narrows
-    model.eval()
-    try:
-        prompts = _prompts(codec)
-        inputs = model_inputs(prompts, codec, model.policy.device)
-        mask = (torch.arange(inputs["input_ids"].shape[1]) % 3 == 1).to(model.policy.device) & inputs[
-            "attention_mask"
-        ].bool()
-        want = ["logprobs"] if model.value_head is None else ["logprobs", "values"]
-        found = []
-        for model.narrows in (False, True):
-            scores = model(inputs, want, temperature=1.0, forbidden_ids=codec.forbidden_ids, mask=mask)
-            values = scores["values"][:, :-1][mask] if "values" in scores else mask.new_zeros(1, dtype=torch.float32)
-            found.append((scores["logprobs"][mask & (inputs["input_ids"] != codec.image_token_id)], values))
-        allowed = max(GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(codec, model, prompts[0]))
-        return all(float((one - other).abs().max()) <= allowed for one, other in zip(*found, strict=True))
-    except Exception:  # a model raises whatever it likes; its last layer is computed for all tokens then
-        return False
-    finally:
-        model.narrows = narrows
-        model.train(was_training)
-
-
 def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> bool:
     """Twice: what a tower has just said, and what was kept of it, in another order."""
     sight, device = model.sight, model.policy.device
@@ -192,12 +143,6 @@ def _sees_the_same(model: ActorCritic, codec: Codec, models: Sequence[Any]) -> b
             if not float(gap) <= allowed:
                 return False
     return True
-
-
-def sampler_of(policy: Any, codec: Codec) -> TransformersSampler:
-    """One that keeps conversations where the model can. Raises TrainingConfigError as `check_model`."""
-    keeps = check_model(ActorCritic(policy, None, values=False), codec, turn_by_turn=True)
-    return (KeepingSampler if keeps else TransformersSampler)(policy, codec)
 
 
 def _check_sight(codec: Codec, model: ActorCritic, prompt: Prompt) -> None:
@@ -235,11 +180,11 @@ def _check_positions(codec: Codec, policy: Any, prompts: Sequence[Prompt]) -> No
     own = rope_index_of(policy)
     if own is None:
         return
-    alone = [places_by(own, model_inputs([prompt], codec, policy.device)) for prompt in prompts]
+    alone = [positions_by(own, model_inputs([prompt], codec, policy.device)) for prompt in prompts]
     for left in (False, True):
         inputs = model_inputs(prompts, codec, policy.device, left=left)
         for row, (place, mask) in enumerate(
-            zip(places_by(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
+            zip(positions_by(own, inputs).unbind(1), inputs["attention_mask"], strict=True)
         ):
             if not torch.equal(place[:, mask.bool()], alone[row][:, 0]):
                 raise failed(codec, "position ids", f"those of conversation {row} change with padding on the "
@@ -276,29 +221,6 @@ def _gap(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt], replies: S
     return max(gaps) if all(map(math.isfinite, gaps)) else math.inf
 
 
-def _keeps(codec: Codec, model: ActorCritic, allowed: float) -> bool:
-    """Whether conversations of different lengths can be gone on with, and another begun beside them."""
-    if not can_keep(model.policy.config):
-        return False
-    sampler = KeepingSampler(model.policy, codec)
-    turns: list[list[PlayedTurn]] = [[], []]
-    try:
-        for step in range(3):
-            shown = [codec.show(SYSTEM, _observation(3 * row + step, SIZES[(row + step) % 2]))
-                     for row in range(len(turns))]  # fmt: skip
-            prompts = [lay_out(before, (), now).prompt for before, now in zip(turns, shown, strict=True)]
-            replies = sampler.sample(prompts, _FEW, range(len(prompts)))
-            if not _gap(codec, model, prompts, replies) <= allowed:
-                return False
-            for before, now, reply in zip(turns, shown, replies, strict=True):
-                before.append(PlayedTurn(now, reply, None, ()))  # type: ignore[arg-type]
-            if step == 0:
-                turns.append([])
-    except Exception:  # a model raises whatever it likes; it is read from the beginning then
-        return False
-    return True
-
-
 def _logprobs(codec: Codec, model: ActorCritic, prompts: Sequence[Prompt]) -> Tensor:
     """(B, L) As training computes them."""
     inputs = model_inputs(prompts, codec, model.policy.device)
@@ -317,3 +239,22 @@ def _prompts(codec: Codec) -> list[Prompt]:
 
 def _observation(number: int, size: tuple[int, int]) -> dict[str, Any]:
     return {"text": f"Here {IMAGE_PLACEHOLDER} it is.", "image": checkered(number, size)}
+
+
+def check_attention(name: str | None) -> None:
+    """Raise TrainingConfigError if transformers doesn't know this attention, or its package isn't installed."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
+
+    if name is None:
+        return
+    known = {"eager", *ALL_ATTENTION_FUNCTIONS.valid_keys()}
+    if name not in known and "/" not in name:  # with a slash it is a kernel of the hub
+        raise TrainingConfigError(
+            f"attn_implementation={name!r} is unknown to transformers.{did_you_mean(name, known)}"
+        )
+    installed = {"flash_attention_2": is_flash_attn_2_available, "flash_attention_3": is_flash_attn_3_available}
+    if name in installed and not installed[name]():
+        raise TrainingConfigError(
+            f"attn_implementation={name!r} needs the package flash-attn and a GPU, which aren't here"
+        )

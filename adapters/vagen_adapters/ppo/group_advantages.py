@@ -19,6 +19,9 @@ from vagen_adapters.ppo.advantages import check_unit
 from vagen_adapters.ppo.packing import Advantages, PackedTokens, sum_backwards
 from vagen_adapters.ppo.trajectories import Trajectories
 
+ROUNDING = 64
+"""Units in the last place of float64 by which equal returns may differ: rewards are summed in several orders."""
+
 
 def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advantages:
     """An episode's return against the mean of its group, for all its tokens alike. Shao et al. 2024 (GRPO).
@@ -32,7 +35,7 @@ def grpo(batch: Trajectories, *, scale: bool = True, eps: float = 1e-6) -> Advan
         eps: Keeps a group of equal returns at 0.
     """
     tokens, episodes, returns, groups = _returns_in_groups(batch)
-    return tokens.spread(_above_mean(returns, groups, scale, eps)[episodes[tokens.turn_of_token]])
+    return _spread(tokens, _above_mean(returns, groups, scale, eps)[episodes])
 
 
 def rloo(batch: Trajectories) -> Advantages:
@@ -41,7 +44,7 @@ def rloo(batch: Trajectories) -> Advantages:
     Returns, episodes without sampled tokens and groups of one are treated as in `grpo`.
     """
     tokens, episodes, returns, groups = _returns_in_groups(batch)
-    return tokens.spread(_above_others(returns, groups)[episodes[tokens.turn_of_token]])
+    return _spread(tokens, _above_others(returns, groups)[episodes])
 
 
 def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
@@ -56,11 +59,11 @@ def rloo_turns(batch: Trajectories, *, gamma: float = 1.0) -> Advantages:
     """
     check_unit(gamma=gamma)
     tokens, groups = _in_groups(batch)
-    to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
+    to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
     total, _ = _sums(to_go, _pairs(groups, tokens.turns))
     episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[0]  # in the group of each turn
     advantages = torch.where(episodes > 1, to_go - (total - to_go) / (episodes - 1).clamp(min=1), 0)
-    return tokens.spread(advantages[tokens.turn_of_token])
+    return _spread(tokens, advantages)
 
 
 def gigpo(
@@ -84,10 +87,10 @@ def gigpo(
         raise TrainingDataError("GiGPO compares turns that met the same state; give the batch turn_states")
     tokens, episodes, returns, groups = _returns_in_groups(batch)
     of_episodes = _above_mean(returns, groups, scale, eps)[episodes]
-    to_go = sum_backwards(tokens.turn_rewards_with_kl(), gamma, tokens.turn_ends_episode)
+    to_go = sum_backwards(tokens.turn_rewards_with_kl().double(), gamma, tokens.turn_ends_episode)
     states = _pairs(groups[episodes], tokens.of_turns("turn_states", batch.turn_states))
     of_turns = of_episodes + step_weight * _above_mean(to_go, states, scale, eps)
-    return tokens.spread(of_turns[tokens.turn_of_token])
+    return _spread(tokens, of_turns)
 
 
 def _in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor]:
@@ -102,7 +105,7 @@ def _returns_in_groups(batch: Trajectories) -> tuple[PackedTokens, Tensor, Tenso
     """The tokens; (M,) which of the E episodes each turn is of; (E,) their returns with KL rewards, and groups."""
     tokens, groups = _in_groups(batch)
     episodes = tokens.turn_ends_episode.roll(1).cumsum(0) - 1
-    rewards = tokens.turn_rewards_with_kl()
+    rewards = tokens.turn_rewards_with_kl().double()  # in float32, sums of the same rewards differ
     returns = rewards.new_zeros(int(episodes[-1]) + 1 if len(episodes) else 0).index_add(0, episodes, rewards)
     return tokens, episodes, returns, groups[tokens.turn_ends_episode]
 
@@ -114,22 +117,40 @@ def _pairs(one: Tensor, other: Tensor) -> Tensor:
 
 
 def _sums(x: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the group of each entry: the sum and the size."""
+    """The sum and the size of each entry's group."""
     group = torch.unique(group, return_inverse=True)[1]
     sums = torch.zeros_like(x).index_add(0, group, x)
     return sums[group], torch.zeros_like(x).index_add(0, group, torch.ones_like(x))[group]
 
 
 def _above_mean(x: Tensor, group: Tensor, scale: bool, eps: float) -> Tensor:
-    """How far each entry is above its group's mean; in standard deviations (n - 1) + `eps` if it is scaled."""
+    """The difference from the group's mean; in standard deviations (n - 1) + `eps` if `scale`."""
     total, size = _sums(x, group)
-    centred = x - total / size
+    centred = (x - total / size).masked_fill(_alike(x, group), 0)
     if not scale:
         return centred
     return centred / ((_sums(centred.square(), group)[0] / (size - 1).clamp(min=1)).sqrt() + eps)
 
 
 def _above_others(x: Tensor, group: Tensor) -> Tensor:
-    """How far each entry is above the mean of the others of its group; 0 where there are none."""
+    """The difference from the mean of the group's others; 0 where there are none."""
     total, size = _sums(x, group)
-    return torch.where(size > 1, x - (total - x) / (size - 1).clamp(min=1), 0)
+    above = x - (total - x) / (size - 1).clamp(min=1)
+    return above.masked_fill(_alike(x, group) | (size < 2), 0)
+
+
+def _alike(x: Tensor, group: Tensor) -> Tensor:
+    """(N,) bool. Whether the entries of a group differ by no more than rounding.
+
+    Divided by their own tiny deviation, differences of rounding would become advantages near 1.
+    """
+    group = torch.unique(group, return_inverse=True)[1]
+    groups = int(group.max()) + 1 if len(group) else 0
+    low, high = (x.new_zeros(groups).scatter_reduce(0, group, x, how, include_self=False) for how in ("amin", "amax"))
+    alike: Tensor = (high - low <= ROUNDING * torch.finfo(x.dtype).eps * torch.maximum(low.abs(), high.abs()))[group]
+    return alike
+
+
+def _spread(tokens: PackedTokens, of_turns: Tensor) -> Advantages:
+    """(M,) The advantages of turns, for all their tokens, in the batch's type."""
+    return tokens.spread(of_turns.to(tokens.turn_rewards.dtype)[tokens.turn_of_token])

@@ -14,6 +14,10 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 Level = Literal["token", "turn", "sequence"]
 """What counts alike in a mean: tokens, turns, or whole rows."""
 Kind = Literal["clip", "cispo"]
+MOST = 20.0
+"""Bound of |log π_θ - log π_old|: e^20 is 5e8. An infinite one would make the gradient NaN where A is 0 or clipped."""
+SAMPLER_CAP = 2.0
+"""Largest truncated importance weight (Yao et al. 2025)."""
 
 NAMED: Mapping[str, tuple[str, Mapping[str, Any]]] = MappingProxyType({
     "ppo": ("Schulman et al. 2017, arXiv:1707.06347, eq. 7", {"policy_loss": "clip"}),
@@ -51,7 +55,7 @@ def probability_ratios(logprobs: Tensor, old_logprobs: Tensor, turn_ids: Tensor,
     Tokens that were not sampled have 1.
     """
     sampled = turn_ids != NOT_SAMPLED
-    log_ratios = torch.where(sampled, logprobs - old_logprobs, 0)
+    log_ratios = torch.where(sampled, _log_ratios(logprobs, old_logprobs), 0)
     if level == "turn":
         tokens = _sum_over_turns(sampled.to(log_ratios.dtype), turn_ids)
         log_ratios = torch.where(sampled, _sum_over_turns(log_ratios, turn_ids) / tokens.clamp(min=1), 0)
@@ -85,7 +89,7 @@ def cispo_losses(logprobs: Tensor, ratios: Tensor, advantages: Tensor, clip_low:
 
 
 def sampler_weights(
-    logprobs: Tensor, sampled: Tensor, turn_ids: Tensor, level: Literal["token", "sequence"], cap: float
+    logprobs: Tensor, sampled: Tensor, turn_ids: Tensor, level: Literal["token", "sequence"], cap: float = SAMPLER_CAP
 ) -> Tensor:
     """(B, L) Truncated importance weights min(π_old / q, cap), 1 where nothing was sampled.
 
@@ -94,7 +98,7 @@ def sampler_weights(
     "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training"), or of all tokens of a row together.
     """
     told = turn_ids != NOT_SAMPLED
-    log_ratios = torch.where(told, logprobs - sampled, 0)
+    log_ratios = torch.where(told, _log_ratios(logprobs, sampled), 0)
     if level == "sequence":
         log_ratios = torch.where(told, log_ratios.sum(1, keepdim=True), 0)
     return log_ratios.exp().clamp(max=cap)
@@ -115,19 +119,12 @@ def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: floa
     return torch.maximum(errors, (near - returns).square())
 
 
-def value_weights(value_mask: Tensor, turn_ids: Tensor, first_token: float) -> Tensor:
-    """(B, L + 1) 1 where the critic has a target, but `first_token` before the first token of a turn (Verlog)."""
-    latest = torch.nn.functional.pad(turn_ids.cummax(1).values, (1, 0), value=NOT_SAMPLED)
-    first = torch.nn.functional.pad(turn_ids > latest[:, :-1], (0, 1))
-    return torch.where(first, first_token, 1.0) * value_mask
-
-
 def kl_estimates(logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]) -> Tensor:
     """(B, L) KL[π‖π_ref] from the sampled tokens alone (Schulman, "Approximating KL Divergence").
 
     k1 = log π - log π_ref is unbiased; k3 = r - 1 - log r with r = π_ref/π is never negative and varies less.
     """
-    log_ratios = logprobs - reference_logprobs
+    log_ratios = _log_ratios(logprobs, reference_logprobs)
     return log_ratios if estimator == "k1" else (-log_ratios).exp() - 1 + log_ratios
 
 
@@ -136,6 +133,11 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
     if len(returns) < 2 or not (spread := returns.var()) > 0:
         return float("nan")
     return float(1 - (returns - values).var() / spread)
+
+
+def _log_ratios(logprobs: Tensor, others: Tensor) -> Tensor:
+    """(B, L) Differences within ±`MOST`; 0 where both are infinite."""
+    return (logprobs - others).nan_to_num(0.0, MOST, -MOST).clamp(-MOST, MOST)
 
 
 def _sum_over_turns(entries: Tensor, turn_ids: Tensor) -> Tensor:

@@ -8,13 +8,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from vagen_adapters.ppo.episodes import Episode, TokenSequence
+from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_adapters.ppo.trajectories import Trajectories
 from vagen_envs import Turn
 from vagen_rewards.scores import PARTS
 from vagen_rewards.verifiers.metrics import is_reflective
@@ -119,40 +118,6 @@ def _reward_terms(episodes: Sequence[Episode]) -> dict[str, float]:
     return {name: whole / len(episodes) for name, whole in sums.items()}
 
 
-def print_samples(
-    sequences: Sequence[TokenSequence], episodes: Sequence[Episode], advantages: Tensor, step: int, most: int
-) -> None:
-    """Print a table of the first `most` turns: the level, the reply, its reward terms and its mean advantage.
-
-    Args:
-        sequences: B of them.
-        episodes: of each sequence.
-        advantages: (B, L).
-        step: of the training.
-        most: turns.
-    """
-    from trl.trainer.utils import print_prompt_completions_sample
-
-    prompts: list[str] = []
-    replies: list[str] = []
-    gains: list[float] = []
-    rewards: dict[str, list[float]] = {}
-    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
-        turn_ids = torch.tensor(sequence.turn_ids)
-        for number in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
-            if len(prompts) == most:
-                break
-            turn = episode.turns[number]
-            prompts.append(f"level {episode.level.seed}, turn {number}")
-            replies.append(turn.turn.reply)
-            gains.append(float(advantages[row, : len(turn_ids)].cpu()[turn_ids == number].mean()))
-            for name in (term.name for term in turn.rewards):
-                rewards.setdefault(name, [0.0] * (len(prompts) - 1))
-            for name, entries in rewards.items():
-                entries.append(math.fsum(term.value for term in turn.rewards if term.name == name))
-    print_prompt_completions_sample(prompts, replies, rewards, gains, step)
-
-
 def of_scores(
     batch: Trajectories, advantages: Advantages, logprobs: Tensor, sampled: Tensor | None, reference: Tensor | None
 ) -> dict[str, float]:
@@ -174,20 +139,8 @@ def of_scores(
     if batch.values is not None and bool(trained.any()):
         values, returns = batch.values[trained], advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)
-        found["critic/explained_by_turn"] = _explained_by_turn(batch.turn_ids, returns, trained)
         found["critic/value"] = float(values.mean())
     return found
-
-
-def _explained_by_turn(turn_ids: Tensor, returns: Tensor, trained: Tensor) -> float:
-    """How much of the returns' variance the number of the turn explains: what a critic that only counts would."""
-    before, after = (nn.functional.pad(turn_ids, sides, value=NOT_SAMPLED) for sides in ((0, 1), (1, 0)))
-    turn = (
-        torch.where(before == NOT_SAMPLED, after, before)[trained] + 1
-    )  # a value after a turn's last token is its own
-    counts = returns.new_zeros(int(turn.max()) + 1).index_add(0, turn, torch.ones_like(returns))
-    sums = torch.zeros_like(counts).index_add(0, turn, returns)
-    return explained_variance((sums / counts.clamp(min=1))[turn], returns)
 
 
 def of_versions(episodes: Sequence[Episode], step: int) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,15 +17,17 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.ahead import Ahead, CopySampler
 from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
-from vagen_adapters.ppo.episodes import Episode, Level, keep_by_variance, keep_differing
+from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
 from vagen_adapters.ppo.forks import Fork, fork_all, returns_of, worth_of
 from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
-from vagen_adapters.ppo.keeping import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.seeing import FrozenSight
 from vagen_envs.core import VagenEnv
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
+
+MOST_FAILED = 0.5
+"""Share of a rollout's episodes that may fail: the rest may be the easy part."""
 
 
 class Player:
@@ -39,7 +40,6 @@ class Player:
         codec: of the model.
         accelerator: of the trainer.
         record: is given what is logged.
-        keeps: whether the policy can go on from the keys and values of a turn before.
         score: reward terms of a turn beside the environment's.
         make_sampler: makes the sampler of a policy; None for what `args.generation` names.
 
@@ -57,21 +57,20 @@ class Player:
         accelerator: Any,
         record: Callable[[dict[str, float]], None],
         *,
-        keeps: bool,
         score: Score | None = None,
         make_sampler: Callable[[Any], Sampler] | None = None,
     ) -> None:
         self.args, self.model, self.codec, self.accelerator = args, model, codec, accelerator
         self._record = record
         self.clock = metrics.Clock()
-        sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path, keeps)
+        sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
         self._ahead: Ahead | None = None
         if args.max_staleness:
             if args.generation == "transformers":
-                sampler = CopySampler(model.policy, make_sampler or functools.partial(self._sampler_of, keeps=keeps))
+                sampler = CopySampler(model.policy, make_sampler or self._sampler_of)
             beside = self._make_rollout(sampler, score)
-            self._ahead = Ahead(beside, args.max_staleness, accelerator.autocast, snapshots=args.forks > 0)
+            self._ahead = Ahead(beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0)
 
     def wait(self) -> None:
         """Until what is played beside an update is over. Raises what it raised."""
@@ -85,7 +84,7 @@ class Player:
 
     def play_forks(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
-        forks, played = self._forked(episodes, self.args.forks, seed_of(self.args, number, 50))
+        forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
         worth = worth_of(episodes, forks, played, self.args.turn_discount)
         sound = [all(map(math.isfinite, each)) for each in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
@@ -112,20 +111,19 @@ class Player:
             episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
             kept = [each for each in episodes if each.failure is None]
             if self.args.dynamic_sampling:
-                kept = keep_differing(kept, self.args.episodes_per_rollout)
+                kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
             if len(kept) >= self.args.episodes_per_rollout:
                 break
-        return episodes, keep_by_variance(kept, self.args.keep_variance_share)
+        return episodes, kept
 
     def check_failures(self, episodes: Sequence[Episode], number: int) -> None:
-        """Raise TrainingDataError if more of a rollout's episodes failed than `max_failed` allows."""
+        """Raise TrainingDataError if more than half of a rollout's episodes failed."""
         reasons = Counter(each.failure for each in episodes if each.failure is not None)
-        if reasons.total() > self.args.max_failed * len(episodes):
+        if reasons.total() > MOST_FAILED * len(episodes):
             reason, times = reasons.most_common(1)[0]
             raise TrainingDataError(
-                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed, more than "
-                f"max_failed={self.args.max_failed:g} allows; {times} of them with: {reason}. "
-                "Mend that and resume from the last checkpoint, or raise max_failed"
+                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed; {times} of them "
+                f"with: {reason}. Fix that and resume from the last checkpoint"
             )
 
     def play_ahead(self, number: int, update: int, version: int) -> None:
@@ -141,7 +139,8 @@ class Player:
         """The episodes of all levels in their order, with the present weights."""
         with self.clock("sync"):
             self.rollout.sampler.sync()
-        return self._play_on([Episode(level) for level in levels], seed, snapshots=snapshots or self.args.forks > 0)
+        snapshots = snapshots or self.args.continuations > 0
+        return self._play_on([Episode(level) for level in levels], seed, snapshots=snapshots)
 
     def _finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
         """The same, from where they are if they were begun beside updates."""
@@ -176,11 +175,11 @@ class Player:
         """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         number += extra * self.args.rollouts
-        pool, size = self.args.num_levels, self.args.group_size
+        size = self.args.group_size
         numbers = range(number * per_rollout, (number + 1) * per_rollout)
         # 2**32 levels apart: runs of different seeds never share a level.
-        seeds = [each % pool if pool else (self.args.seed << 32) + each for each in numbers]
-        packs = max(1, len(self.args.prompt_pool))
+        seeds = [(self.args.seed << 32) + each for each in numbers]
+        packs = max(1, len(self.args.prompt_packs))
         prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
         return [
             Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
@@ -191,35 +190,33 @@ class Player:
     def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
         args = self.args
         return Rollout(
-            [gym.make(args.env_id, **args.env_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
+            [gym.make(args.env_id, **args.plain_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
             self.codec,
             sampler,
             Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
             window=args.window,
             max_length=args.max_length,
-            max_turns=args.max_turns,
             score=score,
-            prompts=[_prompts_of(args, pack) for pack in args.prompt_pool],
+            prompts=[_prompts_of(args, pack) for pack in args.prompt_packs],
             threads=args.env_threads,
         )
 
-    def _sampler_of(self, policy: Any, keeps: bool) -> Sampler:
+    def _sampler_of(self, policy: Any) -> Sampler:
         """Of a copy that plays in a thread, with a memory of pictures of its own."""
         sight = FrozenSight([policy], self.codec, self.model.sight.most) if self.model.sight else None
-        return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=sight)
+        return TransformersSampler(policy, self.codec, sight=sight)
 
-    def _make_sampler(self, path: str, keeps: bool) -> Sampler:
+    def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
-            return (KeepingSampler if keeps else TransformersSampler)(policy, self.codec, sight=self.model.sight)
+            return TransformersSampler(policy, self.codec, sight=self.model.sight)
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         if args.generation == "vllm-server":
-            return VLLMServerSampler(policy, self.codec, self.accelerator, args.vllm_server, args.vllm_weights_folder,
-                                     adapters=args.vllm_adapters)  # fmt: skip
+            return VLLMServerSampler(policy, self.codec, self.accelerator, **args.vllm_options)
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        return VLLMSampler(policy, self.codec, self.accelerator, path, adapters=args.vllm_adapters, **options)
+        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
@@ -229,5 +226,5 @@ def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
 
 
 def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
-    with contextlib.closing(gym.make(args.env_id, **args.env_options, prompt_pack=pack)) as env:
+    with contextlib.closing(gym.make(args.env_id, **{**args.env_options, "prompt_pack": pack})) as env:
         return cast(VagenEnv, env.unwrapped).prompts

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.torch_pictures import in_place_of_torchvision
 
 _FILES = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 """What a folder says of pictures; a trained model's folder gets them as they were."""
@@ -74,8 +73,11 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
                       "train a vision-language model whose family has one")  # fmt: skip
     if getattr(cls, "is_dummy", False):  # at transformers' top, a stand-in that only asks for torchvision
         module = cls.__module__.rpartition("processing_")[2]
-        with in_place_of_torchvision():
+        try:
             cls = getattr(importlib.import_module(f"transformers.models.{module}.processing_{module}"), cls.__name__)
+        except ImportError as error:
+            raise refusal(config.model_type, "its processor", f"it can't be imported ({error})",
+                          "install torchvision") from error  # fmt: skip
     if missing := {"tokenizer", "image_processor"} - set(cls.get_attributes()):
         raise refusal(config.model_type, "its processor", f"{cls.__name__} has no {' and no '.join(sorted(missing))}",
                       "train a vision-language model whose family has one")  # fmt: skip
@@ -100,7 +102,6 @@ class _Absent(dict[str, Any]):
 def _part(path: str, name: str, model_type: str) -> Any:
     """A part of a processor: its tokenizer, its picture processor, or nothing for what reads no pictures."""
     from transformers import AutoTokenizer
-    from transformers.models.auto.configuration_auto import model_type_to_module_name
     from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES, AutoImageProcessor
 
     if name == "tokenizer":
@@ -110,12 +111,7 @@ def _part(path: str, name: str, model_type: str) -> Any:
     kinds = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
     if "pil" in kinds:
         return AutoImageProcessor.from_pretrained(path, backend="pil")
-    wanted = kinds["torchvision"]
-    owner = next(kind for kind, names in IMAGE_PROCESSOR_MAPPING_NAMES.items() if wanted in names.values())
-    module = model_type_to_module_name(owner)
-    with in_place_of_torchvision():
-        found = importlib.import_module(f"transformers.models.{module}.image_processing_{module}")
-        return getattr(found, wanted).from_pretrained(path)
+    return AutoImageProcessor.from_pretrained(path)  # needs torchvision
 
 
 def _without_its_checks(cls: Any) -> Any:

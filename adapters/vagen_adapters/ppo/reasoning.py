@@ -20,7 +20,7 @@ FIELDS = {"grounding": "observation", "world_modeling": "prediction"}
 """The field of a reply that each part is read from."""
 
 
-def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "claim"] = "turn") -> Score:
+def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "turn") -> Score:
     """A turn with the terms and metrics of a reward for reasoning.
 
     A judge that failed costs the episode, as a broken environment does: to pay nothing would teach that the words were
@@ -28,20 +28,20 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "claim"] = 
 
     Args:
         reward: whose `prepare` has been called, unless the first turns may wait for it.
-        credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `claim`: sentences are
+        credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `span`: sentences are
             credited by their own truth, see `word_credit`; scores are logged, and no turn earns them.
 
     Raises:
         TrainingConfigError: sentences are to be credited by a judge that doesn't read them.
     """
-    if credit == "claim" and not reward.judge.reads:
+    if credit == "span" and not reward.judge.reads:
         raise TrainingConfigError(
-            f"reasoning_credit='claim' needs a judge that reads claims; {reward.judge.name} gives verdicts; use rule, "
+            f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} gives verdicts; use rule, "
             "llm-structured:MODEL, or reasoning_credit='turn'"
         )
 
     def score(turn: Turn) -> Turn | Judged:
-        read = reward.read(turn) if credit == "claim" else None
+        read = reward.read(turn) if credit == "span" else None
         paid, scores = reward.paid(turn, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:

@@ -54,7 +54,6 @@ class Rollout:
         window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
             turn after which this still holds, and counts as truncated.
-        max_turns: cuts episodes after so many turns (`e_len` of Verlog); None leaves that to the environment.
         score: further reward terms.
         prompts: the texts of the environments of which a level names one; none leaves them theirs.
         threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait
@@ -77,7 +76,6 @@ class Rollout:
         *,
         window: int | None = None,
         max_length: int = 4096,
-        max_turns: int | None = None,
         score: Score | None = None,
         prompts: Sequence[Prompts] = (),
         threads: int = 1,
@@ -86,13 +84,11 @@ class Rollout:
             raise TrainingConfigError("a rollout needs at least one environment")
         if window is not None and window < 0:
             raise TrainingConfigError(f"window={window} is not valid: it must be at least 0 turns, or None for all")
-        if max_turns is not None and max_turns < 1:
-            raise TrainingConfigError(f"max_turns={max_turns} is not valid: it must be at least 1, or None")
         if threads < 1:
             raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.envs = list(envs)
         self.codec, self.sampler, self.sampling = codec, sampler, sampling
-        self.window, self.max_length, self.max_turns, self.score = window, max_length, max_turns, score
+        self.window, self.max_length, self.score = window, max_length, score
         self.prompts = prompts
         self._takes_snapshots = False
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
@@ -308,7 +304,7 @@ class Rollout:
             if not episode.turns:
                 episode.failure = f"no room for the first turn in {self.max_length} tokens; raise max_length"
             return True
-        episode.truncated = step.truncated or len(episode.turns) == self.max_turns or not self._has_room(episode)
+        episode.truncated = step.truncated or not self._has_room(episode)
         return episode.truncated
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:

@@ -86,7 +86,7 @@ def score(
     """Scores of N sampled tokens.
 
     Args:
-        want: of `logprobs`, `entropies`, `reference_logprobs` and `kl`, KL[π‖π_ref] over the whole vocabulary.
+        want: of `logprobs`, `entropies` and `reference_logprobs`.
         distribution: of the sampler.
         ids: (N,) the tokens.
         policy: the language head, (n, H) → (n, V).
@@ -104,7 +104,6 @@ def score(
 
     def of_piece(ids: Tensor, hidden: Tensor | None, other: Tensor | None) -> tuple[Tensor, ...]:
         found: dict[str, Tensor] = {}
-        logits = None
         if hidden is not None:
             logits = distribution(policy(hidden))
             ids = ids.clamp(max=logits.shape[-1] - 1)  # a picture's token may be none of what a policy can say
@@ -121,8 +120,6 @@ def score(
                 found["reference_logprobs"] = selective_log_softmax(
                     others[None], ids.clamp(max=others.shape[-1] - 1)[None]
                 )[0]
-            if "kl" in want and logits is not None:
-                found["kl"] = _exact_kl(logits, others)
         return tuple(found[name] for name in want)
 
     cut = zip(*(_pieces(each, pieces) for each in (ids, hidden, reference_hidden)), strict=True)
@@ -146,12 +143,6 @@ def score_tokens(
 
 def _pieces(entries: Tensor | None, pieces: int) -> list[Any]:
     return [None] * pieces if entries is None else list(entries.tensor_split(pieces))
-
-
-def _exact_kl(logits: Tensor, reference: Tensor) -> Tensor:
-    """(N, V), (N, V) → (N,)."""
-    logprobs, others = logits.log_softmax(1), reference.log_softmax(1)
-    return (logprobs.exp() * (logprobs - others)).sum(1)
 
 
 def as_autocast_rounds(model: nn.Module, dtype: torch.dtype) -> None:

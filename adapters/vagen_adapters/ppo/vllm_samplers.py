@@ -210,7 +210,7 @@ class VLLMServerSampler:
         model: Any,
         codec: Codec,
         accelerator: Any,
-        url: str,
+        url: str = "http://127.0.0.1:8000",
         weights_folder: str | Path | None = None,
         *,
         adapters: bool = False,
@@ -218,7 +218,7 @@ class VLLMServerSampler:
         self.codec, self.accelerator = codec, accelerator
         self.adapters = Adapters(model, accelerator) if adapters else None
         if adapters and weights_folder is None:
-            raise TrainingConfigError("vllm_adapters=true hands adapters over in a folder; set vllm_weights_folder")
+            raise TrainingConfigError("vllm_options: adapters=true hands adapters over in a folder; set weights_folder")
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
         self._source = Weights(model, accelerator, codec)
@@ -230,7 +230,9 @@ class VLLMServerSampler:
         if self._weights_folder is not None:
             self._weights_folder.mkdir(parents=True, exist_ok=True)
         elif accelerator.device.type != "cuda":
-            raise TrainingConfigError("weights reach a server through NCCL, which needs a GPU; set vllm_weights_folder")
+            raise TrainingConfigError(
+                "weights reach a server through NCCL, which needs a GPU; set weights_folder in vllm_options"
+            )
         elif accelerator.is_main_process:
             self.client.init_communicator(device=accelerator.device)
 

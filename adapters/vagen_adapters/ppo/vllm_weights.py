@@ -111,4 +111,4 @@ class Adapters:
 
 def _require(fits: bool, problem: str) -> None:
     if not fits:
-        raise TrainingConfigError(f"vllm_adapters=true doesn't fit: {problem}")
+        raise TrainingConfigError(f"vllm_options adapters=true doesn't fit: {problem}")

@@ -32,7 +32,6 @@ def credit_words(
     sequences: Sequence[TokenSequence],
     episodes: Sequence[Episode],
     codec: Codec,
-    weight: float = 1.0,
 ) -> tuple[Advantages, dict[str, float]]:
     """The same advantages, but of the words of observations and predictions those of their own truth.
 
@@ -44,7 +43,6 @@ def credit_words(
         sequences: the B rows.
         episodes: of each row.
         codec: of the model that wrote them.
-        weight: of the words' advantages beside the task's.
 
     Returns:
         The advantages, and for the log the mean truth of each part.
@@ -67,36 +65,8 @@ def credit_words(
             told[f"credit/{part}"] = float(said.mean())
             # Where all are alike the difference is 0, and stays it whatever it is divided by.
             truths[read] = (said - said.mean()) / said.std(correction=0).clamp(min=1e-4)
-        dense = torch.where(words, weight * truths, dense)
+        dense = torch.where(words, truths, dense)
     return replace(advantages, advantages=dense), told
-
-
-def answers_only(
-    advantages: Advantages, sequences: Sequence[TokenSequence], episodes: Sequence[Episode], codec: Codec
-) -> Advantages:
-    """The same, with an advantage for the tokens of actions alone; a reply without actions has none.
-
-    The others count as before in what holds the policy near its reference: trained by nothing at all they drift with
-    the weights that they share, and within ten rollouts four replies of five broke the format.
-
-    Args:
-        advantages: (B, L) of the task.
-        sequences: the B rows.
-        episodes: of each row.
-        codec: of the model that wrote them.
-    """
-    acts = torch.zeros_like(advantages.mask)
-    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
-        for turn, places in _columns(sequence).items():
-            played = episode.turns[turn]
-            actions = played.turn.parsed.actions
-            if not actions:
-                continue
-            begins = codec.begins(played.reply.ids)
-            ends = [*begins[1:], len(played.turn.reply)]
-            for column, begin, end in zip(places, begins, ends, strict=True):
-                acts[row, column] = end > actions[0].start and begin < actions[-1].end
-    return replace(advantages, advantages=advantages.advantages * acts)
 
 
 def _spoken(codec: Codec, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:

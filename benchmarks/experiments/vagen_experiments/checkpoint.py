@@ -9,12 +9,14 @@ from typing import Any
 
 import torch
 
-from vagen_adapters.ppo import imitation, sight, tiny
-from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.codec import Codec
-from vagen_adapters.ppo.critic_teaching import teach_critic
+from vagen_adapters.parity import tiny_model as tiny
+from vagen_adapters.ppo.codec import Codec, load_policy
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_benchmarks.meter import Meter
+from vagen_experiments import imitation
+from vagen_experiments import vision_pretraining as sight
+from vagen_experiments.critic_pretraining import teach_critic
+from vagen_experiments.critics import StudyActorCritic
 from vagen_experiments.experiment import CHECKPOINTS, Experiment
 
 # First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the model.
@@ -55,8 +57,8 @@ def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, Codec]:
     weights = experiment.checkpoint.weights
     if not weights:
         tiny.save_tiny(out, tiny.texts_of([experiment.env], levels=200, **experiment.options))
-        return tiny.load(out)
-    model, codec = tiny.load(CHECKPOINTS / weights)
+        return load_policy(out)
+    model, codec = load_policy(CHECKPOINTS / weights)
     model.float().save_pretrained(out)  # stored in half precision
     codec.save_pretrained(out)
     return model, codec
@@ -93,9 +95,8 @@ def _pretrain_critic(experiment: Experiment, policy: Path, out: Path, codec: Cod
     how = experiment.checkpoint
     with torch.random.fork_rng(devices=[]):  # the critic's heads start from random weights
         torch.manual_seed(0)
-        model = ActorCritic.from_pretrained(
-            str(policy), critic="shared", reads=not privileged, told=privileged, convolutions=how.critic_convolutions
-        )
+        heads = {"reads": not privileged, "told": privileged, "convolutions": how.critic_convolutions}
+        model = StudyActorCritic.from_pretrained(str(policy), critic="shared", heads=heads)
     episodes = _scripted_play(
         experiment, policy, FOR_CRITIC, how.critic_episodes, how.critic_oracle_share, how.critic_continuations
     )

@@ -12,15 +12,14 @@ from typing import Any
 
 import gymnasium as gym
 
-from vagen_adapters.ppo import tiny
+from vagen_adapters.ppo.codec import load_policy
 from vagen_adapters.ppo.episodes import Level
-from vagen_adapters.ppo.family_checks import sampler_of
-from vagen_adapters.ppo.generation import Sampling
-from vagen_adapters.ppo.imitation import demonstrate, sentences
+from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_benchmarks.meter import Meter
 from vagen_envs import State, Turn
 from vagen_experiments.experiment import Experiment
+from vagen_experiments.imitation import demonstrate, sentences
 from vagen_rewards.rules import RuleJudge
 from vagen_rewards.scores import PARTS, score_turn, statements_of
 
@@ -41,8 +40,8 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
         play (`random`), and if the experiment asks for it, of sampled replies to the images of other levels
         (`shuffled_images`).
     """
-    stored, codec = tiny.load(folder)
-    sampler = sampler_of(model if model is not None else stored, codec)
+    stored, codec = load_policy(folder)
+    sampler = TransformersSampler(model if model is not None else stored, codec)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
     levels = [Level(seed, "test") for seed in range(episodes)]
     envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]

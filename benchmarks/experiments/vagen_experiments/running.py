@@ -21,11 +21,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.rollout_meter import RolloutMeter
 from vagen_experiments import plots
 from vagen_experiments.checkpoint import make_checkpoint, make_privileged_critic
+from vagen_experiments.critics import StudyTrainer
 from vagen_experiments.evaluation import evaluate
 from vagen_experiments.experiment import Experiment, ExperimentError
 from vagen_experiments.report import table
@@ -146,7 +146,7 @@ def _train(experiment: Experiment, recipe: str, seed: int, start: Path, out: Pat
     began, evaluations = time.perf_counter(), Evaluations(config)
     meter = RolloutMeter(config, f"rollouts of {recipe}, seed {seed}")
     score = reward_of(experiment, recipe, config)
-    trainer = MultiTurnPPOTrainer(str(start), config, score=score, callbacks=[evaluations, meter])
+    trainer = StudyTrainer(str(start), config, score=score, callbacks=[evaluations, meter])
     with meter:
         trainer.train()
     seconds = time.perf_counter() - began

@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
 from vagen_adapters.ppo.recipes import TINY, Recipe, load_recipe
+from vagen_experiments.critics import StudyConfig
 from vagen_experiments.experiment import Experiment
 
 CRITIC = "eval_critic_"
@@ -23,20 +23,18 @@ def recipe_of(experiment: Experiment, name: str) -> Recipe:
     return load_recipe(TINY + experiment.variant(name).recipe)
 
 
-def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> MultiTurnPPOConfig:
+def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
     """The settings of one training, whose model is saved to `out`.
 
     The critic is the one that the initial checkpoint has: a head that pools over the image tokens of the frozen policy,
     or one that is given the state.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
-    config = recipe_of(experiment, name).config(
-        experiment.env,
-        str(out),
-        env_options=dict(experiment.options),
-        seed=seed,
-        **{"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, **given},
+    fixed = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    settings = recipe_of(experiment, name).settings_for(
+        experiment.env, str(out), env_options=dict(experiment.options), seed=seed, **{**fixed, **given}
     )
+    config = StudyConfig(**settings)
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
         config.shared_backbone = config.critic_heads_only = True
@@ -50,7 +48,7 @@ def uses_privileged_critic(experiment: Experiment, name: str) -> bool:
     return bool(experiment.variant(name).settings.get("critic_told", False))
 
 
-def reward_of(experiment: Experiment, name: str, config: MultiTurnPPOConfig) -> Any:
+def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
     """The `score` of the trainer; None where reasoning is not rewarded."""
     options = recipe_of(experiment, name).reward_options(experiment.env) if experiment.reasoning_reward else {}
     if not options:
@@ -68,7 +66,7 @@ class Evaluations(TrainerCallback):  # type: ignore[misc]
         critic: what each evaluation measured of the critic.
     """
 
-    def __init__(self, config: MultiTurnPPOConfig) -> None:
+    def __init__(self, config: StudyConfig) -> None:
         self.cpu_seconds = 0.0
         self.found: list[tuple[int, float, float]] = []
         self.critic: list[dict[str, float]] = []

@@ -41,7 +41,7 @@ class Trained(Agent):
         for module in ("torch", "trl", "transformers"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(f"the agent {folder}", "ppo", module)
-        from vagen_adapters.ppo import tiny
+        from vagen_adapters.ppo.codec import load_policy
 
         best = Path(folder) / BEST
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
@@ -49,7 +49,7 @@ class Trained(Agent):
         self.card: dict[str, Any] = json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
         self.env_options = self.card.get("options", {})
         try:
-            model, self._codec = tiny.load(self._folder)
+            model, self._codec = load_policy(self._folder)
         except (OSError, ValueError) as error:
             raise ProtocolError(f"{folder} holds no model that can be played: {error}") from error
         self._model = model.float()

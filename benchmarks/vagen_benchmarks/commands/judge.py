@@ -63,7 +63,7 @@ def _llm(
     concurrency: int,
 ) -> dict[str, Any]:
     """Options of LLMJudge."""
-    from vagen_rewards.llm.spending import Price
+    from vagen_rewards.usage import Price
 
     cost = Price(*price) if price else None
     return {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import json
 import zipfile
 from collections.abc import Mapping
@@ -55,13 +54,6 @@ def train(
         str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what it would take of each GPU's memory.")] = False,
-    gpus: Annotated[
-        str | None, typer.Option(help="Of --plan: `8x80GiB`, or `2x8x80GiB` for two machines; those here by default.")
-    ] = None,
-    launch: Annotated[
-        str | None, typer.Option(help="Of --plan: `ddp`, `zero2`, `fsdp` or `zero3`; the first that fits by default.")
-    ] = None,
 ) -> None:
     """Train a vision-language model on an environment, by multi-turn PPO."""
     need("vagen train", *EXTRA)
@@ -74,11 +66,6 @@ def train(
     options, settings = parse_options(option or []), {"disable_tqdm": True, **parse_options(setting or [])}
     check_settings(settings, "--set", show=str)
     env_id = resolve_id(env)
-    if plan or gpus or launch:
-        if not plan:
-            raise TrainingConfigError("--gpus and --launch belong to --plan, which trains nothing")
-        _plan(chosen, env_id, str(out), options, settings, start, gpus, launch)
-        return
     said = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     given = {name: value for name, value in said.items() if value is not None}
     if without_reasoning_reward and given:
@@ -88,20 +75,42 @@ def train(
     reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
     _check_folders(start, out, resume)
     config = _config(chosen, env_id, out, options, settings)
+    score = _score(config, reward)
+    _check_model(start)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
-    _train(config, start, resume, reward)
+    _train(config, start, resume, score)
+
+
+def _score(config: Any, reasoning_reward: Mapping[str, Any]) -> Any:
+    """The trainer's `score`; None without a reward for reasoning."""
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+
+    if not reasoning_reward:
+        return None
+    with contextlib.closing(gym.make(config.env_id, **config.plain_options)) as env:
+        return reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
+
+
+def _check_model(model: str) -> None:
+    from transformers import AutoConfig
+
+    try:
+        AutoConfig.from_pretrained(model)
+    except Exception as error:  # from a config.json that is none it raises anything
+        raise TrainingConfigError(
+            f"there is no model {model!r}: neither a folder with a config.json nor a name that the hub knows here "
+            f"({_in_short(error)})"
+        ) from error
 
 
 def _check_folders(model: str, out: Path, resume: Path | None) -> None:
     """What would end, minutes later, in another library's traceback."""
-    from vagen_adapters.ppo.published import config_of
-
-    config_of(model)
-    if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
-        raise TrainingConfigError(f"{model} holds a config.json but no weights: no *.safetensors; --plan needs no more")
+    weights = [*Path(model).glob("*.safetensors"), *Path(model).glob("*.bin")]
+    if (Path(model) / "config.json").is_file() and not weights:
+        raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
     for file in sorted(Path(model).glob("*.safetensors")) if Path(model).is_dir() else ():
         _check_weights(file)
     if out.exists() and not out.is_dir():
@@ -175,56 +184,12 @@ def _check_trackers(names: Any) -> None:
         raise TrainingConfigError(f"report_to={names}: {' '.join(str(error).split())}") from error
 
 
-def _plan(
-    recipe: Recipe, env_id: str, out: str, options: Mapping[str, Any], settings: Mapping[str, Any], model: str,
-    gpus: str | None, launch: str | None,
-) -> None:  # fmt: skip
-    from vagen_adapters.ppo import planning
-    from vagen_adapters.ppo.published import config_of
-
-    machines = planning.Machines.parse(gpus) if gpus else planning.here(processes=1)
-    if machines is None:
-        raise TrainingConfigError("there is no GPU here to plan for; say which ones, such as --gpus 8x80GiB")
-    if launch is not None and launch not in planning.BACKENDS:
-        raise TrainingConfigError(f"--launch {launch!r} is not valid: one of {', '.join(planning.BACKENDS)}")
-    if gpus:  # for machines that aren't here
-        settings = {"use_cpu": True, **settings}
-    args = _config(recipe, env_id, Path(out), options, settings)
-    remake = functools.partial(_remade, recipe, env_id, Path(out), options, settings)
-    for line in planning.explained(config_of(model), args, machines, launch, remake).lines():
-        typer.echo(line)
-
-
-def _remade(
-    recipe: Recipe, env_id: str, out: Path, options: Mapping[str, Any], settings: Mapping[str, Any],
-    changes: Mapping[str, Any],
-) -> Any:  # fmt: skip
-    return _config(recipe, env_id, out, options, {**settings, **changes})
-
-
-def _announce(trainer: Any) -> None:
-    """The plan as a run's first lines, where there are GPUs to plan for."""
-    from vagen_adapters.ppo import planning
-
-    machines = planning.here(trainer.accelerator.num_processes)
-    if machines is None or not trainer.accelerator.is_main_process:
-        return
-    planner = planning.Planner(trainer.model.policy.config)
-    for line in planner.make(trainer.args, machines, trainer.spreads).lines():
-        typer.echo(line)
-
-
-def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
+def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     from safetensors import SafetensorError
 
-    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
     from vagen_benchmarks.rollout_meter import RolloutMeter
 
-    score = None
-    if reasoning_reward:
-        with contextlib.closing(gym.make(config.env_id, **config.env_options)) as env:
-            score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
     meter = RolloutMeter(config)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])
@@ -235,12 +200,11 @@ def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mappi
             f"{model} can't be read" if isinstance(error, OSError) else f"{model} can't be trained with these settings"
         )
         raise TrainingConfigError(f"{what}: {_in_short(error)}") from error
-    _announce(trainer)
     try:
         with meter:
             trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
-        card = {"env": config.env_id, "options": config.env_options, "max_tokens": config.max_tokens}
+        card = {"env": config.env_id, "options": config.plain_options, "max_tokens": config.max_tokens}
         (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone

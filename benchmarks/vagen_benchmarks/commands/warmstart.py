@@ -23,9 +23,7 @@ Environment = Annotated[str, typer.Option("--env", "-e", autocompletion=complete
 def warmstart(
     env: Environment,
     out: Annotated[Path, typer.Option(help="The folder of the fine-tuned model.")],
-    model: Annotated[
-        str | None, typer.Option(help="The model's folder or name; by default a new one of a million parameters.")
-    ] = None,
+    model: Annotated[str, typer.Option(help="The model's folder or name.")],
     episodes: Annotated[int, typer.Option(min=1, help="Episodes of the oracle to imitate, once each.")] = 512,
     noise: Annotated[
         float, typer.Option(min=0, max=0.99, help="Share of turns with random actions, which are not imitated.")
@@ -33,9 +31,7 @@ def warmstart(
     lora: Annotated[
         str | None, typer.Option(help="Train adapters with these settings of peft.LoraConfig, as JSON, and merge them.")
     ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="By default 1e-5, with --lora 1e-4, for a new model 2e-3.")
-    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="By default 1e-5, with --lora 1e-4.")] = None,
     sequences_per_forward: Annotated[int, typer.Option(min=1, help="Fewer need less memory.")] = 2,
     option: OptionPairs = None,
 ) -> None:
@@ -43,22 +39,18 @@ def warmstart(
     need("vagen warmstart", *EXTRA)
     from transformers import AutoModelForImageTextToText
 
-    from vagen_adapters.ppo import tiny
     from vagen_adapters.ppo.codec import Codec
     from vagen_adapters.ppo.warmstart import Demonstrations, warm_start
 
     env_id, options = resolve_id(env), parse_options(option or [])
-    if model is None:
-        tiny.save_tiny(out, tiny.texts_of([env_id], levels=50, **options))
-    path = model or str(out)
-    codec = Codec.from_pretrained(path)
+    codec = Codec.from_pretrained(model)
     try:
-        policy: Any = AutoModelForImageTextToText.from_pretrained(path, dtype="auto" if lora else "float32")
+        policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")
     except (OSError, ValueError) as error:
-        raise TrainingConfigError(f"--model {path} can't be read: {error}") from error
+        raise TrainingConfigError(f"--model {model} can't be read: {error}") from error
     if lora:
         policy = _with_adapters(policy, lora)
-    rate = learning_rate or (2e-3 if model is None else 1e-4 if lora else 1e-5)
+    rate = learning_rate or (1e-4 if lora else 1e-5)
     with contextlib.closing(Demonstrations(env_id, options, codec, episodes, noise)) as demonstrations:
         loss = warm_start(
             policy,

@@ -49,8 +49,14 @@ class Recipe:
         """The trainer's settings for an environment, with `changes` over them."""
         from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
+        return MultiTurnPPOConfig(**self.settings_for(env_id, output_dir, **changes))
+
+    def settings_for(self, env_id: str, output_dir: str, **changes: Any) -> dict[str, Any]:
+        """The same as keywords."""
         settings = _merged(self.settings, self.environments.get(env_id, {}))
-        return MultiTurnPPOConfig(**{**settings, "env_id": env_id, "output_dir": output_dir, **changes})
+        settings = {**settings, "env_id": env_id, "output_dir": output_dir, **changes}
+        options = {**self.settings.get("env_options", {}), **changes.get("env_options", {})}
+        return {**settings, "env_options": options}
 
 
 def recipe_names() -> list[str]:

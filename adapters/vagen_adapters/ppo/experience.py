@@ -1,0 +1,129 @@
+"""Experience: the episodes of a rollout as tensors that the updates learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.ppo import losses
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.episodes import Episode, PlayedTurn, TokenSequence, training_sequences
+from vagen_adapters.ppo.forks import StateNumbers
+from vagen_adapters.ppo.generation import TILE, pad
+from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+
+
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """The B token sequences of a rollout, padded on the right to L.
+
+    Attributes:
+        rows: of each its tokens and pictures.
+        episodes: the episode of each row.
+        episode_ids: (B,) its number.
+        turn_ids: (B, L) the turn of each sampled token, -1 elsewhere.
+        sampled_logprobs: (B, L) of the sampler.
+    """
+
+    rows: list[TokenSequence]
+    episodes: list[Episode]
+    episode_ids: Tensor
+    turn_ids: Tensor
+    sampled_logprobs: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Experience:
+    """What is constant during the updates of a rollout; (B, L), and (B, L + 1) for values."""
+
+    sequences: Sequences
+    old_logprobs: Tensor
+    reference_logprobs: Tensor | None
+    old_values: Tensor
+    advantages: Advantages
+    sampler_weights: Tensor | None = None
+
+    def minibatch(self, update: int, minibatches: int, seed: int) -> Tensor:
+        """The rows of an update; each pass over the rollout visits all rows once, newly shuffled by `seed`."""
+        rows = torch.randperm(len(self.sequences.rows), generator=torch.Generator().manual_seed(seed))
+        return rows.tensor_split(minibatches)[update % minibatches]
+
+
+def sequences_of(
+    episodes: Sequence[Episode], window: int | None, device: torch.device | str, *, with_end: bool
+) -> Sequences:
+    """The sequences of episodes: one each, or one for each turn if there is a `window`."""
+    laid_out = [training_sequences(episode, window, with_end=with_end) for episode in episodes]
+    rows = [sequence for of_episode in laid_out for sequence in of_episode]
+    owners = [number for number, of_episode in enumerate(laid_out) for _ in of_episode]
+    return Sequences(
+        rows,
+        [episodes[owner] for owner in owners],
+        torch.tensor(owners, device=device),
+        pad([row.turn_ids for row in rows], NOT_SAMPLED, multiple=TILE).to(device),
+        pad([row.logprobs for row in rows], 0.0, multiple=TILE).to(device),
+    )
+
+
+def trajectories_of(
+    sequences: Sequences,
+    args: MultiTurnPPOConfig,
+    values: Tensor,
+    kl_rewards: Tensor | None = None,
+    state_values: Sequence[Sequence[float]] = (),
+) -> Trajectories:
+    """The batch that advantage estimators take.
+
+    Args:
+        sequences: of the episodes.
+        args: settings.
+        values: (B, L + 1) of the critic.
+        kl_rewards: (B, L).
+        state_values: for each episode and turn the mean return of its Monte Carlo continuations, if there are any.
+    """
+    device, rows = values.device, range(len(sequences.rows))
+    rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
+    states, number_of = torch.zeros_like(rewards, dtype=torch.int64), StateNumbers()
+    turn_values = torch.zeros_like(rewards)
+    for row, sequence, episode, owner in zip(
+        rows, sequences.rows, sequences.episodes, sequences.episode_ids.tolist(), strict=True
+    ):
+        for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
+            played = episode.turns[turn]
+            rewards[row, turn] = (played.reward + overlong_penalty(played, args)) * args.reward_scale
+            if args.advantage == "gigpo":
+                states[row, turn] = number_of(episode.level, played.turn)
+            if state_values:
+                turn_values[row, turn] = state_values[owner][turn] * args.reward_scale
+    ends = torch.tensor([len(sequence.prompt.ids) for sequence in sequences.rows], device=device)
+    with_end = torch.tensor([sequence.ends_with_observation for sequence in sequences.rows], device=device)
+    return Trajectories(
+        turn_ids=sequences.turn_ids,
+        turn_rewards=rewards,
+        terminated=torch.tensor([episode.terminated for episode in sequences.episodes], device=device),
+        truncated=torch.tensor([episode.truncated for episode in sequences.episodes], device=device),
+        values=values,
+        kl_rewards=kl_rewards,
+        bootstrap_values=values.gather(1, ends[:, None]).squeeze(1) * with_end,
+        episode_ids=sequences.episode_ids,
+        group_ids=torch.tensor([episode.level.group for episode in sequences.episodes], device=device),
+        turn_states=states if args.advantage == "gigpo" else None,
+        turn_values=turn_values if state_values else None,
+    )
+
+
+def overlong_penalty(played: PlayedTurn, args: MultiTurnPPOConfig) -> float:
+    """DAPO's penalty for a reply that is nearly as long as `max_tokens`; 0 if it isn't set."""
+    if not args.overlong_share:
+        return 0.0
+    return losses.overlong_penalty(len(played.reply.ids), args.max_tokens, args.overlong_share)
+
+
+def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
+    """`rows` ordered by length, so that those that go through the model together need little padding."""
+    lengths = torch.tensor([len(sequences.rows[row].prompt.ids) for row in rows.tolist()])
+    return rows[lengths.argsort(stable=True)]

@@ -1,0 +1,55 @@
+"""Packing: the sequences of a batch as one row without padding, and back.
+
+Each sequence has its own positions and doesn't attend to the others. As transformers expects it, the row has no
+attention mask, and position ids that start again at each sequence. From these transformers derives a block mask (eager,
+SDPA, flex attention) or the lengths that variable-length attention takes (flash attention).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vagen_adapters.ppo.anatomy import backbone_of
+from vagen_adapters.ppo.codec import TOKEN_TYPES
+
+
+def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of B sequences, padded on either side, as one row of their N tokens.
+
+    Models with multimodal rotary positions get position ids of shape (4, 1, N): the token's number, then its place in
+    time, height and width. Others get (1, N).
+    """
+    mask = inputs["attention_mask"].bool()
+    rope_index = rope_index_of(model)
+    if rope_index is None:
+        positions = (mask.cumsum(1) - 1)[mask][None]
+    else:
+        # Numbers run on through padding on the right: where they start again, models see another sequence.
+        numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(1, keepdim=True)
+        positions = torch.cat([numbers[None], positions_by(rope_index, inputs)])[:, mask][:, None]
+    along = {name: inputs[name][mask][None] for name in ("input_ids", *TOKEN_TYPES) if name in inputs}
+    rest = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
+    return {**rest, **along, "position_ids": positions}
+
+
+def in_rows(states: Tensor, mask: Tensor) -> Tensor:
+    """(1, N, H) → (B, L, H), 0 where `mask`, (B, L), has no token."""
+    mask = mask.bool()
+    return states.new_zeros(*mask.shape, states.shape[-1]).index_put(mask.nonzero(as_tuple=True), states[0])
+
+
+def rope_index_of(model: Any) -> Any | None:
+    """The method by which a model with multimodal rotary positions places its tokens; None for other models."""
+    return getattr(backbone_of(model), "get_rope_index", None)
+
+
+def positions_by(rope_index: Any, inputs: Mapping[str, Tensor]) -> Tensor:
+    """(3, B, L) Position ids from `rope_index_of` a model."""
+    taken = inspect.signature(rope_index).parameters
+    found: Tensor = rope_index(**{name: tensor for name, tensor in inputs.items() if name in taken})[0]
+    return found

@@ -1,0 +1,119 @@
+"""Sequences in one row without padding: each is blind to the others, and what is learned stays the same."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+import families  # noqa: E402
+from ppo_training import Says  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo import actor_critic, family_checks  # noqa: E402
+from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
+from vagen_adapters.ppo.codec import Codec  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+
+# Those with places in pictures, by layer, by tile, and with a window over the last tokens.
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl", "glm4v", "llava_onevision", "gemma3"])
+@torch.no_grad()
+def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, tmp_path):
+    folder = families.save(name, tmp_path)
+    codec = Codec.from_pretrained(folder)
+    model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
+    torch.nn.init.normal_(model.value_head.weight)
+    family_checks.check_packing(model, codec)
+    prompts = [each for number in range(2) for each in family_checks._prompts(codec)[number:]]
+    for left in (False, True):
+        inputs = model_inputs(prompts, codec, "cpu", left=left)
+        mask = inputs["attention_mask"].bool()
+        said = mask & (inputs["attention_mask"].cumsum(1) > 1)  # nothing stands before a first token
+        want = ["logprobs", "entropies", "values"]
+        model.packs = False
+        padded = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
+        places = inputs["input_ids"] != codec.image_token_id  # what no policy may say has no probability
+        model.packs = True
+        found = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
+        for key in ("logprobs", "entropies"):
+            torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
+        torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
+
+
+def test_a_family_with_a_running_state_is_refused(tmp_path):
+    folder = families.save("qwen3_5", tmp_path)
+    model, codec = ActorCritic.from_pretrained(folder, critic="none"), Codec.from_pretrained(folder)
+    with pytest.raises(TrainingConfigError, match=r"family 'qwen3_5'.*packing: .* leave packing out"):
+        family_checks.check_packing(model, codec)
+    assert not model.packs
+
+
+def test_a_row_whose_sequences_see_each_other_is_found_out(tiny_folder, monkeypatch):
+    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none"), Codec.from_pretrained(tiny_folder)
+    family_checks.check_packing(model, codec)
+    in_one_row = actor_critic.in_one_row
+
+    def one_sequence(model, inputs):
+        row = in_one_row(model, inputs)
+        return {**row, "attention_mask": torch.ones_like(row["input_ids"])}
+
+    monkeypatch.setattr(actor_critic, "in_one_row", one_sequence)
+    with pytest.raises(TrainingConfigError, match="look past a sequence's beginning"):
+        family_checks.check_packing(model, codec)
+
+
+class Ragged(Says):
+    """Replies of one to six tokens."""
+
+    def length(self, seed):
+        return 1 + seed % 6
+
+
+def settings(folder, **changes):
+    return MultiTurnPPOConfig(**{
+        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
+        "env_options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS},
+        "rollouts": 1, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "max_tokens": 6, "per_device_train_batch_size": 3,
+        "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 1e-3, "kl_loss_coef": 0.05,
+        "logging_steps": 2, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
+        **changes,
+    })  # fmt: skip
+
+
+def trained(folder, out, **changes):
+    later = lambda turn: [RewardTerm("later", float(turn.index))]  # noqa: E731
+    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, make_sampler=Ragged)
+    trainer.train()
+    return trainer, [line["padding"] for line in trainer.state.log_history if "padding" in line]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"freeze_vision": True}, {"shared_backbone": True}], ids=["own", "frozen", "shared"]
+)
+def test_training_is_the_same_with_nothing_computed_for_padding(changes, tiny_folder, tmp_path):
+    padded, some = trained(tiny_folder, tmp_path / "padded", **changes)
+    packed, none = trained(tiny_folder, tmp_path / "packed", packing=True, **changes)
+    lengths = {len(each.prompt.ids) for each in packed._experience.sequences.rows}
+    assert len(lengths) > 1
+    assert none == [0.0]
+    assert 0 < some[0] < 0.5
+    for name, weight in padded.model.named_parameters():
+        torch.testing.assert_close(packed.model.get_parameter(name), weight, rtol=0, atol=2e-5, msg=name)
+
+
+def test_an_unknown_attention_is_one_line(tiny_folder, tmp_path):
+    with pytest.raises(TrainingConfigError, match="attn_implementation='sdpaa' is unknown to transformers"):
+        MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="sdpaa"))
+    with pytest.raises(TrainingConfigError, match="needs the package flash-attn"):
+        MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="flash_attention_2"))
+
+
+@pytest.mark.parametrize("given", [{}, {"gradient_checkpointing": False}, {"activation_checkpointing": False}])
+def test_recomputation_of_activations_is_asked_for_by_either_name_without_a_warning(given, tmp_path, recwarn):
+    found = settings(tmp_path, **given)
+    assert bool(found.gradient_checkpointing) is (not given)
+    assert not [each for each in recwarn if "checkpointing" in str(each.message)]
