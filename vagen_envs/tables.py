@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vagen_envs.errors import MissingExtraError, VagenError
+from vagen_envs.seeding import SPLITS, Split
 
 SUFFIXES = (".parquet", ".arrow", ".jsonl")
+
+SplitBy = Literal["published", "content"]
+"""Whether data keeps its own splits, where it says any, or is split by content."""
+
+# As Hugging Face's data sets and Boxoban name them: data/train-00000-of-00001.parquet, test.jsonl, valid/000.txt.
+_SPLIT = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
+
+
+def split_named(*names: str) -> Split | None:
+    """The split that the last of some names says, such as the parts of a path; `None` if none does."""
+    for name in reversed(names):
+        if found := _SPLIT.match(name):
+            return SPLITS[("train", "val", "test").index((found[1] or "val").lower())]
+    return None
+
+
+def split_of_file(file: Path, top: Path) -> Split | None:
+    """The split that the name of a file says, or that of the innermost folder, up to `top`.
+
+    A folder that the user named counts only if it is called just `test` or the like: `test_runs` says nothing.
+    """
+    if file == top:
+        return split_named(file.name)
+    whole = top.name if _SPLIT.fullmatch(top.name) else ""
+    return split_named(whole, *file.relative_to(top).parts)
 
 
 def files_below(folder: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path]:

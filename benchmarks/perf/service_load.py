@@ -86,7 +86,8 @@ class Player:
         await self._begin()
 
     async def leave(self) -> None:
-        """Disconnect."""
+        """End the session and disconnect."""
+        await self._end()
         await self._ws.close()
 
     async def play(self, until: float, think: float) -> None:
@@ -100,6 +101,9 @@ class Player:
             self._load.waits.append(time.perf_counter() - began)
             if over:
                 await self._begin()
+
+    async def _end(self) -> None:
+        await self._ask("close")
 
     async def _open(self) -> None:
         await self._ask("open", env_id="vagen/Sokoban-v0", options={})

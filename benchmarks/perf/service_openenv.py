@@ -53,6 +53,9 @@ class OpenEnvPlayer(Player):
     async def _open(self) -> None:
         """A connection is a session."""
 
+    async def _end(self) -> None:
+        """It ends with its connection."""
+
 
 @contextlib.contextmanager
 def openenv_serving(python: str, sessions: int) -> Iterator[tuple[int, int]]:

@@ -469,4 +469,4 @@ def test_pages_of_other_sites_are_refused(served):
 
 def test_it_is_open_to_other_machines_only_with_a_key():
     with pytest.raises(ServiceError, match=r"0\.0\.0\.0.*VAGEN_SERVE_KEY"):
-        serve(local_pool(1), ServiceConfig(), host="0.0.0.0", port=0)  # noqa: S104
+        serve(local_pool(1), ServiceConfig(), "", "0.0.0.0", 0)  # noqa: S104

@@ -71,9 +71,9 @@ BAD_BODIES = [
     (b"", "not JSON"),
     (b"\x00\xff\xfe garbage", "not JSON"),
     (b"[1, 2]", "not an object"),
-    (b"{}", "`items`"),
-    (b'{"items": []}', "`items`"),
-    (b'{"items": {"session": 1}}', "`items`"),
+    (b"{}", "items: "),
+    (b'{"items": []}', "items: "),
+    (b'{"items": {"session": 1}}', "items: "),
     (b'{"items": [1]}', "items.0"),
     (b'{"items": [{"session": "short", "move": 1, "reply": ""}]}', "items.0.session"),
     (b'{"items": [{"session": "../../../../etc/passwd", "move": 1, "reply": ""}]}', "items.0.session"),
@@ -107,7 +107,7 @@ def test_unknown_things_are_named(command):
     assert httpx.get(f"{command.url}/v2").status_code == 404
     assert httpx.put(f"{command.url}/v1/step").status_code == 405
     many = [{"session": ID}] * 257
-    assert "several requests" in error_of(httpx.post(f"{command.url}/v1/close", json={"items": many}), 413, "too_large")
+    assert "at most 256" in error_of(httpx.post(f"{command.url}/v1/close", json={"items": many}), 400, "bad_request")
 
 
 def test_garbage_frames(command):

@@ -77,7 +77,14 @@ def made(episodes, tmp_path, monkeypatch):
         executable = tmp_path / f"player-{fault.replace(' ', '-')}"
         executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{PLAYER}" "{fault}" "$@"\n')
         executable.chmod(0o755)
-        chosen = {"resolution": 64, "episode": 0, "thor_start_timeout": 60.0, "thor_step_timeout": 20.0, **options}
+        chosen = {
+            "resolution": 64,
+            "level": 0,
+            "split": "test",
+            "thor_start_timeout": 60.0,
+            "thor_step_timeout": 20.0,
+            **options,
+        }
         env = gym.make(ID, backend="thor", episodes=str(episodes), thor_executable=str(executable), **chosen).unwrapped
         environments.append(env)
         return env
@@ -100,9 +107,9 @@ def no_thread_is_left():
 
 
 def test_conformance_through_the_controller(made):
-    one = made(episode=None)
+    one = made(level=None, split_by="content", split="train")
     one.close()
-    conformance.check(lambda: made(episode=None), seeds=(0,))
+    conformance.check(lambda: made(level=None, split_by="content", split="train"), seeds=(0,))
 
 
 def test_a_level_does_not_depend_on_where_the_file_lies(episodes, tmp_path):
@@ -252,7 +259,7 @@ def test_a_bad_file_of_episodes_is_told(tmp_path, content, named):
 def test_options_of_thor_are_checked(episodes):
     with pytest.raises(ConfigError, match="episodes"):
         gym.make(ID, backend="thor")
-    with pytest.raises(ConfigError, match="episode=99"):
-        gym.make(ID, backend="thor", episodes=str(episodes), episode=99)
+    with pytest.raises(ConfigError, match="level=99"):
+        gym.make(ID, backend="thor", episodes=str(episodes), level=99, split="test").reset()
     with pytest.raises(ConfigError, match="thor_executable"):
         gym.make(ID, backend="thor", episodes=str(episodes), thor_executable="/nowhere")

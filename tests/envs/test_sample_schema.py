@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given
@@ -238,24 +239,38 @@ def test_a_bad_row_of_a_file_is_named(tmp_path):
         list(read_samples(tmp_path))
 
 
-def test_no_picture_is_in_two_splits_and_order_follows_from_content(tmp_path):
+def test_by_content_no_picture_is_in_two_splits(tmp_path):
     lines = [
         json.dumps(row(images=[base64.b64encode(png((i, 0, 0))).decode()],
                        prompt=[{"role": "user", "content": f"Question {j}?"}]))
         for i in range(60) for j in range(3)
     ]  # fmt: skip
-    one, other = tmp_path / "one.jsonl", tmp_path / "other.jsonl"
+    one, other = tmp_path / "one.jsonl", tmp_path / "test.jsonl"
     one.write_text("\n".join(lines))
-    other.write_text("\n".join([*lines[::-1], *lines[:9]]))  # another order, and some twice
-    first, second = (load_sample_set(str(path), (), 64, 1000) for path in (one, other))
+    other.write_text("\n".join([*lines, *lines[:9]]))
+    with pytest.warns(UserWarning, match="9 of 189 samples left out: 0 larger .*, 9 the same as another"):
+        first, second = (load_sample_set(str(path), "content", (), 64, 1000) for path in (one, other))
     assert first.name == second.name
     pictures = {}
     for split, samples in first.splits.items():
-        assert [sample.content for sample in samples] == [sample.content for sample in second.splits[split]]
         for sample in samples:
             assert pictures.setdefault(sample.picture_key, split) == split
     assert sum(map(len, first.splits.values())) == 180
     assert all(first.splits.values())
+
+
+@pytest.mark.parametrize("name", ["test.jsonl", "test-00000-of-00001.jsonl", "test/a.jsonl", "data/test-0.jsonl"])
+def test_a_published_split_is_kept_in_its_order(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    rows = [row(images=[], prompt=[{"role": "user", "content": f"Question {i}?"}]) for i in range(20)]
+    (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+    splits = load_sample_set(str(tmp_path), "published", (), 64, 1000).splits
+    assert [sample.question for sample in splits["test"]] == [f"Question {i}?" for i in range(20)]
+    assert not splits["train"]
+    env = gym.make("vagen/Sample-v0", dataset=str(tmp_path), split="test").unwrapped
+    assert env.level_count == 20
+    asked = [env.reset(options={"level": i}) and env.sample.question for i in range(20)]
+    assert asked == [f"Question {i}?" for i in range(20)]
 
 
 def test_what_is_too_large_is_left_out_and_counted(tmp_path):
@@ -266,7 +281,8 @@ def test_what_is_too_large_is_left_out_and_counted(tmp_path):
         row(images=[small], prompt=[{"role": "user", "content": "x" * 99}]),
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = load_sample_set(str(tmp_path), (), 64, 50)
-    assert (found.left_out, found.size) == (2, (4, 6 + 8 + 6))
+    with pytest.warns(UserWarning, match="2 of 3 samples left out: 2 larger"):
+        found = load_sample_set(str(tmp_path), "published", (), 64, 50)
+    assert found.size == (4, 6 + 8 + 6)
     with pytest.raises(ConfigError, match=r"no sample left.*sources=\('other',\) of mine"):
-        load_sample_set(str(tmp_path), ("other",), 64, 50)
+        load_sample_set(str(tmp_path), "published", ("other",), 64, 50)

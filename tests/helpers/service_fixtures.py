@@ -25,7 +25,7 @@ class Served:
 
     def __init__(self, pool=None, key="", workers=1, port=0, **config):
         self.pool = pool or local_pool(workers)
-        self.server = make_server(self.pool, ServiceConfig(**config), key)
+        self.server = make_server(self.pool, ServiceConfig(**config), key, "127.0.0.1", port)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"

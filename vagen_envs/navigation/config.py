@@ -13,6 +13,7 @@ from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.levels import NEAREST_START, Facing, nearest_length
 from vagen_envs.seeding import content_hash
+from vagen_envs.tables import SplitBy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +115,9 @@ class NavigationConfig(EnvConfig):
     things still have a shadow where they touch the floor."""
     episodes: str | None = None
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
-    episode: int | None = None
-    """For `thor`: play always this episode of the file, whatever seed and split."""
+    split_by: SplitBy = "published"
+    """For `thor`: `published` puts the episodes into `test`, as EB-Navigation has no others, unless the file's name
+    says another split; `content` splits them by scene."""
     thor_platform: Literal["CloudRendering", "Linux64"] = "CloudRendering"
     """For `thor`: without a screen (Vulkan), or with an X display."""
     thor_executable: str | None = None

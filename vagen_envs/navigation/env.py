@@ -103,9 +103,21 @@ class NavigationEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         self._loaded = (split, stream.position())
-        level = self._levels_of.draw(stream, split)
+        if self.config.backend == "thor":
+            known = self._levels_of.of_split(split)
+            if not known:
+                raise LevelError(
+                    f"episodes={self.config.episodes!r} has none for split {split!r}; use another split, or "
+                    'split_by="content"'
+                )
+            level = self._levels_of.load(self._published(known))
+        else:
+            level = self._levels_of.draw(stream, split)
         self.simulator, self.episode, self._level_content = level.simulator, level.episode, level.content
         self._last_success = True
+
+    def _level_count(self, split: Split) -> int | None:
+        return len(self._levels_of.of_split(split)) if self.config.backend == "thor" else None
 
     def _content(self) -> str:
         return content_hash(self._level_content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,10 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     `target_position` {x, z}, `agentPose` {position {x, y, z}, rotation, horizon}, `scene` and `instruction`.
     `targetObjectIds` and `object_to_hide` may be there; like EB-Navigation's own code we don't need them.
 
+    Episodes that are malformed are left out and counted in one warning.
+
     Raises:
-        ConfigError: the file can't be read or an episode lacks something; the message says which and what.
+        ConfigError: the file can't be read or has no episode; the message says why.
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -52,7 +55,17 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     tasks = data.get("tasks") if isinstance(data, dict) else data
     if not isinstance(tasks, list) or not tasks:
         raise ConfigError(f"episodes={str(path)!r} has no episodes; it needs a list under 'tasks'")
-    return tuple(_episode(task, f"{path}, episode {index}") for index, task in enumerate(tasks))
+    found, reasons = [], []
+    for index, task in enumerate(tasks):
+        try:
+            found.append(_episode(task, f"{path}, episode {index}"))
+        except ConfigError as error:
+            reasons.append(error)
+    if not found:
+        raise reasons[0]
+    if reasons:
+        warnings.warn(f"{len(reasons)} of {len(tasks)} episodes are left out; the first: {reasons[0]}", stacklevel=2)
+    return tuple(found)
 
 
 def _episode(task: Any, where: str) -> ThorEpisode:

@@ -45,10 +45,11 @@ class NavigationState(State):
     bearings: tuple[int, ...] = ()
 
     def sentences(self) -> tuple[str, ...]:
-        """The target, then what is visible, each with direction and distance."""
-        return (
-            f"the {words(self.target_type)} is {_WHERE[self.target_direction]}, {self.target_distance:.2f} m away",
-            *(f"the {words(kind)} is {_WHERE[where]}, {far:.2f} m away" for kind, where, far in self.visible_objects),
+        """The target, then what else is visible, each with direction and distance."""
+        target = (self.target_type, self.target_direction, self.target_distance)
+        others = [seen for seen in self.visible_objects if seen != target]
+        return tuple(
+            f"the {words(kind)} is {_WHERE[where]}, {far:.2f} m away" for kind, where, far in (target, *others)
         )
 
     def structured(self) -> str:

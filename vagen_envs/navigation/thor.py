@@ -15,7 +15,8 @@ from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
 from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Level, Metadata, Pose, pose_of
 from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
 from vagen_envs.pictures import Pixels
-from vagen_envs.seeding import HashStream, Split, split_of
+from vagen_envs.seeding import Split, split_of
+from vagen_envs.tables import split_named
 
 
 class ThorSimulator:
@@ -107,7 +108,7 @@ class ThorSimulator:
 
 
 class ThorLevels:
-    """Draws levels from a file of episodes. Splits are by scene, so no room is in two of them.
+    """Levels from a file of episodes.
 
     Raises:
         ConfigError: the file or the executable is not to be used.
@@ -118,10 +119,6 @@ class ThorLevels:
         ai2thor("ai2thor.controller")
         self._config = config
         self._episodes = read_episodes(config.episodes or "")
-        if config.episode is not None and not 0 <= config.episode < len(self._episodes):
-            raise ConfigError(
-                f"episode={config.episode} is not valid: the file has episodes 0 to {len(self._episodes) - 1}"
-            )
         if config.thor_executable is not None and not os.access(Path(config.thor_executable), os.X_OK):
             raise ConfigError(
                 f"thor_executable={config.thor_executable!r} is not valid: it must be a file one can execute"
@@ -137,17 +134,15 @@ class ThorLevels:
         )
         self._player: Player | None = None
 
-    def draw(self, stream: HashStream, split: Split) -> Level:
-        """An episode of the split, in a player that is started, or restarted, if need be."""
-        if self._config.episode is not None:
-            record = self._episodes[self._config.episode]
-        else:
-            known = [each for each in self._episodes if split_of(each.scene.encode()) == split]
-            if not known:
-                raise LevelError(
-                    f"no scene of {self._config.episodes} belongs to split {split!r}; use another split or episode="
-                )
-            record = stream.choice(known)
+    def of_split(self, split: Split) -> list[ThorEpisode]:
+        """The episodes of a split, in the order of the file."""
+        if self._config.split_by == "content":
+            return [each for each in self._episodes if split_of(each.scene.encode()) == split]
+        published = split_named(Path(self._config.episodes or "").name) or "test"
+        return list(self._episodes) if split == published else []
+
+    def load(self, record: ThorEpisode) -> Level:
+        """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
             self._player = POOL.acquire(self._options, record.scene)

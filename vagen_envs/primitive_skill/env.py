@@ -218,7 +218,7 @@ class PrimitiveSkillEnv(VagenEnv):
             from vagen_envs.primitive_skill.drivers import check_gpu  # brings SAPIEN
 
             check_gpu()
-        self._published = read_published(self.config.assets) if self.config.assets else None
+        self._cabinet = read_published(self.config.assets) if self.config.assets else None
         self._session: Session | None = None
         self._there: tuple[Level, list[Call]] | None = None
         self._seen: Picture | None = None
@@ -246,7 +246,7 @@ class PrimitiveSkillEnv(VagenEnv):
         config = self.config
         self._loaded = (split, stream.position())
         self._level = draw_level(
-            config.task, stream, split, self._published, config.cubes, config.distractors, config.covered
+            config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered
         )
 
     def _begin(self) -> Facts:

@@ -24,6 +24,7 @@ from vagen_envs.sample.scoring import Verdict, find_scoring
 from vagen_envs.sample.shapes import SIDE
 from vagen_envs.sample.state import SampleState
 from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.tables import SplitBy
 
 LONGEST_QUESTION = 12_000
 """Characters; an observation's text has room for no more beside the format."""
@@ -46,6 +47,8 @@ class SampleConfig(EnvConfig):
     dataset: str = "generated"
     """`generated` (drawn from the seed by this package), or a file or folder in the schema of V-Triune's figure 9;
     see `read_samples`."""
+    split_by: SplitBy = "published"
+    """Whether files and folders called `train`, `val` or `test` keep these splits, or all are split by `content`."""
     sources: tuple[str, ...] = ()
     """The data sources that are played; all if empty."""
     max_side: int = 1024
@@ -79,7 +82,7 @@ class SampleConfig(EnvConfig):
 
 
 def _sample_set(config: SampleConfig) -> SampleSet:
-    return load_sample_set(config.dataset, config.sources, config.max_side, LONGEST_QUESTION)
+    return load_sample_set(config.dataset, config.split_by, config.sources, config.max_side, LONGEST_QUESTION)
 
 
 class SampleEnv(VagenEnv):
@@ -138,12 +141,18 @@ class SampleEnv(VagenEnv):
         else:
             samples = _sample_set(self.config).splits[split]
             if not samples:
-                raise LevelError(f"the split {split!r} of dataset={self.config.dataset!r} is empty; use more samples")
-            self.sample = stream.choice(samples)
+                raise LevelError(
+                    f"the split {split!r} of dataset={self.config.dataset!r} is empty; use another split, or "
+                    'split_by="content"'
+                )
+            self.sample = self._published(samples)
         self._given: str | None = None
         self._reply = ""
         self._verdict: Verdict | None = None
         self._shown: Picture | None = None
+
+    def _level_count(self, split: Split) -> int | None:
+        return None if self.config.dataset == "generated" else len(_sample_set(self.config).splits[split])
 
     def _snapshot(self) -> Any:
         return [self._threshold, VagenEnv._snapshot(self)]

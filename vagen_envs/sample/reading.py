@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from vagen_envs.errors import ConfigError, MissingExtraError, SampleError
 from vagen_envs.sample.schema import REWARD_FIELDS, Sample, sample_from_row
 from vagen_envs.seeding import SPLITS, Split, split_of
-from vagen_envs.tables import SUFFIXES, files_below, rows
+from vagen_envs.tables import SUFFIXES, SplitBy, files_below, rows, split_of_file
 
 
 def read_samples(path: str | Path) -> Iterator[Sample]:
@@ -28,15 +29,21 @@ def read_samples(path: str | Path) -> Iterator[Sample]:
         SampleError: a row isn't a sample, or a file is damaged.
         MissingExtraError: pyarrow isn't installed.
     """
+    return (sample for sample, _ in _samples_with_splits(path))
+
+
+def _samples_with_splits(path: str | Path) -> Iterator[tuple[Sample, Split | None]]:
+    """The samples, and the splits that the names of their files or folders say."""
     top = Path(path).expanduser()
     if not top.exists():
-        raise SampleError(f"{top} is neither a file nor a folder; mend the path")
+        raise SampleError(f"{top} is neither a file nor a folder; correct the path")
     files = [top] if top.is_file() else files_below(top)
     if not files or (top.is_file() and top.suffix not in SUFFIXES):
         raise SampleError(f"{top} has no samples; it needs {', '.join(SUFFIXES)} files")
     for file in files:
+        split = split_of_file(file, top)
         for number, row in enumerate(rows(file, "verify", SampleError)):
-            yield sample_from_row(row, f"{file} row {number}", file.parent)
+            yield sample_from_row(row, f"{file} row {number}", file.parent), split
 
 
 def write_samples(samples: Iterable[Sample], path: str | Path) -> int:
@@ -104,27 +111,29 @@ def _features() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Samples by split, in an order that depends on their contents alone.
+    """Samples by split, in the order of the data.
 
     Attributes:
         name: a fingerprint of the contents.
-        splits: each sample is in exactly one, and so is each picture.
-        left_out: how many samples were too large.
+        splits: each sample is in exactly one.
         size: height and width that every sample's pictures fit into, side by side.
     """
 
     name: str
     splits: dict[Split, tuple[Sample, ...]]
-    left_out: int
     size: tuple[int, int]
 
 
 @functools.lru_cache(maxsize=2)
-def load_sample_set(path: str, sources: tuple[str, ...], max_side: int, max_question: int) -> SampleSet:
+def load_sample_set(
+    path: str, split_by: SplitBy, sources: tuple[str, ...], max_side: int, max_question: int
+) -> SampleSet:
     """All samples of a file or folder, held in memory with their encoded pictures.
 
     Args:
         path: as for `read_samples`.
+        split_by: `published` keeps the splits that files and folders are named after, and goes by content where there
+            are none; `content` puts 80, 10 and 10 % of all pictures into train, val and test.
         sources: the data sources that are kept; all if empty.
         max_side: samples whose pictures, side by side, are larger in any direction are left out, in pixels.
         max_question: samples with a longer question are left out, in characters.
@@ -133,30 +142,40 @@ def load_sample_set(path: str, sources: tuple[str, ...], max_side: int, max_ques
         ConfigError: nothing is left.
         SampleError: as for `read_samples`.
     """
-    by_content: dict[bytes, Sample] = {}
-    left_out = 0
+    by_content: dict[bytes, tuple[Sample, Split | None]] = {}
+    too_large = repeated = 0
     seen: set[str] = set()
-    for sample in read_samples(path):
+    for sample, split in _samples_with_splits(path):
         seen.add(sample.data_source)
         if sources and sample.data_source not in sources:
             continue
         if max(sheet_size(sample)) > max_side or len(sample.question) > max_question:
-            left_out += 1
+            too_large += 1
             continue
-        by_content.setdefault(hashlib.sha256(sample.content).digest(), sample)
+        content = hashlib.sha256(sample.content).digest()
+        known = by_content.setdefault(content, (sample, split))
+        repeated += known[0] is not sample
+        if SPLITS.index(split or "train") > SPLITS.index(known[1] or "train"):
+            by_content[content] = sample, split  # what is in the test set is trained on nowhere
     if not by_content:
         raise ConfigError(
-            f"dataset={path!r} has no sample left: {left_out} are larger than max_side={max_side} pixels or "
+            f"dataset={path!r} has no sample left: {too_large} are larger than max_side={max_side} pixels or "
             f"{max_question} characters, sources={sources!r} of {', '.join(sorted(seen)) or 'none'}; choose others"
         )
+    if left_out := too_large + repeated:
+        warnings.warn(
+            f"dataset={path!r}: {left_out:,} of {left_out + len(by_content):,} samples left out: {too_large:,} larger "
+            f"than max_side={max_side} pixels or {max_question} characters, {repeated:,} the same as another",
+            stacklevel=2,
+        )
+    published = split_by == "published" and any(split is not None for _, split in by_content.values())
     splits: dict[Split, list[Sample]] = {split: [] for split in SPLITS}
-    for content in sorted(by_content):
-        splits[split_of(by_content[content].picture_key)].append(by_content[content])
-    sizes = [sheet_size(sample) for sample in by_content.values()]
+    for sample, split in by_content.values():
+        splits[(split or "train") if published else split_of(sample.picture_key)].append(sample)
+    sizes = [sheet_size(sample) for sample, _ in by_content.values()]
     return SampleSet(
-        hashlib.sha256(b"".join(sorted(by_content))).hexdigest()[:32],
+        hashlib.sha256(b"".join(sorted(by_content))).hexdigest()[:32] + ("" if published else "-content"),
         {split: tuple(of_split) for split, of_split in splits.items()},
-        left_out,
         (max(height for height, _ in sizes), max(width for _, width in sizes)),
     )
 

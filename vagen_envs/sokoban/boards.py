@@ -16,13 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from vagen_envs.errors import ConfigError, LevelError, shown
 from vagen_envs.seeding import SPLITS, Split, split_of
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to
-
-SplitBy = Literal["published", "content"]
+from vagen_envs.tables import SplitBy, split_of_file
 
 SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", "")
 """Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be called anything."""
@@ -39,8 +37,6 @@ _LETTERS = str.maketrans("pPbBo", "@+$*.")
 _ROW = re.compile(r"[-#@+$*. _pPbBo]*+")
 _RUNS = re.compile(r"[-#@+$*. _pPbBo0-9|()]*+")
 _RUN = re.compile(r"(\d+)(?:([^\d()|])|\(([^\d()|]*)\))")
-# Boxoban's folders are train, valid and test.
-_SPLIT = re.compile(r"(train|valid|val|test)(?:ing|ation)?(?=[-_.\d]|\Z)", re.IGNORECASE)
 
 
 class _Unplayable(Exception):  # noqa: N818 - a reason, not a failure
@@ -100,7 +96,7 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     found: list[tuple[str, Split | None, str]] = []
     fingerprint = hashlib.blake2b()
     for file, _ in files:
-        split = _split_of(file, top)
+        split = split_of_file(file, top)
         for line, rows in _boards_of(file):
             found.append((f"{file}, line {line}", split, rows))
             fingerprint.update(f"{split}\n{rows}\n\n".encode())
@@ -165,14 +161,6 @@ def _may_have_boards(file: Path, top: Path) -> bool:
 def _natural(name: str) -> list[tuple[int, str]]:
     """A key by which `screen.9` comes before `screen.10`."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
-
-
-def _split_of(file: Path, top: Path) -> Split | None:
-    """The split that the innermost folder or file name says, from the named folder or file on."""
-    for part in (*reversed(file.relative_to(top).parts), top.name):
-        if match := _SPLIT.match(part):
-            return SPLITS[("train", "val", "test").index(match[1].lower().replace("valid", "val"))]
-    return None
 
 
 def _digest(file: Path) -> bytes:

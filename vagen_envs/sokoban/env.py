@@ -17,11 +17,12 @@ from vagen_envs.grid import tile_set
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, Names
 from vagen_envs.seeding import HashStream, Shares, Split, content_hash
-from vagen_envs.sokoban.boards import Boards, SplitBy, load_boards
+from vagen_envs.sokoban.boards import Boards, load_boards
 from vagen_envs.sokoban.levels import ACTIONS, Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import Simulator
 from vagen_envs.sokoban.splits import SHARES
 from vagen_envs.sokoban.state import SokobanState
+from vagen_envs.tables import SplitBy
 
 _STEPS = 120
 """Actions of an episode on a board of others: gym-sokoban's `max_steps`."""
@@ -201,7 +202,7 @@ class SokobanEnv(VagenEnv):
                     f"boards={config.boards!r} has no board for {split} ({has}); use another split or "
                     'split_by="content", or name more boards'
                 )
-            self._take(boards.level(split, self._level_seed % len(boards.splits[split])))
+            self._take(boards.level(split, self._published(range(len(boards.splits[split])))))
             return
         level = draw_level(
             stream,

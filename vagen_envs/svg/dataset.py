@@ -12,24 +12,17 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from vagen_envs.errors import ConfigError, MissingExtraError
 from vagen_envs.seeding import SPLITS, Split, split_of
-from vagen_envs.tables import SUFFIXES, files_below, rows
+from vagen_envs.tables import SUFFIXES, SplitBy, files_below, rows, split_named, split_of_file
 
 BUILT_IN = ("builtin", "mono")
 _COLUMNS = ("Filename", "filename", "Svg", "svg", "SVG", "Split", "split")
 
-# As Hugging Face's data sets name them: data/train-00000-of-00001.parquet, test.jsonl, or folders of these names.
-_PUBLISHED = re.compile(r"(train|val|test)(?:ing|id|idation)?(?=[-_.\d]|\Z)|(dev)(?=[-_.]|\Z)", re.IGNORECASE)
-
-
 _SHAPE = re.compile(r"<(?:\w+:)?(?:path|rect|circle|ellipse|line|polyline|polygon|use|text)\b")
 _UNSEEN = re.compile(r"<((?:\w+:)?(?:defs|clipPath|mask|symbol|marker|pattern))\b.*?</\1\s*>", re.DOTALL)
-
-
-SplitBy = Literal["published", "content"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,28 +144,21 @@ def _read(name: str) -> Iterator[Icon]:
 
 
 def _read_path(path: Path) -> Iterator[Icon]:
-    top = path if path.is_dir() else path.parent
     for file in files_below(path, (".svg", *SUFFIXES)) if path.is_dir() else [path]:
         if file.suffix == ".svg":
             svg = file.read_text(encoding="utf-8", errors="replace")
-            yield Icon(file.relative_to(top).as_posix(), svg, _published(file.relative_to(top).parent))
+            yield Icon(_name(file, path), svg, None if file == path else split_of_file(file.parent / "_", path))
         elif file.suffix in SUFFIXES:
-            split = _published(file.relative_to(top))
+            split = split_of_file(file, path)
             yield from _icons(rows(file, "svg", ConfigError, _COLUMNS), str(file), split)
+
+
+def _name(file: Path, top: Path) -> str:
+    return file.name if file == top else file.relative_to(top).as_posix()
 
 
 def _rank(split: Split | None) -> int:
     return -1 if split is None else SPLITS.index(split)
-
-
-def _published(path: Path) -> Split | None:
-    """The split that a file's name, or a folder's, says; the innermost that says one."""
-    return next((split for part in reversed(path.parts) if (split := _split(part))), None)
-
-
-def _split(word: str) -> Split | None:
-    found = _PUBLISHED.match(word)
-    return SPLITS[("train", "val", "test").index((found[1] or "val").lower())] if found else None
 
 
 def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iterator[Icon]:
@@ -183,5 +169,5 @@ def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iter
             raise ConfigError(f"{source} has {has}; it needs Svg, and Filename for names")
         if isinstance(cells["svg"], str):
             stated = cells.get("split")
-            named = _split(stated) if isinstance(stated, str) else None
+            named = split_named(stated) if isinstance(stated, str) else None
             yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import io
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 from xml.etree.ElementTree import Element, tostring
 
 from PIL import Image
@@ -47,13 +47,14 @@ def draw(root: Element, size: int, renderer: str, font: str) -> Image.Image:
 def _resvg(svg: str, font: str) -> bytes:
     import resvg_py
 
+    families: dict[str, Any] = dict.fromkeys(_FAMILIES, FONT)
     png: bytes = resvg_py.svg_to_bytes(
         svg_string=svg,
         dpi=96,
         languages=["en"],
         skip_system_fonts=True,  # which a machine has is no part of a level
         font_files=[font] if "<text" in svg else None,
-        **dict.fromkeys(_FAMILIES, FONT),
+        **families,
     )
     return png
 

@@ -16,13 +16,14 @@ from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.replies import Action, ActionGrammar
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.svg.answer import SvgText
-from vagen_envs.svg.dataset import Icon, SplitBy, content_of, icons_of, load_dataset
+from vagen_envs.svg.dataset import Icon, content_of, icons_of, load_dataset
 from vagen_envs.svg.drawing import RendererName
 from vagen_envs.svg.renderer import MAX_SIZE, Drawing, shared_renderer
 from vagen_envs.svg.scorers import Scorer, doctor, make_scorer
 from vagen_envs.svg.scorers.base import SAME_PICTURE
 from vagen_envs.svg.scorers.choosing import ScorerName
 from vagen_envs.svg.state import SvgState, elements
+from vagen_envs.tables import SplitBy
 
 GAP = 8
 """Pixels between target and drawing."""
@@ -177,7 +178,7 @@ class SvgEnv(VagenEnv):
                 f"the split {split!r} of dataset={config.dataset!r} has no icon of {config.min_shapes} to "
                 f'{config.max_shapes} shapes; use another split, or split_by="content"'
             )
-        at = self._level_seed % len(icons)
+        at = self._published(range(len(icons)))
         for icon in (icons[at:] + icons[:at])[:_MOST_TRIES]:  # the next one that leaves something to see
             self.icon: Icon = icon
             target = self._draw(icon.svg)

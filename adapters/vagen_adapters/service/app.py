@@ -57,7 +57,7 @@ def create_app(pool: Pool, config: ServiceConfig, key: str = "", host: str = "12
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await pool.start()
         app.state.sessions = sessions = Sessions(pool, config, tenants.share, metrics)
-        reaper = asyncio.create_task(_expire(sessions, min(1.0, config.lease / 4)))
+        reaper = asyncio.create_task(sessions.expire())
         yield
         reaper.cancel()
         await pool.close()
@@ -173,12 +173,6 @@ def _is_own_name(header: str, host: str) -> bool:
     with suppress(ValueError):
         return bool(ipaddress.ip_address(name.removeprefix("[").removesuffix("]")))
     return False
-
-
-async def _expire(sessions: Sessions, seconds: float) -> None:
-    while True:
-        await asyncio.sleep(seconds)
-        sessions.expire()
 
 
 async def _body(request: Request) -> bytes:

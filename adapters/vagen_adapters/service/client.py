@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vagen_adapters.errors import ServiceError
-from vagen_adapters.service.backends import decode, with_picture
+from vagen_adapters.service.backends import reply_of
 from vagen_adapters.service.framing import MAX_ITEMS, MAX_REQUEST, read, unpack, written
 from vagen_adapters.service.journal import Journal, Reply
 from vagen_envs.errors import MissingExtraError
@@ -82,7 +82,7 @@ class Service:
         replies: dict[int, Reply] = {}
         for home, indices in homes.items():
             for request in self._requests(items, indices):
-                answers = self._until_room(verb, [items[i] for i in request], home)
+                answers = self._retried(verb, [items[i] for i in request], home)
                 replies.update(zip(request, answers, strict=True))
         if verb == "close":
             for item in items:
@@ -102,32 +102,25 @@ class Service:
             size += length
         yield request
 
-    def _until_room(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
-        """Ask again while there is no room: sessions that nobody uses any more make room within half a minute."""
-        deadline = time.monotonic() + self._patience
-        replies = self._retried(verb, items, home)
-        wait = 0.05
-        while True:
-            waiting = [i for i, reply in enumerate(replies) if reply.code == "full"]
-            if not waiting or time.monotonic() > deadline:
-                return replies
-            time.sleep(wait)
-            wait = min(2 * wait, 1.0)
-            for i, reply in zip(waiting, self._retried(verb, [items[i] for i in waiting], home), strict=True):
-                replies[i] = reply
-
     def _retried(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
-        wait = 0.05
-        deadline = float("inf")  # patience begins with the first failure: a turn may take its time
+        """Ask until there is an answer and room: sessions that nobody uses make room within half a minute."""
+        replies: dict[int, Reply] = {}
+        left = list(range(len(items)))
+        wait, deadline = 0.05, float("inf")  # patience begins with the first failure: a turn may take its time
         while True:
+            failure: ServiceError | None = None
             try:
-                return self._talk(verb, items, home)
+                replies.update(zip(left, self._talk(verb, [items[i] for i in left], home), strict=True))
+                left = [i for i in left if replies[i].code == "full"]
             except (OSError, WebSocketException) as error:  # TimeoutError is an OSError
                 _raise_if_final(error, self.url)
-                deadline = min(deadline, time.monotonic() + self._patience)
-                if time.monotonic() >= deadline:
-                    why = f"{type(error).__name__}: {error}"
-                    raise ServiceError("unreachable", f"{self.url} gives no answer ({why})") from error
+                why = f"{self.url} gives no answer ({type(error).__name__}: {error})"
+                failure = ServiceError("unreachable", why)
+            deadline = min(deadline, time.monotonic() + self._patience)
+            if time.monotonic() >= deadline and failure is not None:
+                raise failure
+            if failure is None and (not left or time.monotonic() >= deadline):
+                return [replies[i] for i in range(len(items))]
             time.sleep(wait)
             wait = min(2 * wait, 2.0)
 
@@ -138,7 +131,11 @@ class Service:
         connection = self._take(home)
         try:
             connection.socket.send(request)
-            replies = self._replies(connection.socket.recv(timeout=self._timeout))
+            body, pictures = unpack(connection.socket.recv(timeout=self._timeout, decode=False))
+            answer: dict[str, Any] = read(body)
+            if "error" in answer:
+                raise ServiceError(answer["error"]["code"], answer["error"]["message"])
+            replies = [reply_of(data, dict(pictures)) for data in answer["items"]]
         except BaseException as error:
             connection.socket.socket.close()
             if isinstance(error, ValueError | KeyError | TypeError):
@@ -150,17 +147,6 @@ class Service:
             if verb != "close":
                 self._homes.update((item["session"], connection.server) for item in items)
         return replies
-
-    @staticmethod
-    def _replies(message: str | bytes) -> list[Reply]:
-        if not isinstance(message, bytes):
-            raise ValueError("a text message")
-        body, pictures = unpack(message)
-        answer: dict[str, Any] = read(body)
-        if "error" in answer:
-            raise ServiceError(answer["error"]["code"], answer["error"]["message"])
-        decoded = decode(pictures)
-        return [with_picture(data, decoded) for data in answer["items"]]
 
     def _take(self, home: str) -> Connection:
         """An idle connection to this server, or a new one to whichever answers."""

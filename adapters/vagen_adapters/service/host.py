@@ -18,7 +18,7 @@ import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.service.framing import written
 from vagen_adapters.service.limits import UNLIMITED, Guard, Limits, TooCostly
 from vagen_envs.core import Turn, VagenEnv
-from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, SimulatorError, VagenError
+from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, VagenError
 from vagen_envs.permission import Offers, make_permitted, told
 from vagen_envs.pictures import Picture
 
@@ -60,11 +60,7 @@ Result = Answer | Failure
 
 
 class EnvHost:
-    """The environments of one worker by session.
-
-    Args:
-        limits: bounds of one call; none by default.
-    """
+    """The environments of one worker by session. Without `limits` a call may take what it likes."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._envs: dict[str, VagenEnv] = {}
@@ -96,20 +92,13 @@ class EnvHost:
             return Failure("episode_over", str(error))
         except (ConfigError, MissingExtraError) as error:
             return Failure("bad_config", str(error))
-        except SimulatorError as error:
-            return Failure("simulator", error.cause)
         except VagenError as error:
-            return Failure("simulator", str(error))
+            return Failure("simulator", getattr(error, "cause", str(error)))
         except Exception as error:
             return Failure("simulator", f"{type(error).__name__}: {error}")
 
     def _open(
-        self,
-        session: str,
-        env_id: str,
-        options: dict[str, Any],
-        offers: Offers | None = None,
-        trusted: bool = False,
+        self, session: str, env_id: str, options: dict[str, Any], offers: Offers | None = None, trusted: bool = False
     ) -> Answer:
         """Make an environment. Options are checked by `permission` unless this program itself gave them (`trusted`)."""
         if session in self._envs:
@@ -168,12 +157,8 @@ class EnvHost:
 
     def _drop(self, session: str) -> None:
         """End a session that passed a bound, and free its memory before the next call."""
-        self._digests.pop(session, None)
-        env = self._envs.pop(session, None)
         with contextlib.suppress(Exception):
-            if env is not None:
-                env.close()
-        del env
+            self._close(session)
         gc.collect()
 
 

@@ -113,35 +113,27 @@ class Journal:
         return {**numbered, "after": history.digest} if verb == "step" else numbered
 
     def _recover(self, verb: str, items: Sequence[dict[str, Any]], replies: list[Reply]) -> None:
-        """Open sessions that are gone and ask again, until every item is answered."""
-        losses = [0] * len(items)
-        while True:
-            gone = [
-                i for i in range(len(items)) if losses[i] < MAX_LOSSES and self._is_gone(verb, items[i], replies[i])
-            ]
-            if not gone:
-                return
-            for i in gone:
-                losses[i] += 1
-            most = max(losses[i] for i in gone)
-            if most <= TOGETHER:
+        """Open sessions that are gone and ask again, until every item is answered or was lost too often."""
+        for loss in range(1, MAX_LOSSES + 1):
+            gone = [i for i, item in enumerate(items) if self._is_gone(verb, item, replies[i])]
+            if loss <= TOGETHER:
                 self._reopen(verb, items, gone, replies)
                 continue
-            time.sleep(0.05 * 2**most)  # 0.4 to 3.2 s, in which a worker is replaced
+            if gone:
+                time.sleep(0.05 * 2**loss)  # 0.4 to 3.2 s, in which a worker is replaced
             for i in gone:
                 self._reopen(verb, items, [i], replies)
 
     def _reopen(self, verb: str, items: Sequence[dict[str, Any]], gone: Sequence[int], replies: list[Reply]) -> None:
-        if verb == "open":
-            openings = [{**items[i], "move": 0} for i in gone]
-        else:
-            openings = [self._histories[items[i]["session"]].reopening(verb) for i in gone]
-        for i, reply in zip(gone, self._send("open", openings), strict=True):
+        openings = [
+            {**items[i], "move": 0} if verb == "open" else self._histories[items[i]["session"]].reopening(verb)
+            for i in gone
+        ]
+        for i, reply in zip(gone, self._send("open", openings) if gone else (), strict=True):
             replies[i] = reply
         back = [i for i in gone if verb != "open" and replies[i].code is None]
-        if back:
-            for i, reply in zip(back, self._send(verb, [items[i] for i in back]), strict=True):
-                replies[i] = reply
+        for i, reply in zip(back, self._send(verb, [items[i] for i in back]) if back else (), strict=True):
+            replies[i] = reply
 
     def _is_gone(self, verb: str, item: dict[str, Any], reply: Reply) -> bool:
         if verb == "open":

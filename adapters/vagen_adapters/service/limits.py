@@ -66,14 +66,12 @@ class Guard:
                 signal.setitimer(signal.ITIMER_PROF, 0.0)
             finally:
                 self._at_work = False  # whatever the signal interrupted
-        if isinstance(error, Exception) and ran_out_of_memory(error):
-            if self._limits.memory:
-                bound(self._limits.memory)
-                self._reserve_is_open = True
-            left = f"{self._limits.memory >> 20} MiB" if self._limits.memory else "memory"
+        if self._limits.memory and isinstance(error, Exception) and ran_out_of_memory(error):
+            bound(self._limits.memory)
+            self._reserve_is_open = True
             raise TooCostly(
-                f"it needs more than the worker has left of its {left}; ask for smaller pictures or fewer sessions, or "
-                "start the server with a larger --worker-memory"
+                f"it needs more than the worker has left of its {self._limits.memory >> 20} MiB; ask for smaller "
+                "pictures or fewer sessions, or start the server with a larger --worker-memory"
             ) from None  # what the call held is in its traceback
 
     def _spent(self, _: int, frame: FrameType | None) -> None:

@@ -103,7 +103,10 @@ class Step(Move):
 
 
 VERBS: dict[str, type[Item]] = {"open": Open, "reset": Reset, "step": Step, "oracle": Item, "close": Item}
-_READERS = {verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()}  # type: ignore[valid-type]
+_READERS = {
+    verb: TypeAdapter(Annotated[list[kind], Field(min_length=1, max_length=MAX_ITEMS)])  # type: ignore[valid-type]
+    for verb, kind in VERBS.items()
+}
 
 
 def read_request(data: bytes) -> dict[str, Any]:
@@ -121,10 +124,6 @@ def read_items(verb: Any, items: Any) -> Sequence[Any]:
     """The items of a request. Raises Refused."""
     if not isinstance(verb, str) or verb not in VERBS:
         raise Refused("bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}")
-    if not isinstance(items, list) or not items:
-        raise Refused("bad_request", "a request has `items`, a list of at least one")
-    if len(items) > MAX_ITEMS:
-        raise Refused("too_large", f"{len(items)} items in one request; at most {MAX_ITEMS}: send several requests")
     try:
         return _READERS[verb].validate_python(items)
     except ValidationError as error:

@@ -98,7 +98,6 @@ class Slot:
         self._since = asyncio.get_running_loop().time()
         self.sessions: set[str] = set()
         self.worker: Worker | None = None
-        self.ready = False
         self.task = asyncio.create_task(self._serve())
 
     def put(self, job: Job) -> None:
@@ -109,13 +108,13 @@ class Slot:
     @property
     def load(self) -> tuple[bool, int]:
         """Sorts slots by how soon a new session would be served."""
-        is_late = not self.ready and asyncio.get_running_loop().time() - self._since > STARTING
+        is_late = self.worker is None and asyncio.get_running_loop().time() - self._since > STARTING
         return is_late, len(self.sessions)
 
     async def _serve(self) -> None:
         while True:
             cause = await self._serve_by_one()
-            self.ready, self.worker = False, None
+            self.worker = None
             self._since = asyncio.get_running_loop().time()
             lost, self.sessions = self.sessions, set()
             log.warning("%s; another worker takes its place; %d session(s) are lost", cause, len(lost))
@@ -131,7 +130,7 @@ class Slot:
         try:
             worker = self._pool.make_worker()
             await worker.start()
-            self.worker, self.ready = worker, True
+            self.worker = worker
             while True:
                 await self._run_batch(worker)
         except WorkerDied as death:
@@ -164,12 +163,7 @@ def _finish(job: Job, result: Result) -> None:
 
 
 class Pool:
-    """Workers, and the assignment of sessions to them.
-
-    Args:
-        make_worker: makes a worker; may raise, and is then called again later.
-        size: how many workers.
-    """
+    """`size` workers, and the assignment of sessions to them. If `make_worker` raises, it is called again later."""
 
     def __init__(self, make_worker: Callable[[], Worker], size: int = 2) -> None:
         if size < 1:
@@ -219,20 +213,14 @@ class Pool:
     async def open(
         self, session: str, arguments: dict[str, Any], replay: dict[str, Any] | None = None, tenant: Hashable = None
     ) -> Result:
-        """Open a session, and play an episode again in it.
+        """Open a session by `EnvHost`'s `open`, and play an episode again in it.
 
-        Every move of a replay is a call of its own, so it is bounded like any other and other sessions play between.
-
-        Args:
-            session: its id.
-            arguments: of `EnvHost`'s `open`.
-            replay: `seed`, `split`, `replies` and the `digest` that playing them must give.
-            tenant: who pays for it in the queue.
+        A replay has `seed`, `split`, `replies`, and the `digest` that playing them must give. Each of its moves is a
+        call of its own, so it is bounded like any other, and other sessions play between.
         """
         result = await self.submit(Call(session, "open", arguments), tenant)
         if isinstance(result, Answer) and replay is not None:
-            failure = await self._replay(session, replay, tenant)
-            result = failure or result
+            result = await self._replay(session, replay, tenant) or result
         if isinstance(result, Failure):
             self.close_session(session, tenant)
         return result

@@ -49,15 +49,17 @@ class RemoteEnv(gym.Env[Observed, str]):
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 2}  # noqa: RUF012
 
     def __init__(self, backend: Backend, env_id: str, **options: Any) -> None:
-        self._backend, self._env_id, self._options = backend, env_id, options
+        self._backend, self._env_id = backend, env_id
         try:
             json.dumps(options)
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{env_id}: options are sent as JSON, and these can't be ({error})") from None
         self._running = False
-        self._session = ""
+        self._session = secrets.token_urlsafe(16)
         self._seen = Observation("", None)
-        opened = self._open()
+        reply = backend.ask("open", [{"session": self._session, "env_id": env_id, "options": options}])[0]
+        self._raise_failure(reply)
+        opened = reply.data
         self.id: str = opened["env_id"]
         self.system_prompt: str = opened["system_prompt"]
         """The system prompt of the model."""
@@ -83,8 +85,6 @@ class RemoteEnv(gym.Env[Observed, str]):
     def oracle_reply(self) -> str:
         """A full reply that brings the episode nearer to its end. Raises ServiceError if the server forbids it."""
         reply = self._backend.ask("oracle", [{"session": self._session}])[0]
-        if "error" in reply.data and reply.data["error"]["code"] not in ENDED:
-            raise ServiceError(reply.data["error"]["code"], reply.data["error"]["message"])
         self._raise_failure(reply)
         text: str = reply.data["reply"]
         return text
@@ -144,16 +144,8 @@ class RemoteEnv(gym.Env[Observed, str]):
     def shown(self) -> Observed:
         """The latest observation, in the form of `step` and `reset`."""
         picture: Picture | None = self._seen.picture
-        if picture is None:
-            return {"text": self._seen.text}
-        return {"image": picture.pixels.copy(), "text": self._seen.text}
-
-    def _open(self) -> dict[str, Any]:
-        self._session = secrets.token_urlsafe(16)
-        item = {"session": self._session, "env_id": self._env_id, "options": self._options}
-        reply = self._backend.ask("open", [item])[0]
-        self._raise_failure(reply)
-        return reply.data
+        shown = {} if picture is None else {"image": picture.pixels.copy()}
+        return {**shown, "text": self._seen.text}
 
     def _raise_failure(self, reply: Reply) -> None:
         error = reply.data.get("error")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from typing import Any
@@ -22,6 +20,7 @@ from vagen_adapters.service.client import KEY_VARIABLE
 from vagen_adapters.service.framing import MAX_REQUEST
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.sessions import ServiceConfig
+from vagen_adapters.service.tenants import network
 
 SPARE_CONNECTIONS = 512
 """Connections of plain HTTP beside one WebSocket for every session."""
@@ -31,7 +30,7 @@ FRAGMENTS = 4096
 """Of one WebSocket message; our clients send one."""
 
 
-def make_server(pool: Pool, config: ServiceConfig, key: str = "", host: str = "127.0.0.1") -> uvicorn.Server:
+def make_server(pool: Pool, config: ServiceConfig, key: str, host: str, port: int) -> uvicorn.Server:
     """Configure a uvicorn server. `run(sockets=[…])` starts it."""
     unread: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -40,6 +39,8 @@ def make_server(pool: Pool, config: ServiceConfig, key: str = "", host: str = "1
 
     options = uvicorn.Config(
         create_app(pool, config, key, host),
+        host=host,
+        port=port,
         http="h11",  # bounds the head of a request, which httptools doesn't
         ws="websockets-sansio",  # reads the next message only when the one before has been handled
         ws_max_size=MAX_REQUEST,
@@ -68,57 +69,30 @@ def _cut_off(connections: Iterable[Any], unread: MutableMapping[Any, int]) -> No
 
 
 def serve(
-    pool: Pool,
-    config: ServiceConfig,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    key: str = "",
-    started: Callable[[int], object] = lambda _: None,
+    pool: Pool, config: ServiceConfig, key: str, host: str, port: int, started: Callable[[int], object] = lambda _: None
 ) -> None:
     """Serve until an interrupt or SIGTERM. Moves that are cut off then can be asked for again of another server.
 
     Args:
         pool: closed at the end.
         config: limits.
+        key: see `create_app`. Needed if other machines can connect.
         host: where to listen.
         port: 0 for any free one.
-        key: see `create_app`. Needed if other machines can connect.
         started: called with the port.
 
     Raises:
-        ServiceError: it would be open to other machines without a key, or the port is taken.
+        ServiceError: it would be open to other machines without a key.
     """
-    if not key and not _is_loopback(host):
+    if not key and network(host) not in ("loopback", "localhost"):
         raise ServiceError("no_key", f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key")
-    _raise_file_limit()
-    listening = _listen(host, port)
-    server = make_server(pool, config, key, host)
-    started(listening.getsockname()[1])
-    with suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family, *_, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
-        return socket.create_server(address[:2], family=family, backlog=2048)
-    except OSError as error:
-        raise ServiceError("no_port", f"can't listen on {host}:{port} ({error}); choose another --port") from error
-
-
-def _is_loopback(host: str) -> bool:
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
-
-
-def _raise_file_limit() -> None:
-    """A connection takes a file, and the limit that a shell sets is often 1,024."""
-    with suppress(ImportError, OSError, ValueError):
+    with suppress(ImportError, OSError, ValueError):  # a connection takes a file, and a shell often allows 1,024
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    server = make_server(pool, config, key, host, port)
+    listening = server.config.bind_socket()
+    started(listening.getsockname()[1])
+    with suppress(KeyboardInterrupt):
+        server.run(sockets=[listening])

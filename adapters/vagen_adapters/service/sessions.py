@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,19 +63,12 @@ class Session:
     """A digest of the latest move, to recognise one that is sent again."""
     answer: Result | None = None
     """The result of the latest move."""
-    task: asyncio.Task[Result] | None = None
-    """What is being done for it, if anything."""
+    pending: asyncio.Future[Result] | None = None
+    """The result of the call that it waits for, if any."""
 
 
 class Sessions:
-    """All sessions of a server, in front of a pool. For one event loop.
-
-    Args:
-        pool: where the environments live.
-        config: limits.
-        share: sessions of one tenant.
-        metrics: counts what happens.
-    """
+    """All sessions of a server, in front of a pool, for one event loop. `share` bounds those of one tenant."""
 
     def __init__(self, pool: Pool, config: ServiceConfig, share: int, metrics: Metrics) -> None:
         self._pool, self._config, self._share, self._metrics = pool, config, share, metrics
@@ -94,13 +88,13 @@ class Sessions:
             Refused: the request is malformed.
         """
         begun = [self._begin(verb, item, tenant) for item in read_items(verb, items)]
-        results = [await item if isinstance(item, asyncio.Task) else item for item in begun]
+        results = [await item if isinstance(item, asyncio.Future) else item for item in begun]
         for result in results:
             if isinstance(result, Failure):
                 self._metrics.failures.labels(result.code).inc()
         return results
 
-    def _begin(self, verb: str, item: Any, tenant: Tenant) -> Answer | Failure | asyncio.Task[Result]:
+    def _begin(self, verb: str, item: Any, tenant: Tenant) -> Answer | Failure | asyncio.Future[Result]:
         if verb == "open":
             return asyncio.create_task(self._open(item, tenant))
         session = self._sessions.get(item.session)
@@ -113,7 +107,7 @@ class Sessions:
         session.used = self._loop.time()
         if verb in MOVES:
             return self._move(verb, item, session)
-        if session.task is not None:
+        if session.pending is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         if verb == "close":
             self._end(item.session, "closed")
@@ -122,7 +116,7 @@ class Sessions:
             return Failure("forbidden", "this server doesn't show the oracle's replies; start it with --oracle")
         return self._start(session, Call(item.session, verb, {}))
 
-    def _move(self, verb: str, item: Any, session: Session) -> Answer | Failure | asyncio.Task[Result]:
+    def _move(self, verb: str, item: Any, session: Session) -> Answer | Failure | asyncio.Future[Result]:
         if verb == "step":
             arguments, after = {"reply": item.reply}, item.after
         else:
@@ -132,24 +126,25 @@ class Sessions:
             if request != session.request:
                 return Failure("out_of_order", f"move {item.move} was something else; a repeat must be the same")
             self._metrics.repeats.inc()
-            return session.task or session.answer or Failure("lost", "the answer isn't kept; open the session again")
+            return session.pending or session.answer or Failure("lost", "the answer isn't kept; open the session again")
         if item.move != session.move + 1:
             return Failure("out_of_order", f"move {item.move} of a session that expects {session.move + 1}")
         if after is not None and after != session.digest:
             return Failure("out_of_order", f"move {item.move} follows another answer than this session's latest")
-        if session.task is not None:
+        if session.pending is not None:
             return Failure("out_of_order", f"move {session.move} of this session is still being played")
         session.move, session.request, session.answer = item.move, request, None
         return self._start(session, Call(item.session, verb, arguments))
 
-    def _start(self, session: Session, call: Call) -> asyncio.Task[Result]:
-        session.task = asyncio.create_task(self._finish(session, call, self._pool.submit(call, session.tenant)))
-        return session.task
+    def _start(self, session: Session, call: Call) -> asyncio.Future[Result]:
+        session.pending = self._pool.submit(call, session.tenant)
+        # The first callback: whoever waits for the result finds the session up to date.
+        session.pending.add_done_callback(functools.partial(self._finish, session, call, self._loop.time()))
+        return session.pending
 
-    async def _finish(self, session: Session, call: Call, pending: Awaitable[Result]) -> Result:
-        began = self._loop.time()
-        result = await pending
-        session.task, session.used = None, self._loop.time()
+    def _finish(self, session: Session, call: Call, began: float, pending: asyncio.Future[Result]) -> None:
+        session.pending, session.used = None, self._loop.time()
+        result = Failure("lost", "the request was cancelled") if pending.cancelled() else pending.result()
         if isinstance(result, Failure) and result.code in ("lost", "unknown_session", "too_costly"):
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
@@ -162,14 +157,13 @@ class Sessions:
             if isinstance(result, Answer):
                 session.digest = result.digest
                 self._metrics.moved(session.env_id, call.verb, session.used - began)
-        return result
 
     async def _open(self, item: Any, tenant: Tenant) -> Result:
         while (session := self._sessions.get(item.session)) is not None:
             if session.tenant is not tenant:
                 return Failure("forbidden", "this session belongs to another client; choose another id")
-            if session.task is not None:
-                await asyncio.wait([session.task])
+            if session.pending is not None:
+                await asyncio.wait([session.pending])
             else:
                 self._end(item.session, "reopened")  # its client missed an answer, or played on elsewhere
         if item.env_id not in self._config.env_ids:
@@ -185,31 +179,30 @@ class Sessions:
         session = Session(item.env_id, tenant, item.move or 0, replay["digest"] if replay else "", self._loop.time())
         self._sessions[item.session] = session
         tenant.sessions += 1
-        session.task = asyncio.current_task()
+        session.pending = asyncio.current_task()
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
         result = await self._pool.open(item.session, arguments, replay, tenant)
-        session.task, session.used = None, self._loop.time()
+        session.pending, session.used = None, self._loop.time()
         if isinstance(result, Failure):
             self._end(item.session, result.code)
         return result
 
     def _make_room(self, tenant: Tenant | None = None) -> bool:
         """End the session (of this tenant) that has been idle for longest, if that is long enough."""
-        late = self._loop.time() - IDLE
-        idle = [
-            (session.used, key)
-            for key, session in self._sessions.items()
-            if session.task is None and session.used < late and (tenant is None or session.tenant is tenant)
-        ]
-        if idle:
-            self._end(min(idle)[1], "evicted")
-        return bool(idle)
+        mine = (item for item in self._sessions.items() if tenant in (None, item[1].tenant) and not item[1].pending)
+        key, session = min(mine, key=lambda item: item[1].used, default=("", None))
+        if session is None or session.used > self._loop.time() - IDLE:
+            return False
+        self._end(key, "evicted")
+        return True
 
-    def expire(self) -> None:
-        """End sessions whose lease is over."""
-        late = self._loop.time() - self._config.lease
-        for key in [key for key, session in self._sessions.items() if session.used < late and session.task is None]:
-            self._end(key, "expired")
+    async def expire(self) -> None:
+        """End sessions whose lease is over, until cancelled."""
+        while True:
+            await asyncio.sleep(min(1.0, self._config.lease / 4))
+            late = self._loop.time() - self._config.lease
+            for key in [key for key, session in self._sessions.items() if session.used < late and not session.pending]:
+                self._end(key, "expired")
 
     def _end(self, key: str, why: str) -> None:
         session = self._sessions.pop(key)
@@ -221,5 +214,5 @@ class Sessions:
         """Sessions ended with their worker. One in use ends when its call returns."""
         for key in sessions:
             session = self._sessions.get(key)
-            if session is not None and session.task is None:
+            if session is not None and session.pending is None:
                 self._end(key, "lost")

@@ -155,7 +155,7 @@ class Pace:
         self._answered.append(time.monotonic())
         self._refused_last = False
         if self._rate < float("inf"):
-            self._rate *= self.RISE if self._rate > self._ceiling * self.CUT else self.CLIMB
+            self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
 
     def refused(self, made: float, asked: float) -> float:
         """A request made at that time was refused, for so many seconds. Returns those that it has to wait itself."""
@@ -167,17 +167,14 @@ class Pace:
         self._refused_last = True
         if made >= self._cut_at:
             self._cut_at = now
-            self._rate = max(self.SLOWEST, min(self._rate * self.CUT, self._rate_of_answers(now)))
+            self._rate = max(self.SLOWEST, min(self._rate, self._rate_of_answers(now)) * self.CUT)
         return asked
 
     def _rate_of_answers(self, now: float) -> float:
-        """Answers a second at the first refusal; later the rate itself is the better estimate."""
-        if self._ceiling < float("inf"):
+        """Answers in the last second, at the first refusal; later the rate itself is the better estimate."""
+        if self._rate < float("inf"):
             return self._rate
-        recent = [at for at in self._answered if now - at < 1.0]
-        rate = max(1.0, float(len(recent)))
-        self._ceiling = rate
-        return rate
+        return max(1.0, float(sum(now - at < 1.0 for at in self._answered)))
 
     def shut(self, seconds: float) -> None:
         """Let nobody through for so long."""

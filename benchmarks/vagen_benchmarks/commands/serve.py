@@ -54,11 +54,6 @@ def serve(
     The environment variable VAGEN_SERVE_KEY holds the key, or several separated by commas. An interrupt or SIGTERM
     ends the server; sessions go on at another server, or here when it is started again.
     """
-    address = ""
-    if ray is not None:
-        from vagen_adapters.service.ray_cluster import find_cluster
-
-        address = find_cluster(ray)
     from vagen_adapters.service.server import serve as serve_pool  # first: it names the extra that is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
     from vagen_adapters.service.limits import Limits
@@ -75,15 +70,15 @@ def serve(
     )
     if config.offers:  # it loads the environments, which only workers need otherwise
         check_offers(config.env_ids, config.offers)
-    pool = _make_pool(address, workers, Limits(cpu=call_cpu, memory=worker_memory << 20))
+    pool = _make_pool(ray, workers, Limits(cpu=call_cpu, memory=worker_memory << 20))
     key = os.environ.get(KEY_VARIABLE, "")
 
     def report(bound: int) -> None:
         guarded = "with a key" if key else "without a key"
-        where = f"actors of the Ray cluster at {address}" if address else "worker processes"
+        where = f"actors of the Ray cluster {ray}" if ray else "worker processes"
         out.print(f"serving on http://{host}:{bound}, {guarded}; {workers} {where}")
 
-    serve_pool(pool, config, host=host, port=port, key=key, started=report)
+    serve_pool(pool, config, key, host, port, report)
 
 
 def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -98,7 +93,7 @@ def read_offers(offers: Sequence[str]) -> dict[str, dict[str, str]]:
     return read
 
 
-def _make_pool(address: str, workers: int, limits: Limits) -> Pool:
+def _make_pool(address: str | None, workers: int, limits: Limits) -> Pool:
     if not address:
         from vagen_adapters.service.local_pool import local_pool
 
@@ -106,5 +101,8 @@ def _make_pool(address: str, workers: int, limits: Limits) -> Pool:
     from vagen_adapters.service.ray_pool import ray_pool  # first: it names the extra that is missing
     import ray  # isort: skip
 
-    ray.init(address=address, log_to_driver=False)
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except ConnectionError as error:
+        raise BenchError(f"no Ray cluster answers at {address} ({error}); start one (`ray start --head`)") from None
     return ray_pool(workers, limits=limits)
