@@ -20,7 +20,7 @@ from vagen_benchmarks.meter import Meter
 from vagen_envs import State, Turn
 from vagen_experiments.experiment import Experiment
 from vagen_experiments.imitation import demonstrate, sentences
-from vagen_rewards.rules import RuleJudge
+from vagen_rewards import RuleJudge
 from vagen_rewards.scores import PARTS, score_turn, statements_of
 
 OTHER_LEVEL = 4_000_000

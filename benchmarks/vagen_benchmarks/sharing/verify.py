@@ -40,7 +40,7 @@ from vagen_rewards.scores import PARTS
 
 EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
 """The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
-LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"})
+LAYOUT = frozenset({"preset", "layout", "tags", "reasoning", "native_thinking", "parsing"})
 """What a model's profile may set of an environment: how replies are written, and nothing of the task."""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
