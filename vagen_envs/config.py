@@ -42,8 +42,13 @@ class EnvConfig:
     """Options that say where and how something runs and change nothing that is to be seen: snapshots pass between
     environments that differ in them."""
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
-    """Named sets of options: `gym.make(id, preset="released")`."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {},
+        "vagen-main": {"layout": "flat", "strategy": "free_think", "prompt_pack": "vagen_main"},
+    }
+    """Named sets of options: `gym.make(id, preset="released")`. A subclass adds its own, and adds to these.
+    `vagen-main` has the format of VAGEN's branch `main` of 2026, for checkpoints that were trained there; levels and
+    rewards stay the paper's."""
 
     rungs: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """The ladder: what `difficulty=0…5` stands for, options a rung, easiest first. Options that are given as well
@@ -62,6 +67,7 @@ class EnvConfig:
         "native_thinking": OneOf(get_args(NativeThinking)),
         "tags": Several(Words(32), 5, 5),
         "separator": Words(8),
+        "action_names": Several(Words(32), 32, 0),
         "max_actions_per_turn": Whole(1, 100),
         "max_turns": COUNTED,
         "max_steps": COUNTED,
@@ -92,6 +98,9 @@ class EnvConfig:
     """Whether a thinking model's own text before its reply breaks the format; it is set aside either way."""
     separator: str = ","
     """Stands between the actions of an answer."""
+    action_names: tuple[str, ...] = ()
+    """What replies call the actions, in the order of the environment's own names; empty for those. Only where actions
+    are names."""
     max_actions_per_turn: int = 3
     """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
     max_turns: int = 3
@@ -109,6 +118,10 @@ class EnvConfig:
     difficulty: Literal[0, 1, 2, 3, 4, 5] | None = None
     """A rung of the environment's ladder, 0 the easiest: it sets the options that are listed there, but for those that
     are given as well. `None` leaves everything at its default."""
+
+    def __init_subclass__(cls) -> None:
+        inherited, own = cls.__mro__[1].presets, cls.__dict__.get("presets", {})  # type: ignore[attr-defined]
+        cls.presets = {name: {**inherited.get(name, {}), **own.get(name, {})} for name in {**inherited, **own}}
 
     def __post_init__(self) -> None:
         for name, kind in _field_types(type(self)).items():  # type: ignore[arg-type]
@@ -134,6 +147,11 @@ class EnvConfig:
             check_tags(self.tags)
         except ValueError as error:
             raise ConfigError(str(error)) from None
+        self.require(
+            all(name.strip() == name != "" and self.separator not in name for name in self.action_names),
+            "action_names",
+            "names without the separator and without blanks around",
+        )
         self.require(
             self.parsing != "released" or self.layout != "untagged",
             "layout",

@@ -31,7 +31,7 @@ from vagen_envs.forking import Forkable
 from vagen_envs.pictures import Picture
 from vagen_envs.prompting import prompts_of
 from vagen_envs.rendering import Window
-from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Problem, grammar_of
+from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
 from vagen_envs.seeding import SPLITS, HashStream, Split
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 from vagen_envs.turn import IMAGE_PLACEHOLDER, SCHEMA_VERSION, Executed, Observation, RewardTerm, State, Turn
@@ -94,6 +94,7 @@ class VagenEnv(Forkable):
     hands_pixels = True
     """Whether observations have `image`. Who reads pictures from turns only sets it to False: to draw and copy pixels
     that nobody looks at is a tenth of a grid's turn."""
+    _level_seed: int
     _loaded: tuple[Split, tuple[str, int]] | None = None
     """Where the level came from that is loaded, of environments that keep it over a restore."""
 
@@ -108,7 +109,7 @@ class VagenEnv(Forkable):
         config = self.config
         self.render_mode = render_mode
         self.grammar = grammar_of(
-            self._actions(),
+            self._named_actions(),
             strategy=config.strategy,
             separator=config.separator,
             max_actions=config.max_actions_per_turn,
@@ -183,10 +184,9 @@ class VagenEnv(Forkable):
         split, asked = self._asked(options)
         if seed is not None:
             seed = self._seed_lazily(seed)
-        elif asked is None:
-            # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
-            seed = int(self.np_random.integers(2**31))
-        self._level_seed = seed = seed if asked is None else asked
+        # 31 bits fit a signed integer of any consumer; of 100,000 episodes some two pairs then share a level.
+        drawn = asked if asked is not None else seed if seed is not None else int(self.np_random.integers(2**31))
+        self._level_seed = seed = drawn
         self._guarded(self._load, self._levels(split).child(seed), split)
         self.level: dict[str, Any] = {"split": split, "seed": seed, "content": self._content()}
         self._turns = 0
@@ -295,6 +295,18 @@ class VagenEnv(Forkable):
         )
 
     # -- the parts of a turn -----------------------------------------------------------------------
+
+    def _named_actions(self) -> ActionGrammar:
+        """The environment's actions under the names that the configuration gives them."""
+        actions, called = self._actions(), self.config.action_names
+        if not called:
+            return actions
+        if not isinstance(actions, Names):
+            raise ConfigError(f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names")
+        try:
+            return Names(*actions.names, called=called)
+        except ValueError as error:
+            raise ConfigError(f"{self.id}: {error}") from None
 
     def _levels(self, split: Split) -> HashStream:
         """The stream from which the levels of a split descend, one child a seed."""

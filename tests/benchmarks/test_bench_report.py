@@ -19,6 +19,7 @@ from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.report import write_report
+from vagen_benchmarks.report.build import DIFFERING
 from vagen_benchmarks.results.stats import wilson
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.protocol import Skipped
@@ -104,10 +105,36 @@ def test_rows_are_the_numbers_of_the_run(report):
 
 def test_page_shows_table_episode_and_notices(chromium, report, tmp_path):
     page = opened(chromium, report, tmp_path)
-    for said in ("100 %", "– 100", "15 episode(s) failed", "Far-v0 skipped:", "needs the moon <b>", "90 episodes"):
+    for said in ("100 %", "– 100", "15 of 90 episodes failed", "Far-v0 skipped:", "needs the moon <b>", "90 episodes"):
         assert said in page
     assert page.count("data:image/png;base64,") == 2
     assert f"<title>oracle, random, {Hostile.name} on Sokoban · run <1></title>" in page
+
+
+def test_a_text_run_is_named_as_one(chromium, tmp_path):
+    options = {"observation": "text", "max_turns": 2}
+    report = write_report(RunFolder(one_run(tmp_path / "run", Oracle(), options=options)))
+    assert "<b>FrozenLake-v0</b> observation=text max_turns=2" in report.read_text()
+    page = opened(chromium, report, tmp_path)
+    assert "FrozenLake-v0 observation=text max_turns=2, seed 0" in page
+    assert "Observation before" in page
+
+
+class Wavering(Random):
+    """Gives two different complete answers."""
+
+    name = "wavering"
+
+    def reply(self, game):
+        return Reply("<think>t</think><answer>Up</answer> No: <answer>Down</answer>")
+
+
+def test_replies_whose_answers_differ_are_counted(tmp_path, monkeypatch):
+    run = RunFolder(one_run(tmp_path / "run", Wavering(), options={"strategy": "free_think", "max_turns": 1}))
+    codes = [problem["code"] for episode in run.episodes() for problem in episode.turns[0]["parsed"]["problems"]]
+    if DIFFERING not in codes:
+        pytest.skip("the parser doesn't report it")
+    assert "<b>3 replies</b> contain several complete answers that differ" in write_report(run).read_text()
 
 
 def test_a_metric_named_like_a_shared_one_is_shown(tmp_path, monkeypatch):

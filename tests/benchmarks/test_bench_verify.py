@@ -324,9 +324,20 @@ def test_leaderboard_shows_verified_runs(tmp_path):
     assert len(rows) == 3
     assert "oracle" in rows[-1]  # sees the state: no rank, however good
     assert '<td class="rank">–</td>' in rows[-1]
-    assert "3 independent plays would say as much" in rows[-1]
-    for text in ("vagen-envs 0.1.0", "FrozenLake-v0: test 0 to 2", "follow no protocol file"):
+    assert "as informative as 3 independent episodes" in rows[-1]
+    for text in ("vagen-envs 0.1.0", "<b>FrozenLake-v0</b> test 0 to 2", "follow no protocol file"):
         assert text in page
+    marked = [">own code<" in row for row in rows]
+    assert marked == ["alert(1)" in row for row in rows]
+
+
+def test_options_and_resumes_stand_on_the_leaderboard(tmp_path):
+    for _ in range(2):
+        runs.play(tmp_path / "run", [Random()], ["frozenlake"], episodes=2, options={"observation": "text"})
+    page = write_leaderboard([tmp_path / "run"], tmp_path / "page.html").read_text()
+    assert "<b>FrozenLake-v0 observation=text</b>" in page
+    assert "<th>FrozenLake-v0 observation=text</th>" in page
+    assert "resumed once" in page
 
 
 def test_leaderboard_refuses_mixed_protocols(tmp_path):

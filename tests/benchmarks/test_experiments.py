@@ -49,10 +49,10 @@ minibatches = 1
 max_tokens = 16
 eval_rollouts = 1
 eval_episodes = 4
-eval_forks = 2
+eval_continuations = 2
 [variants.small-grpo]
 recipe = "grpo-mask"
-settings = { group_size = 4, eval_forks = 0 }
+settings = { group_size = 4, eval_continuations = 0 }
 [evaluation]
 episodes = 4
 shuffled_images = true

@@ -53,6 +53,47 @@ def test_moves_and_ends_are_those_of_gymnasium(options):
     assert min(ends.values()) > 3
 
 
+@pytest.mark.parametrize(
+    "desc",
+    [
+        ["SFFFF", "FHFHF", "FFFFG"],
+        ["SG"],
+        [["S", "F"], ["H", "F"], ["F", "G"]],
+        ["SFG", "FHF", "FFG"],
+        np.asarray(["SFF", "FHG"], dtype="c"),
+        ["SFS", "FFG"],
+    ],
+    ids=str,
+)
+def test_maps_are_those_that_gymnasium_takes(desc):
+    env = gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped
+    theirs = TheirLake(desc=desc, is_slippery=False)
+    rows, columns = theirs.desc.shape
+    chooser = random.Random(0)
+    starts = set()
+    for seed in range(20):
+        observation, info = env.reset(seed=seed)
+        assert observation["image"].shape == (32 * rows, 32 * columns, 3)
+        starts.add(info["state"].player)
+        theirs.reset(seed=0)
+        theirs.s = int(np.ravel_multi_index(info["state"].player, (rows, columns)))
+        while True:
+            action = chooser.choice([*ACTIONS, *env.plan()])
+            _, _, terminated, _, info = env.step(reply_of(env, action))
+            cell, reward, their_end, *_ = theirs.step(THEIRS.index(action))
+            assert divmod(int(cell), columns) == info["state"].player
+            assert (terminated, info["turn"].success) == (their_end, reward == 1)
+            if terminated:
+                break
+        goals = (info["state"].target, *info["state"].more_targets)
+        assert sorted(goals) == [tuple(map(int, at)) for at in np.argwhere(theirs.desc == b"G")]
+    assert len(starts) == (theirs.desc == b"S").sum()
+    copy = gym.make("vagen/FrozenLake-v0", desc=desc, max_turns=100).unwrapped
+    env.reset(seed=1)
+    copy.restore(env.snapshot())
+    assert copy.true_state == env.true_state
+
+
 def test_slippery_steps_go_where_gymnasiums_go_a_third_each():
     desc = ("FFFFF", "FFFFF", "FFSFF", "FFFFF", "FFFFG")
     env = gym.make("vagen/FrozenLake-v0", desc=desc, is_slippery=True, min_solution_length=1)
@@ -117,9 +158,9 @@ def test_the_best_blind_string_solves_less_than_a_twentieth():
 @pytest.mark.parametrize(
     ("desc", "message"),
     [
-        (("SFF", "FFG"), "square"),
+        (("SFF", "FFGF"), "rectangle"),
         (("SFX", "FFF", "FFG"), "letters"),
-        (("SFS", "FFF", "FFG"), "one S"),
+        (("FFF", "FFF", "FFG"), "an S"),
         (("SHF", "HHF", "FFG"), "no way"),
     ],
 )

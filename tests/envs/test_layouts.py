@@ -263,3 +263,47 @@ def test_tags_may_be_quoted_and_fields_be_empty_under_the_released_rules():
     for thought in ("", "it asks for <answer>, doesn't it?", "<think>"):
         assert grammar.parse(f"<think>{thought}</think><answer>Up</answer>").format_correct
     assert not grammar.parse("I go up. <answer>Up</answer>").actions
+
+
+MAIN = {
+    "vagen/Sokoban-v0": "<think>t</think><answer>Up,Left</answer>",
+    "vagen/FrozenLake-v0": "<think>t</think>\n<answer>up, left</answer>",
+    "vagen/Navigation-v0": "<think>t</think><action>move_forward|turn_left|</action>",
+    "vagen/PrimitiveSkillStack-v0": "<think>t</think><answer>pick(62, -55, 20)|place(75,33,50)</answer>",
+}
+"""Replies as checkpoints of VAGEN's branch `main` write them."""
+
+
+@pytest.mark.parametrize("env_id", MAIN)
+def test_replies_of_vagens_main_are_well_formed_under_its_preset(env_id):
+    pytest.importorskip("mujoco" if "Navigation" in env_id else "mani_skill" if "Skill" in env_id else "gymnasium")
+    env = gym.make(env_id, preset="vagen-main", max_turns=1 if "lake" in env_id else 3).unwrapped
+    parsed = env.grammar.parse(MAIN[env_id])
+    assert parsed.format_correct
+    assert len(parsed.actions) == 2
+    observed = env.reset(seed=0)[0]["text"]
+    assert "[Initial Observation]" in observed
+    assert env.grammar.template() in env.system_prompt
+    assert env.grammar.template() not in observed
+    assert env.step(env.oracle_reply())[4]["turn"].parsed.format_correct
+    env.close()
+
+
+def test_world_modelling_replies_of_vagens_main():
+    env = gym.make("vagen/Navigation-v0", preset="vagen-main", strategy="grounding_world_modeling").unwrapped
+    reply = (
+        "<observation>o</observation><think>t</think><action>turn_right | look_up</action><prediction>p</prediction>"
+    )
+    parsed = env.grammar.parse(reply)
+    assert parsed.format_correct
+    assert [action.text for action in parsed.actions] == ["turn_right", "look_up"]
+    assert [action.name for action in parsed.actions] == ["rotateright", "lookup"]
+    turn = env.reset(seed=1) and env.step(reply)[4]["turn"]
+    assert "turn_right, look_up" in turn.result.text
+    assert env.grammar.parse("<think>t</think><action>moveahead</action>").actions == ()
+
+
+@pytest.mark.parametrize("names", [["north"], ["a", "a", "b", "c"], ["a,b", "c", "d", "e"], ["", "b", "c", "d"]])
+def test_names_that_fit_no_actions_are_refused(names):
+    with pytest.raises(ConfigError, match=r"action_names|can.t name"):
+        gym.make("vagen/FrozenLake-v0", action_names=names)

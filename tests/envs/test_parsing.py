@@ -6,12 +6,13 @@ import json
 import re
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vagen_envs.replies import FORMAT_CODES, STRATEGIES, Calls, FreeText, Grammar, Names, ParsedTurn
+from vagen_envs.replies import FORMAT_CODES, STRATEGIES, Calls, FreeText, Grammar, Names, ParsedTurn, tool_call_reply
 from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
@@ -483,3 +484,78 @@ def test_no_number_is_made_of_marks_and_no_action_taken_for_a_caption():
     assert calls.parse("<answer>`pick(1²,2,3)`</answer>").actions == ()
     own = Grammar(Names("answer", "up"), "no_think", max_actions=2)
     assert [action.name for action in own.parse("<answer>**answer**, **up**</answer>").actions] == ["answer", "up"]
+
+
+NAVIGATION = Names(
+    "moveahead", "moveback", "moveright", "moveleft", "rotateright", "rotateleft", "lookup", "lookdown"
+)  # fmt: skip
+KINDS = {
+    "grid": Grammar(MOVES, "free_think", max_actions=3),
+    "navigation": Grammar(NAVIGATION, "free_think", max_actions=5),
+    "arm": Grammar(Calls({"pick": 3, "place": 3, "push": 6}), "free_think", separator="|", max_actions=2),
+}
+CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(encoding="utf-8"))["cases"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']} {case['label']}")
+def test_what_a_human_reader_would_execute_executes(case):
+    parsed = KINDS[case["kind"]].parse(case["reply"])
+    assert " ".join(action.text for action in parsed.actions) == (case["executes"] or "")
+
+
+MARKS = [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"),
+         ("<scratchpad>", "</scratchpad>"), ("", "</think>")]  # fmt: skip
+moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)
+drafts = st.sampled_from(
+    ["Maybe {0}.", "{0}? No.", "The example was {0}. Mine differs.", "I write `{0}`.", "{0}\n[Turn result] ok"]
+)
+
+
+@given(
+    st.sampled_from(STRATEGIES), st.sampled_from(["nested", "flat"]), st.sampled_from(MARKS), drafts, moves, moves,
+    st.booleans(),
+)  # fmt: skip
+def test_thoughts_that_quote_a_reply_change_nothing(strategy, layout, marks, draft, quoted, meant, whole):
+    grammar = Grammar(MOVES, strategy, layout=layout, max_actions=3)
+    words = {"observation": "o", "reasoning": "r", "prediction": "p"}
+    quote = grammar.render(quoted, **words) if whole else f"<answer>{','.join(quoted)}</answer>"
+    reply = grammar.render(meant, **words)
+    parsed = grammar.parse(f"{marks[0]}{draft.format(quote)}{marks[1]}\n\n{reply}")
+    assert [action.name for action in parsed.actions] == meant
+    assert parsed.observation == grammar.parse(reply).observation
+
+
+@given(
+    st.sampled_from(["{0} or {1}", "either {0} or {1}", "{0}? {1}?", "not {0}", "{0}, no wait, {1}", "maybe {0}", "{0} / {1}",
+                     "{0} ❌", "avoid {0}", "{0}: hole; {1}: safe", "I can't go {0}", "{{'{0}': 0.1, '{1}': 0.9}}"]),
+    st.permutations(MOVES.names),
+    st.sampled_from(["{}", "**{}**", "```\n{}\n```", "Answer: {}", '"{}"']),
+)  # fmt: skip
+def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
+    answer = dress.format(form.format(*names))
+    assert KINDS["grid"].parse(f"<think>t</think><answer>{answer}</answer>").actions == ()
+    assert KINDS["grid"].parse(f"<think>t</think>{answer}").actions == ()
+
+
+def test_differing_answers_are_counted_and_drafts_are_among_them():
+    grammar = Grammar(MOVES, "free_think", native_thinking="allow")
+    assert grammar.parse("Maybe <answer>Up</answer>? No.</think><think>t</think><answer>Left</answer>").answers_differ
+    assert not grammar.parse("So <answer>Left</answer></think><think>t</think><answer> left</answer>").answers_differ
+    assert not grammar.parse("As <answer>...</answer> asks</think><think>t</think><answer>Left</answer>").answers_differ
+
+
+@pytest.mark.parametrize("arguments", [{"actions": ["Up", "Left"]}, '{"actions": "Up, Left"}'])
+def test_a_call_from_an_apis_own_field_is_read(arguments):
+    reply = tool_call_reply("act", arguments, "I go.")
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up", "Left"]
+    assert KINDS["grid"].parse(tool_call_reply("act", "{broken")).actions == ()
+
+
+def test_renamed_actions_are_read_and_written():
+    grammar = Grammar(Names("Up", "Down", called=("north", "south")), "no_think", max_actions=2)
+    assert grammar.render(["Down", "Up"]) == "<answer>south,north</answer>"
+    parsed = grammar.parse("<answer>South,north</answer>")
+    assert [(action.name, action.text) for action in parsed.actions] == [("Down", "south"), ("Up", "north")]
+    assert not grammar.parse("<answer>Up</answer>").actions
+    with pytest.raises(ValueError, match="give 2 different names"):
+        Names("Up", "Down", called=("north",))

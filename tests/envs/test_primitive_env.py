@@ -440,3 +440,22 @@ def test_the_oracle_solves_a_rung_within_its_turns(rung):
 def test_what_the_oracle_cannot_solve_is_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         gym.make("vagen/PrimitiveSkill-v0", **options)
+
+
+@pytest.mark.parametrize("task", ["place", "stack", "align", "drawer"])
+def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task):
+    """The camera that the prompt describes shows each cube where it is, in its colour."""
+    from vagen_envs.primitive_skill import view
+
+    env = gym.make("vagen/PrimitiveSkill-v0", task=task, positions_in_text=False).unwrapped
+    picture, state = env.reset(seed=1)[0]["image"], env.true_state
+    camera = view.DRAWER if task == "drawer" else view.TABLE
+    assert f"The camera is at {camera.eye}" in env.system_prompt
+    channels = {"red_cube": 0, "green_cube": 1, "apple": 0}
+    for name in channels.keys() & state.positions.keys():
+        column, row = camera.pixel(state.positions[name], 300)
+        assert picture[row, column].argmax() == channels[name]
+    names = env.system_prompt.split("The things are called ")[1].split(".")[0].split(", ")
+    assert sorted(names) == sorted(state.positions)
+    assert ("drawer" in env.system_prompt.split("Example")[0].split("write a dictionary")[0]) == (task == "drawer")
+    env.close()

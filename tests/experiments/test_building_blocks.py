@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.losses import explained_variance  # noqa: E402

@@ -260,20 +260,6 @@ def glm4v() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def mistral3() -> dict[str, Any]:
-    from transformers.models.pixtral.image_processing_pil_pixtral import PixtralImageProcessorPil
-
-    special = ["[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"]
-    words = tokenizer(special, eos="</s>", bos="<s>", template=MISTRAL)
-    return {
-        "kind": "mistral3", "tokenizer": words, "text": {**TEXT, "model_type": "mistral"},
-        "vision": {**TOWER, "model_type": "pixtral", "image_size": 64, "patch_size": 8, "head_dim": 8},
-        "config": {"image_token_index": words.convert_tokens_to_ids("[IMG]"), "spatial_merge_size": 2, "vision_feature_layer": -1},
-        "pictures": PixtralImageProcessorPil(size={"longest_edge": 64}, patch_size=8),
-        "processor": {"patch_size": 8, "spatial_merge_size": 2, "image_token": "[IMG]", "processor_class": "PixtralProcessor"},
-    }  # fmt: skip
-
-
 def llava() -> dict[str, Any]:
     from transformers import LlavaImageProcessorPil
 
@@ -290,7 +276,7 @@ def llava() -> dict[str, Any]:
 FAMILIES: dict[str, Callable[[], dict[str, Any]]] = {
     each.__name__: each
     for each in (
-        qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, internvl3, gemma3, smolvlm2, llava_onevision, glm4v, mistral3, llava,
+        qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, internvl3, gemma3, smolvlm2, llava_onevision, glm4v, llava,
     )
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from vagen_envs.bounds import REWARD, SWITCH, Bound, Number, OrNone, Several, Whole, Words
 from vagen_envs.budgets import SolvableConfig
@@ -19,6 +19,7 @@ from vagen_envs.frozen_lake.levels import (
     draw_lake,
     longest_way,
     read_lake,
+    rows_of,
     way_between_corners,
 )
 from vagen_envs.frozen_lake.simulator import Simulator
@@ -89,8 +90,9 @@ class FrozenLakeConfig(SolvableConfig):
     }
 
     desc: tuple[str, ...] | None = None
-    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, up to 16x16, for every level; then
-    `size` and the window don't count, and there are no splits. `None` draws a map (table 9)."""
+    """A map in Gymnasium's letters, such as `("SFFF", "FHFH", "FFFH", "HFFG")`, for every level: a rectangle of up to
+    16x16 with one or more starts and goals, as rows, lists of letters or Gymnasium's array. Then `size` and the window
+    don't count, and there are no splits. `None` draws a map (table 9)."""
     size: int = 4
     """Rows and columns; 3 to 16."""
     is_slippery: bool = False
@@ -125,7 +127,7 @@ class FrozenLakeConfig(SolvableConfig):
         self.require(self.max_solution_length <= 256, "max_solution_length", "at most 256")
         self.require(1 <= self.scale <= 16, "scale", "from 1 to 16")
         self._require_ways()
-        rows = self.size if self.desc is None else len(self.desc)
+        rows = self.size if self.desc is None else max(map(len, (self.desc, *self.desc)))
         self.require(self.desc is None or _is_small(self.desc), "desc", "at most 16 rows of 16 letters")
         self.require(rows * self.scale <= 64, "scale", f"at most {64 // rows} with {rows} rows: 2048 pixels a side")
 
@@ -147,6 +149,12 @@ class FrozenLakeConfig(SolvableConfig):
         if self.desc is None:
             return self.max_solution_length
         return _length(self.desc) if _is_small(self.desc) else 0  # refused right after
+
+    @classmethod
+    def create(cls, preset: str = "paper", **options: Any) -> Self:
+        if (rows := rows_of(options.get("desc"))) is not None:
+            options["desc"] = rows
+        return super().create(preset, **options)
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -181,13 +189,14 @@ def _is_size(size: Any) -> bool:
 
 
 def _is_small(desc: Sequence[Any]) -> bool:
-    return len(desc) <= 16 and all(isinstance(row, str) and len(row) <= 16 for row in desc)
+    return 1 <= len(desc) <= 16 and all(isinstance(row, str) and len(row) <= 16 for row in desc)
 
 
 def _length(desc: Sequence[str]) -> int:
-    """Moves of the shortest safe way."""
+    """Moves of the shortest safe way from the farthest start."""
     lake = read_lake(desc)
-    return distances(lake.size, lake.cells)[lake.start] or 0
+    far = distances(lake.size, lake.cells)
+    return max(far[at] or 0 for at, letter in enumerate("".join(desc)) if letter == "S")
 
 
 class FrozenLakeEnv(VagenEnv):
@@ -224,14 +233,15 @@ class FrozenLakeEnv(VagenEnv):
 
     def _picture_shape(self) -> tuple[int, int, int]:
         self._tiles = tile_set("vagen_envs.frozen_lake", "tiles.png", self.config.scale)
-        self._size = len(self.config.desc) if self.config.desc else self.config.size
-        return self._size * self._tiles.side, self._size * self._tiles.side, 3
+        desc, size = self.config.desc, self.config.size
+        self._rows, self._columns = (len(desc), len(desc[0])) if desc else (size, size)
+        return self._rows * self._tiles.side, self._columns * self._tiles.side, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
         slips = stream if config.is_slippery else None
         if config.desc is not None:
-            self.simulator = Simulator(read_lake(config.desc), slips)
+            self.simulator = Simulator(read_lake(config.desc, stream), slips)
             return
         for _ in range(_MOST_SLIPPERY):
             lake = draw_lake(
@@ -293,13 +303,13 @@ class FrozenLakeEnv(VagenEnv):
     def _restore(self, world: Any) -> None:
         lake, player, slips = world
         if not hasattr(self, "simulator") or self.simulator.lake.to_json() != lake:
-            self.simulator = Simulator(Lake.from_json(self._size, lake))
+            self.simulator = Simulator(Lake.from_json(self._rows, self._columns, lake))
         self.simulator.place(player, HashStream.at(*slips) if self.config.is_slippery else None)
 
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here. It knows the slips to come. Raises LevelError where there is none."""
         lake = self.simulator.lake
-        way = self.simulator.plan(4 * lake.size**2)
+        way = self.simulator.plan(4 * len(lake.cells))
         if way is None:
             raise LevelError("there is no safe way to the goal from here; reset for another level")
         return way

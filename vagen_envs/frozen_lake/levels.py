@@ -49,7 +49,7 @@ class Lake:
     """A map with its start. Cells are numbered row by row.
 
     Attributes:
-        size: rows and columns.
+        size: columns.
         cells: `FROZEN`, `HOLE` or `GOAL`, one a cell.
         start: where the player begins.
     """
@@ -58,36 +58,41 @@ class Lake:
     cells: bytes
     start: int
 
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.cells) // self.size
+
     def map(self) -> bytes:
         """The map without its start, the same for maps that are equal up to turning and mirroring."""
-        return b"frozen_lake" + canonical(self.cells, self.size, self.size)
+        return b"frozen_lake" + canonical(self.cells, self.rows, self.size)
 
     def to_json(self) -> list[Any]:
         """All but the size."""
         return [self.cells.hex(), self.start]
 
     @classmethod
-    def from_json(cls, size: int, data: Any) -> Lake:
-        """What `to_json` gave. Raises ValueError or TypeError if it can't be a lake of this size."""
+    def from_json(cls, rows: int, size: int, data: Any) -> Lake:
+        """What `to_json` gave. Raises ValueError or TypeError if it can't be a lake of so many rows and columns."""
         cells, start = data
         lake = cls(size, bytes.fromhex(cells), start)
-        if len(lake.cells) != size * size or max(lake.cells) > GOAL or lake.cells.count(GOAL) != 1:
-            raise ValueError(f"this isn't a lake of {size} rows with one goal")
+        if len(lake.cells) != rows * size or max(lake.cells) > GOAL or not lake.cells.count(GOAL):
+            raise ValueError(f"this isn't a lake of {rows} rows with a goal")
         return lake
 
 
-def move(size: int, cell: int, action: str) -> int:
-    """The cell that `action` leads to; the edge of the lake stops it."""
+def move(size: int, count: int, cell: int, action: str) -> int:
+    """The cell that `action` leads to on a lake of `size` columns and `count` cells; the edge of the lake stops it."""
     rows, columns = MOVES[action]
-    row, column = cell // size + rows, cell % size + columns
-    return row * size + column if 0 <= row < size and 0 <= column < size else cell
+    to, column = cell + rows * size + columns, cell % size + columns
+    return to if 0 <= to < count and 0 <= column < size else cell
 
 
 @functools.cache
-def neighbours(size: int) -> tuple[tuple[int, ...], ...]:
-    """The cells beside each cell."""
+def neighbours(size: int, count: int) -> tuple[tuple[int, ...], ...]:
+    """The cells beside each of `count` cells in rows of `size`."""
     return tuple(
-        tuple(sorted({move(size, cell, action) for action in ACTIONS} - {cell})) for cell in range(size * size)
+        tuple(sorted({move(size, count, cell, action) for action in ACTIONS} - {cell})) for cell in range(count)
     )
 
 
@@ -95,7 +100,7 @@ def distances(size: int, cells: bytes) -> list[int | None]:
     """Fewest moves from each cell to a goal without touching a hole; `None` where there is no way."""
     found: list[int | None] = [0 if cell == GOAL else None for cell in cells]
     frontier = [i for i, cell in enumerate(cells) if cell == GOAL]
-    around = neighbours(size)
+    around = neighbours(size, len(cells))
     depth = 0
     while frontier:
         depth += 1
@@ -181,7 +186,7 @@ def _wind(stream: HashStream, size: int, hole_probability: float, length: int) -
 
 def _wander(stream: HashStream, size: int, length: int) -> list[int]:
     """A random way, empty if it got stuck."""
-    around = neighbours(size)
+    around = neighbours(size, size * size)
     way = [stream.below(size * size)]
     closed = {way[0]}
     while len(way) <= length:
@@ -200,7 +205,7 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
     One that wanders keeps to the edge, where there is room, so a blind string that runs along it solved 7 % of
     the levels; of these, with the default chance of a hole, the best string of nine moves solves 4 %.
     """
-    around = neighbours(size)
+    around = neighbours(size, size * size)
     ways: list[tuple[tuple[int, ...], frozenset[int]]] = [((cell,), frozenset((cell,))) for cell in range(size * size)]
     for _ in range(length):
         ways = [
@@ -221,7 +226,7 @@ def _shortcut(stream: HashStream, size: int, cells: bytearray, start: int, lengt
     way = [start]
     while left:
         left -= 1
-        way.append(stream.choice([cell for cell in neighbours(size)[way[-1]] if far[cell] == left]))
+        way.append(stream.choice([cell for cell in neighbours(size, size * size)[way[-1]] if far[cell] == left]))
     return way
 
 
@@ -231,25 +236,46 @@ def _holes(stream: HashStream, size: int, hole_probability: float) -> bytearray:
     return bytearray([HOLE if dice >> i & 65535 < most else FROZEN for i in range(0, 16 * size * size, 16)])
 
 
-def read_lake(desc: Sequence[str]) -> Lake:
+def rows_of(desc: Any) -> tuple[str, ...] | None:
+    """A map as rows of letters, in any form that Gymnasium takes: texts, lists of letters, an array of bytes.
+
+    `None` for anything else.
+    """
+    rows = desc.tolist() if hasattr(desc, "tolist") else desc
+    if not isinstance(rows, list | tuple):
+        return None
+    found = []
+    for row in rows:
+        letters = [row] if isinstance(row, str | bytes) else row
+        if not isinstance(letters, list | tuple):
+            return None
+        texts = [letter.decode("latin-1") if isinstance(letter, bytes) else letter for letter in letters]
+        if not all(isinstance(text, str) for text in texts):
+            return None
+        found.append("".join(texts))
+    return tuple(found)
+
+
+def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:
     """A lake from Gymnasium's letters: `S` start, `F` frozen, `H` hole, `G` goal.
 
+    Args:
+        desc: the rows.
+        stream: draws one of several starts, as Gymnasium does; the first is taken without.
+
     Raises:
-        ConfigError: it isn't a square of these letters with one start and one goal that can be reached.
+        ConfigError: it isn't a rectangle of these letters with a start and a goal that every start can reach.
     """
     text = "".join(desc)
-    size = len(desc)
     letters = {"S": FROZEN, "F": FROZEN, "H": HOLE, "G": GOAL}
-    if (
-        any(len(row) != size for row in desc)
-        or set(text) - set(letters)
-        or text.count("S") != 1
-        or text.count("G") != 1
-    ):
+    if len({len(row) for row in desc}) != 1 or set(text) - set(letters) or not {"S", "G"} <= set(text):
         raise ConfigError(
-            f"desc={list(desc)!r} is not a lake: it must be a square of the letters S, F, H, G with one S and one G"
+            f"desc={list(desc)!r} is not a lake: it must be a rectangle of the letters S, F, H, G with an S and a G"
         )
-    lake = Lake(size, bytes(letters[letter] for letter in text), text.index("S"))
-    if distances(size, lake.cells)[lake.start] is None:
+    starts = [at for at, letter in enumerate(text) if letter == "S"]
+    start = starts[0] if stream is None or len(starts) == 1 else stream.choice(starts)
+    lake = Lake(len(desc[0]), bytes(letters[letter] for letter in text), start)
+    far = distances(lake.size, lake.cells)
+    if any(far[at] is None for at in starts):
         raise ConfigError(f"desc={list(desc)!r} has no way from S to G; open one through F")
     return lake

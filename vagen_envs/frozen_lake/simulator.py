@@ -31,7 +31,7 @@ class Simulator:
         self.lake = lake
         self.player = lake.start
         self.slips = slips
-        self._target = divmod(lake.cells.index(GOAL), lake.size)
+        self._goals = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == GOAL)
         self._holes = tuple(divmod(i, lake.size) for i, cell in enumerate(lake.cells) if cell == HOLE)
 
     def step(self, action: str) -> str | None:
@@ -43,24 +43,24 @@ class Simulator:
         if self.slips is not None:
             action = _to_the_side(action, self.slips.below(3))
         was = self.player
-        self.player = move(self.lake.size, was, action)
+        self.player = move(self.lake.size, len(self.lake.cells), was, action)
         return None if self.player == was else action
 
     def plan(self, most: int) -> list[str] | None:
         """The fewest actions to the goal, slips to come included; `None` if more than `most` would be needed."""
         if self.lost:
             return None
-        slips, goal = copy.copy(self.slips), self.lake.cells.index(GOAL)
+        slips = copy.copy(self.slips)
         reached: dict[int, list[str]] = {self.player: []}
         seen = {self.player}
         for _ in range(most):
-            if goal in reached:
+            if any(self.lake.cells[cell] == GOAL for cell in reached):
                 break
             side = 0 if slips is None else slips.below(3)
             following: dict[int, list[str]] = {}
             for cell, way in reached.items():
                 for action in ACTIONS:
-                    to = move(self.lake.size, cell, _to_the_side(action, side))
+                    to = move(self.lake.size, len(self.lake.cells), cell, _to_the_side(action, side))
                     if self.lake.cells[to] != HOLE and to not in following and to not in seen:
                         following[to] = [*way, action]
             if slips is None:  # where one can slip, to wait for another slip may be worth it
@@ -68,7 +68,7 @@ class Simulator:
             else:
                 seen.clear()
             reached = following
-        return reached.get(goal)
+        return next((way for cell, way in reached.items() if self.lake.cells[cell] == GOAL), None)
 
     def place(self, player: int, slips: HashStream | None) -> None:
         """Go to another moment. Raises ValueError for a cell that the lake doesn't have."""
@@ -94,8 +94,10 @@ class Simulator:
 
     def state(self) -> FrozenLakeState:
         """The truth now."""
-        size = self.lake.size
-        return FrozenLakeState(size, divmod(self.player, size), self._target, self._holes)
+        rows, columns = self.lake.rows, self.lake.size
+        width = None if rows == columns else columns
+        target, *others = self._goals
+        return FrozenLakeState(rows, divmod(self.player, columns), target, self._holes, width, tuple(others))
 
     def tiles(self) -> bytes:
         """The tile of each cell now, row by row."""

@@ -15,9 +15,11 @@ class FrozenLakeState(State):
     """A moment on the lake.
 
     Attributes:
-        size: rows and columns.
-        player, target: (row, column), counted from 0 at the upper left; the target is the goal.
+        size: rows, and columns unless there is a `width`.
+        player, target: (row, column), counted from 0 at the upper left; the target is the goal, the first of several.
         holes: (row, column) each, in reading order.
+        width: columns of a map that isn't square.
+        more_targets: the other goals of a map that has several.
     """
 
     kind: ClassVar[str] = "frozen_lake"
@@ -26,11 +28,19 @@ class FrozenLakeState(State):
     player: Position
     target: Position
     holes: tuple[Position, ...]
+    width: int | None = None
+    more_targets: tuple[Position, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.size, self.width or self.size
 
     def sentences(self) -> tuple[str, ...]:
         """Target and holes seen from the player (VAGEN, appendix D.1)."""
         return (
             relation("target", self.target, "the player", self.player),
+            *(relation("another target", goal, "the player", self.player) for goal in self.more_targets),
             *(relation(f"hole{i}", hole, "the player", self.player) for i, hole in enumerate(self.holes)),
         )
 
@@ -40,9 +50,11 @@ class FrozenLakeState(State):
 
     def structured(self) -> str:
         """As in VAGEN, appendix C.2."""
+        target = f"target_position: {self.target}"
+        if self.more_targets:
+            target = f"target_positions: {[self.target, *self.more_targets]}"
         return (
-            f"{{player_position: {self.player}, target_position: {self.target}, "
-            f"hole_positions: {list(self.holes)}, grid_size: {(self.size, self.size)}}}"
+            f"{{player_position: {self.player}, {target}, hole_positions: {list(self.holes)}, grid_size: {self.shape}}}"
         )
 
     def symbolic(self) -> str:
@@ -50,21 +62,25 @@ class FrozenLakeState(State):
 
         `_` frozen, `O` hole, `G` goal, `P` you, `X` you in a hole, `*` you on the goal.
         """
-        rows = [["_"] * self.size for _ in range(self.size)]
+        rows = [["_"] * self.shape[1] for _ in range(self.size)]
         for row, column in self.holes:
             rows[row][column] = "O"
-        rows[self.target[0]][self.target[1]] = "G"
+        for row, column in (self.target, *self.more_targets):
+            rows[row][column] = "G"
         row, column = self.player
         rows[row][column] = {"_": "P", "O": "X", "G": "*"}[rows[row][column]]
         return "\n".join(map("".join, rows))
 
     def things(self) -> tuple[Thing, ...]:
         """Player, target and holes, each with what is beside it and the way to the target or the player."""
-        size = (self.size, self.size)
+        size = self.shape
         beside = {"hole": self.holes, "edge": outside(*size)}
         to_target, to_player = {"target": self.target}, {"player": self.player}
         return (
             on_board("player", self.player, size, beside=beside, ways=to_target),
-            on_board("target", self.target, size, beside=beside, ways=to_player),
+            *(
+                on_board("target", goal, size, beside=beside, ways=to_player)
+                for goal in (self.target, *self.more_targets)
+            ),
             *(on_board("hole", hole, size, beside=beside, ways=to_target | to_player) for hole in self.holes),
         )

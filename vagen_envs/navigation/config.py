@@ -40,6 +40,20 @@ class NavigationConfig(EnvConfig):
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {},
+        "vagen-main": {
+            "tags": ("think", "observation", "reasoning", "prediction", "action"),
+            "separator": "|",
+            "action_names": (
+                "move_forward",
+                "move_backward",
+                "move_right",
+                "move_left",
+                "turn_right",
+                "turn_left",
+                "look_up",
+                "look_down",
+            ),
+        },
         "released": {
             "step_length": 0.5,
             "success_threshold": 1.5,

@@ -40,7 +40,8 @@ _REJECTED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _REJECTED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|avoid(?:ing)?|instead of|rather than|reject(?:ed|ing)?|rejects?|don't|won't|can't|shouldn't|"
+    r"(?:\b(?:not|never|avoid(?:ed|ing|s)?|skip(?:ped|ping)?|refus\w+|dismiss\w+|"
+    r"instead of|rather than|reject(?:ed|ing)?|rejects?|don't|won't|can't|shouldn't|"
     r"wouldn't|considered|thought (?:about|of)|tempted(?: by)?|could|might|maybe|perhaps|either|or|wrong|example|"
     r"e\.g\.|unlike|ruled out|discard(?:ed)?|was|like|format(?: is)?)\b|\bno\b[,:]?)"
     r"(?:[\s:,\"'`(*_-]+(?:be|choose|do|say|use|write|answer|go|with|output|was|is|to|as)){0,2}[\s:,\"'`(*_-]*\Z",

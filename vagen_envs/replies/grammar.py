@@ -17,7 +17,7 @@ from vagen_envs.replies.answer import Found, find_answers
 from vagen_envs.replies.markdown import is_doubtful, read_markdown
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, Rule
-from vagen_envs.replies.special_tokens import without_tokens
+from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tags import (
     TAG_NAME,
     TAGS,
@@ -230,6 +230,8 @@ class Grammar:
         """The careful way, which names every problem."""
         found = find_answers(text, self.tags, loosely=self.parsing == "lenient")
         plain = without_tokens(text, self.tags)
+        if isinstance(self.actions, Names | Calls):  # other grammars' actions are texts, which stay as they are
+            plain = in_ascii(plain)
         tags, native, begin = found.tags, None, 0
         problems: list[Problem] = []
         said: dict[str, str | None] = {}
@@ -297,11 +299,11 @@ class Grammar:
         actions: list[Action] = []
         for start, end in group:
             if isinstance(self.actions, Names | Calls):
-                actions += read_markdown(text, start, end, self.separator, self.actions)
+                actions += read_markdown(text, start, end, self.separator, self.actions) or ()
             elif self._is_selective and (piece := text[start:end].strip()):
                 read = self.actions.read(piece, start, end)
                 actions += [] if isinstance(read, Refused) else [read]
-        return self._limited(actions, group[-1][1], problems)
+        return self._limited(actions, group[-1][1], problems) if actions else ()
 
     @functools.cached_property
     def _is_selective(self) -> bool:
@@ -351,8 +353,13 @@ class Grammar:
         for piece, left, right in self._pieces(text, start, end):
             read = self.actions.read(piece, left, right)
             if isinstance(read, Refused):
-                if lenient and (meant := read_markdown(text, start, end, self.separator, self.actions)):
+                meant = read_markdown(text, start, end, self.separator, self.actions) if lenient else None
+                if meant:
                     return self._limited(meant, end, problems, before, in_markdown=True)
+                if meant is not None:
+                    actions = []
+                    problems.append(Problem(read.code, read.message, left, right))
+                    break
                 if before + len(actions) >= self.max_actions:
                     problems.append(self._too_many(left, end))
                     break
@@ -393,8 +400,10 @@ class Grammar:
     def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         """The non-empty pieces between separators, stripped, with their spans."""
         left = start
+        # An action that can contain the separator, as an SVG can, finds it itself.
+        find = getattr(self.actions, "find_separator", str.find)
         while left <= end:
-            right = text.find(self.separator, left, end)
+            right = find(text, self.separator, left, end)
             if right < 0:
                 right = end
             piece = text[left:right].replace("<image>", "").strip()

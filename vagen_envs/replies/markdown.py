@@ -18,9 +18,10 @@ from vagen_envs.replies.special_tokens import in_ascii, without_tokens
 from vagen_envs.replies.tool_calls import values
 
 _VOCABULARY = tomllib.loads(files("vagen_envs.replies").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-_NEUTRAL, _DOUBT, _NOT, _BECAUSE = (
-    frozenset(_VOCABULARY[part].split()) for part in ("neutral", "doubt", "denial", "reason")
+_NEUTRAL, _DOUBT, _NOT, _BECAUSE, _VERDICTS, _CAPTIONS = (
+    frozenset(_VOCABULARY[part].split()) for part in ("neutral", "doubt", "denial", "reason", "verdict", "caption")
 )
+_CROSSES = frozenset("❌✗✘🚫⛔❎☒")
 _SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 _ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
@@ -40,9 +41,13 @@ _KEYCAP = re.compile(r"(\d)\s?\u20e3")
 _TOKEN = re.compile(
     r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+)|(?P<arrow>[↑↓←→⬆⬇⬅➡🔼🔽◀▶⇧⇩⇦⇨])|(?P<other>.)", re.DOTALL
 )
-_CALL = re.compile(r"(?<![\w.])([A-Za-z]\w*)\s*[:=]?\s*([(\[{])")
+_CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.\d+)?\s*,\s*[-+]?\d))")
+_BARE_NUMBERS = re.compile(r"[-+]?\d+(?:\.\d+)?(?:\s*,\s*[-+]?\d+(?:\.\d+)?)+")
+_COUNT_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
 _REPEAT = re.compile(
-    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*[x×*]\s*(\d{1,2})\b\)?|\(?\s*(\d{1,2})\s*(?:x|×|times)\b\)?|(twice)\b)",
+    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*[x×*]\s*(?P<after>\d{1,2})\b\)?"
+    r"|\(?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times|steps|cells|tiles|squares)\b\)?"
+    r"|(?P<said>once|twice|thrice)\b|(?P<angle>90\s*(?:°|degrees)))",
     re.IGNORECASE,
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
@@ -60,17 +65,28 @@ class _Mention(NamedTuple):
     end: int
 
 
-def read_markdown(text: str, start: int, end: int, separator: str, actions: ActionGrammar) -> list[Action]:
-    """All actions of the answer `text[start:end]` in their order; none where what it means would have to be guessed."""
-    piece = in_ascii(without_tokens(text[start:end]))
+def read_markdown(text: str, start: int, end: int, separator: str, actions: ActionGrammar) -> list[Action] | None:
+    """All actions of the answer `text[start:end]` in their order.
+
+    Returns:
+        `None` where what it means would have to be guessed; an empty list where it clearly holds no action to execute:
+        JSON without one, or the list of all actions from the prompt.
+    """
+    piece = text[start:end] if separator == "~~" else _blank(_STRUCK, text[start:end])  # before `<s>` is a token
+    piece = in_ascii(without_tokens(piece))
 
     def reads(said: str) -> bool:
         return bool(_scan(said, 0, separator, actions))
 
     if (held := values(piece, reads)) is not None:
         found = [action for said in held for action in _scan(said, 0, separator, actions)]
-        return [replace(action, start=start, end=end) for action in found]
-    return _scan(piece, start, separator, actions)
+        found = [replace(action, start=start, end=end) for action in found]
+    else:
+        found = _scan(piece, start, separator, actions)
+        if not found:
+            return None
+    echo = isinstance(actions, Names) and actions.echoed([action.name for action in found])
+    return [] if echo else found
 
 
 def is_doubtful(piece: str) -> bool:
@@ -86,10 +102,7 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
         lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
     )
     piece = _blank(_MARKUP, _blank(_COMMENT, _blank(_COMMENT_LINE, piece) if calls else piece))
-    found = _Scanner(piece, offset, separator, grammar).actions()
-    if isinstance(grammar, Names) and grammar.echoed([action.name for action in found]):
-        return []
-    return found
+    return _Scanner(piece, offset, separator, grammar).actions()
 
 
 class _Scanner:
@@ -102,6 +115,12 @@ class _Scanner:
         self.calls = dict(self._calls()) if isinstance(grammar, Calls) else {}
         self.found: list[Action] = []
         self.last_end = -1
+        self.denied = False
+        words = [token[0] for token in self.tokens if token.lastgroup == "word"]
+        self.initials: dict[str, str] = {}
+        if isinstance(grammar, Names) and words and all(len(word) == 1 for word in words):  # "U, D"
+            initials = [name[0].casefold() for name in grammar.called]
+            self.initials = {} if len({*initials}) < len(initials) else dict(zip(initials, grammar.called, strict=True))
         self.numbers: list[int] = []
 
     def actions(self) -> list[Action]:
@@ -141,6 +160,8 @@ class _Scanner:
             return -1
         if word in _NOT or (word == "but" and self._next_word(i) in _NOT):
             return self._denied(i)
+        if word == "but" and self.denied:
+            return i + 1
         if word in _NEUTRAL and not (word == "to" and self._explains(i)):
             return i + 1
         return self._explained(i)
@@ -185,6 +206,8 @@ class _Scanner:
             return before != "<"
         if mark == "=":  # an arrow, or a keyword
             return after == ">" or _KEYWORD_BEFORE.search(self.piece, max(0, at - 12), at) is not None
+        if mark in _CROSSES:
+            return False
         return mark in "✅✔👉" or ord(mark) >= 0x1F000 or (0x2300 <= ord(mark) < 0x2C00 and not mark.isalnum())
 
     # -- the parts of an answer ----------------------------------------------------------------------------------------
@@ -216,7 +239,7 @@ class _Scanner:
     def _read_words(self, parts: list[str], start: int, end: int) -> Action | None:
         plain = "".join(parts)
         meant = "".join(_SYNONYMS.get(part.casefold(), part) for part in parts)
-        forms = ["_".join(parts), plain, meant]
+        forms = ["_".join(parts), plain, self.initials.get(plain.casefold(), meant)]
         if len(parts) == 1:
             forms += [f"move{meant}"] if meant in ("ahead", "back") else []
             forms += [plain[len(lead) :] for lead in ("move", "go") if plain.casefold().startswith(lead)]
@@ -235,15 +258,16 @@ class _Scanner:
         index = {token.start(): i for i, token in enumerate(self.tokens)}
         at = 0
         while (match := _CALL.search(self.piece, at)) is not None:
-            close = _closing(self.piece, match.end() - 1)
             at = match.end()
+            bare = None if match[2] else _BARE_NUMBERS.match(self.piece, at)
+            close = bare.end() if bare else _closing(self.piece, at - 1)
             if close < 0:
                 continue
             said = _plain_call(match[1], self.piece[match.end() : close])
             action = said and self._read(said, match.start(), close + 1)
             if action:
-                yield index[match.start()], _Mention(action, match.start(), close + 1)
-                at = close + 1
+                at = close if bare else close + 1
+                yield index[match.start()], _Mention(action, match.start(), at)
 
     def _take(self, mention: _Mention) -> None:
         self.last_end = mention.end
@@ -254,7 +278,9 @@ class _Scanner:
             repeat = _REPEAT.match(self.piece, mention.end)
             before = _REPEAT_BEFORE.search(self.piece, 0, mention.start)
             if repeat is not None:
-                count, self.last_end = 2 if repeat[3] else int(repeat[1] or repeat[2]), repeat.end()
+                said = repeat["word"] or repeat["said"]
+                number = repeat["after"] or repeat["times"] or "1"
+                count, self.last_end = _COUNT_WORDS[said.lower()] if said else int(number), repeat.end()
             elif before is not None:
                 count = int(before[1])
         self.found += [mention.action] * min(count, _MOST_REPEATS)
@@ -285,6 +311,7 @@ class _Scanner:
             elif not token[0].isspace() and token[0] not in "*_`\"'":
                 return -1
             j += 1
+        self.denied = self.denied or denied
         return j if denied else -1
 
     def _explains(self, i: int) -> bool:
@@ -298,16 +325,19 @@ class _Scanner:
         if self.last_end < 0:
             return -1
         token = self.tokens[i]
+        word = token[0].casefold()
+        if word in _CAPTIONS and self.piece[token.end() :].lstrip(" *_")[:1] == ":":
+            return len(self.tokens)
         gap = self.piece[self.last_end : token.start()]
         words = re.findall(r"[^\W\d_]+", gap.casefold())
-        leads = _LEADS.search(gap) or token[0].casefold() in _BECAUSE or any(word in _BECAUSE for word in words)
+        leads = _LEADS.search(gap) or word in _BECAUSE or any(word in _BECAUSE for word in words)
         sentence = re.search(r"[.!\n]", gap)
         if not leads and not sentence:
             return -1
         line = self.piece.find("\n", token.start())
         end = self._next_item(token.start(), len(self.piece) if line < 0 else line)
         said = self.piece[token.start() : end]
-        if is_doubtful(said.replace(".", " ")):
+        if word in _VERDICTS or self._judges(i) or is_doubtful(said.replace(".", " ")):
             return -1
         if not leads and any(
             self._mention(j) for j, other in enumerate(self.tokens)
@@ -315,6 +345,10 @@ class _Scanner:
         ):  # fmt: skip
             return -1
         return self._after(end)
+
+    def _judges(self, i: int) -> bool:
+        """Whether the explanation is "a hole": the verdict on an action in a list of all."""
+        return self.tokens[i][0].casefold() in ("a", "an", "the") and self._next_word(i) in _VERDICTS
 
     def _next_item(self, start: int, end: int) -> int:
         """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""
@@ -355,6 +389,7 @@ def _plain_call(name: str, inside: str) -> str:
 
     Keywords are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
     """
+    inside = re.sub(r"\A\s*\w+\s*[=:]\s*([(\[{])(.*)[)\]}]\s*\Z", r"\2", inside, flags=re.DOTALL)
     words = [word.strip().strip("[](){}") for word in inside.split(",") if word.strip()]
     keywords = [_KEYWORD.fullmatch(word) for word in words]
     if words and all(keywords):

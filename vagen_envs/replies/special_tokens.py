@@ -19,7 +19,7 @@ TOKENS = (
 _TOKEN = re.compile("|".join(TOKENS))
 _ESCAPED = re.compile(r"&(?:lt|gt|quot|#39);")
 _CHARACTERS = {"&lt;": "<   ", "&gt;": ">   ", "&quot;": '"     ', "&#39;": "'    "}
-_ASCII = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
+_ASCII = {wide: chr(wide - 0xFEE0) for wide in range(0xFF01, 0xFF5F)}
 """Full-width forms, which Chinese and Japanese keyboards write."""
 _ASCII |= dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2212\ufe63"), "-") | {0x3000: " ", 0xA0: " "}
 

@@ -85,6 +85,9 @@ def values(text: str, reads: Callable[[str], bool]) -> list[str] | None:
     if (fenced := _FENCE.match(text)) is not None:
         text = fenced[1]
     text = text.strip()
+    calls = [text[slice(*span)] for span in tool_call_spans(text)]
+    if calls and calls != [text]:
+        return [action for call in calls for action in values(call, reads) or ()]
     if (function := _FUNCTION.search(text)) is not None:
         return _from_parameters(function, text, reads)
     if not text or text[0] not in "{[(" or text[-1] not in "}])":
@@ -152,9 +155,9 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
                 if reads(text):
                     return [text] * _times(value)
             if isinstance(arguments, Mapping) and not all(map(_is_number, arguments.values())):
-                texts = [text for text in arguments.values() if isinstance(text, str | list)]
+                only = [held for held in arguments.values() if isinstance(held, str | list)]
                 return _from_dict(arguments, reads, depth + 1) or (
-                    _from_any(texts[0], reads, depth + 1) if len(texts) == 1 else []
+                    _from_any(only[0], reads, depth + 1) if len(only) == 1 else []
                 )
             if isinstance(arguments, list | str) and arguments:
                 return _from_any(arguments, reads, depth + 1)
@@ -168,8 +171,8 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
                 return texts
     if not texts and len(value) == 1:
         ((key, held),) = value.items()
-        if isinstance(held, list | Mapping) and reads(text := _written(str(key), held)):
-            return [text]
+        if isinstance(held, list | Mapping) and reads(_written(str(key), held)):
+            return [_written(str(key), held)]
     return texts
 
 

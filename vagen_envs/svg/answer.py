@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Sequence
 
 from vagen_envs.replies import Action, Refused
@@ -9,7 +11,10 @@ from vagen_envs.seeding import HashStream
 
 
 class SvgText:
-    """From the first `<svg`, or its prolog, to the last `</svg>` of an answer; a code fence around it is dropped."""
+    """From the first `<svg`, or its prolog, to the last `</svg>` of an answer; a code fence around it is dropped.
+
+    An SVG in a JSON string is unescaped.
+    """
 
     def read(self, piece: str, start: int, end: int) -> Action | Refused:
         first = piece.find("<svg")
@@ -17,9 +22,20 @@ class SvgText:
         first = min([first, *(place for place in prologs if place >= 0)])
         if first < 0:
             return Refused("unknown_action", "the answer has no <svg>…</svg>")
-        last = piece.rfind("</svg>")
-        svg = piece[first : last + 6] if last > first else piece[first:]
+        last = max(piece.rfind(closing) + len(closing) for closing in ("</svg>", "<\\/svg>"))
+        svg = piece[first:last] if last > first + 6 else piece[first:]
+        if '\\"' in svg or "<\\/" in svg:
+            with contextlib.suppress(ValueError):
+                svg = json.loads(f'"{svg}"', strict=False)
         return Action("svg", (), svg, start, end)
+
+    def find_separator(self, text: str, separator: str, start: int, end: int) -> int:
+        """Where the next action begins, -1 if none does: a separator within an SVG is a part of it."""
+        at = text.find(separator, start, end)
+        opened = text.find("<svg", start, at) if at >= 0 else -1
+        if opened >= 0 and (closed := text.find("</svg>", opened, end)) > at:
+            return self.find_separator(text, separator, closed, end)
+        return at
 
     def summary(self) -> str:
         return '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">…</svg>'

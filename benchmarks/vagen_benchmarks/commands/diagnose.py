@@ -15,7 +15,7 @@ from vagen_benchmarks.commands.completion import complete_agent, complete_env
 from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose
-from vagen_benchmarks.diagnosis.page import page
+from vagen_benchmarks.diagnosis.page import write_page
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.runs.protocol import resolve_id
 
@@ -61,7 +61,7 @@ def diagnose_command(
                 )  # fmt: skip
     path.mkdir(parents=True, exist_ok=True)
     (path / "diagnosis.json").write_text(json.dumps([each.to_json() for each in found], indent=1), encoding="utf-8")
-    (path / "diagnosis.html").write_text(page(found), encoding="utf-8")
+    write_page(found, path / "diagnosis.html")
     _print(found)
     out.print(f"{path / 'diagnosis.html'}")
 

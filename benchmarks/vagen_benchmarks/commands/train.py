@@ -51,7 +51,7 @@ def train(
         bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
     ] = None,
     weighting: Annotated[
-        str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
+        str | None, typer.Option(help="`contrast`: paid in contrast to peer states. `plain`: the judge's score.")
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:
@@ -75,11 +75,23 @@ def train(
     reward = {} if without_reasoning_reward else {**chosen.reward_options(env_id), **given}
     _check_folders(start, out, resume)
     config = _config(chosen, env_id, out, options, settings)
+    score = _score(config, reward)
+    _check_model(start)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TrainingConfigError(f"--out {out} can't be made ({error.strerror}); name a folder") from error
-    _train(config, start, resume, reward)
+    _train(config, start, resume, score)
+
+
+def _score(config: Any, reasoning_reward: Mapping[str, Any]) -> Any:
+    """The trainer's `score`; None without a reward for reasoning."""
+    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
+
+    if not reasoning_reward:
+        return None
+    with contextlib.closing(gym.make(config.env_id, **config.plain_options)) as env:
+        return reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
 
 
 def _check_model(model: str) -> None:
@@ -96,7 +108,8 @@ def _check_model(model: str) -> None:
 
 def _check_folders(model: str, out: Path, resume: Path | None) -> None:
     """What would end, minutes later, in another library's traceback."""
-    if Path(model).is_dir() and not any(Path(model).glob("*.safetensors")) and not any(Path(model).glob("*.bin")):
+    weights = [*Path(model).glob("*.safetensors"), *Path(model).glob("*.bin")]
+    if (Path(model) / "config.json").is_file() and not weights:
         raise TrainingConfigError(f"{model} holds a config.json but no weights (*.safetensors)")
     for file in sorted(Path(model).glob("*.safetensors")) if Path(model).is_dir() else ():
         _check_weights(file)
@@ -171,18 +184,12 @@ def _check_trackers(names: Any) -> None:
         raise TrainingConfigError(f"report_to={names}: {' '.join(str(error).split())}") from error
 
 
-def _train(config: Any, model: str, resume: Path | None, reasoning_reward: Mapping[str, Any]) -> None:
+def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
     from safetensors import SafetensorError
 
-    from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
     from vagen_benchmarks.rollout_meter import RolloutMeter
 
-    score = None
-    if reasoning_reward:
-        with contextlib.closing(gym.make(config.env_id, **config.plain_options)) as env:
-            score = reasoning_score(make_reward(reasoning_reward, env), config.reasoning_credit)
-    _check_model(model)
     meter = RolloutMeter(config)
     try:
         trainer = MultiTurnPPOTrainer(model, config, score=score, callbacks=[meter])

@@ -1,6 +1,6 @@
 """Self-contained HTML pages: `write_report` shows a run, `Overview` a folder of runs."""
 
-from vagen_benchmarks.report.build import TABLES, write_report
+from vagen_benchmarks.report.build import write_report
 from vagen_benchmarks.report.overview import Overview
 
-__all__ = ["TABLES", "Overview", "write_report"]
+__all__ = ["Overview", "write_report"]

@@ -1,7 +1,7 @@
-"""Writes the page. Episodes are packed in chunks that the page unpacks when one is looked at.
+"""The report of a run. Episodes are packed in chunks that the page unpacks when one is opened.
 
-Thousands of episodes stay quick since the browser parses only the summary at first: a chunk is
-gzip in base64 within an inert `<script>`, and a picture a base64 block of its own, shared by hash.
+The browser parses only the summary at first, so that thousands of episodes open quickly: a chunk is gzip in base64
+within an inert `<script>`, and a picture is a base64 block of its own, shared by hash.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import base64
 import contextlib
 import gzip
 import io
+import itertools
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from markupsafe import Markup
 from PIL import Image
 
 from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.report.pages import render
+from vagen_benchmarks.results.labels import agent_settings, task_options, task_titles
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.summary import ERRORS, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.results.summary import ERRORS, FLAG, NOT_OWN, Summary, errors_of
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
@@ -28,37 +33,42 @@ from vagen_envs.core import State
 from vagen_envs.errors import VagenError
 from vagen_rewards.scores import PARTS
 
-HERE = Path(__file__).parent
-TABLES = HERE / "tables.css"
-"""The style of pages of tables."""
 CHUNK = 25
 """Episodes a chunk."""
 TURN = ("observed", "reply", "parsed", "executed", "rewards", "metrics", "terminated", "truncated", "result")
 """What the page shows of a turn, besides its states."""
+DIFFERING = "answers_differ"
+"""The problem of a reply with several complete answers that aren't the same."""
 LARGE_PICTURE = 30_000
 """Bytes of a PNG beyond which the page holds it as WebP instead; the run folder keeps the PNG."""
 
 
-def write_report(run: RunFolder, path: Path | None = None, *, part: str = ".part") -> Path:
-    """Write the page of a run, by default to its `report.html`, and return its path.
+def write_report(
+    run: RunFolder, path: Path | None = None, *, part: str = ".part", progress: Callable[[], None] = lambda: None
+) -> Path:
+    """Write the page of a run and return its path. The page needs no network.
 
-    It is written beside, under a name with `part` at its end: who looks on needs another than who plays.
+    Takes memory for the summary only, however many episodes there are.
 
-    Takes memory for the summary only, however many episodes there are. The page needs no network.
+    Args:
+        run: any run; several as one with `Together`.
+        path: the run's `report.html` by default.
+        part: the ending of the file while it is written. Processes that write the same report need different ones.
+        progress: called after each episode.
     """
     path = path or run.report
     beside = path.with_name(path.name + part)
-    before, after = (HERE / "page.html").read_text(encoding="utf-8").split("<!-- data -->")
-    style, plots, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "plots.js", "page.js"))
-    with storing(run.path), beside.open("w", encoding="utf-8") as out:
-        out.write(before.replace("/* style */", style).replace("<!-- title -->", _escape(run.path.resolve().name)))
-        _write_data(run, out)
-        out.write(after.replace("/* script */", f"{plots}\n{script}"))
+    with storing(run.path), tempfile.TemporaryFile("w+", encoding="utf-8") as blocks:
+        page = _write_blocks(run, blocks, progress)
+        blocks.seek(0)
+        with beside.open("w", encoding="utf-8") as out:
+            render("report.html", out, **_header(run, page), page=page, blocks=map(Markup, blocks))
     beside.replace(path)
     return path
 
 
-def _write_data(run: RunFolder, out: TextIO) -> None:
+def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> dict[str, Any]:
+    """Write chunks of episodes and their pictures, and return what the page's script reads first."""
     summary, index, shown = Summary(run.protocol), [], set[str]()
     chunk: list[dict[str, Any]] = []
     chunks = 0
@@ -78,37 +88,99 @@ def _write_data(run: RunFolder, out: TextIO) -> None:
         if len(chunk) == CHUNK:
             _write_chunk(out, chunks, chunk)
             chunks, chunk = chunks + 1, []
+        progress()
     if chunk:
         _write_chunk(out, chunks, chunk)
-    protocol, rows = run.protocol.to_json(), summary.rows()
-    starts = [entry for entry in run.journal() if entry["event"] == "start"]
-    page = {
+    return {
         "title": run.path.resolve().name,
-        "protocol": protocol,
-        "rows": rows,
-        "plan": _plan(protocol["plan"], rows),
+        "protocol": run.protocol.to_json(),
+        "names": task_titles(run.protocol),
+        "rows": summary.rows(),
         "episodes": index,
         "errors": ERRORS,
         "judged": run.judged_by(),
         "chunk": CHUNK,
-        "start": starts[-1] if starts else None,
         "damaged": run.damaged,
         "missing_pictures": missing,
         "planned": sum(1 for agent in run.protocol.agents for _ in run.protocol.keys(agent["name"])),
     }
-    out.write(f'<script type="application/json" id="page">{_inert(json.dumps(page))}</script>\n')
 
 
-def _plan(said: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The table of the run's protocol file, beside what was published."""
-    if said is None:
+def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows above its table, and the table of the run's protocol file."""
+    protocol, rows = run.protocol, page["rows"]
+    start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
+    agents = _few([str(agent["name"]) for agent in protocol.agents], "agents")
+    played = [re.sub(r"-v\d+", "", task.label.removeprefix("vagen/")) for task in protocol.tasks]
+    splits = ", ".join(dict.fromkeys(task.split for task in protocol.tasks))
+    facts = [f"{len(page['episodes'])} episodes", f"split {splits}"]
+    facts += [f"{name} {version}" for name, version in protocol.versions.items()]
+    facts += [f"protocol {page['protocol']['sha256'][:12]}"]
+    facts += [start["at"][:16].replace("T", " ")] if start else []
+    facts += [f"judged by {page['judged']['judge']}"] if page["judged"] else []
+    tasks = [
+        {name: value for name, value in task.items() if name != "system_prompt"} for task in page["protocol"]["tasks"]
+    ]
+    conditions = {**page["protocol"], "tasks": tasks, "machine": start}
+    options = [(task.label.removeprefix("vagen/"), task_options(task)) for task in protocol.tasks if task_options(task)]
+    options += [(str(agent["name"]), how) for agent in protocol.agents if (how := agent_settings(agent))]
+    return {
+        "heading": f"{agents} on {_few(list(dict.fromkeys(played)), 'environments')}",
+        "folder": page["title"],
+        "facts": facts,
+        "options": options,
+        "notices": list(_notices(page, start)),
+        "plan": _plan(page["protocol"]["plan"], rows),
+        "conditions": json.dumps(conditions, indent=1, ensure_ascii=False),
+    }
+
+
+def _few(names: list[str], noun: str) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} {noun}"
+
+
+def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """Title and text of everything that a reader of the table must know."""
+    rows, count = page["rows"], len(page["episodes"])
+    if failed := sum(row["failed"] for row in rows):
+        yield (
+            f"{failed} of {count} episodes failed",
+            "outside the agent's control and have no score. They are left out of all rates; confidence intervals of "
+            "success count them as lost for the lower end and as won for the upper end.",
+        )
+    if any(row["flagged"] for row in rows):
+        yield FLAG, "marks scores of which more than 2 % of the episodes failed or were never played."
+    if page["planned"] > count:
+        yield f"{page['planned'] - count} of {page['planned']} episodes", "have not been played."
+    differing = sum(row["problems"].get(DIFFERING, 0) for row in rows)
+    if differing:
+        yield f"{differing} replies", "contain several complete answers that differ. The last answer was executed."
+    for each in (start or {}).get("skipped", ()):
+        yield f"{each['env_id'].removeprefix('vagen/')} skipped:", each["reason"]
+    plan = page["protocol"]["plan"]
+    if plan and (altered := Plan(plan["name"], plan).altered()):
+        yield f"This isn't the package's protocol “{plan['name']}”:", altered
+    if page["damaged"]:
+        yield f"{page['damaged']} damaged lines", "of episodes.jsonl were left out."
+    if page["missing_pictures"]:
+        yield f"{page['missing_pictures']} pictures", "are missing."
+
+
+def _plan(stored: dict[str, Any] | None, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The table of the run's protocol file beside published results."""
+    if stored is None:
         return None
-    plan = Plan(said["name"], said)
+    plan = Plan(stored["name"], stored)
+    table = plan_table(plan, rows)
+    # An ungrouped column has a heading of its own, which is empty.
+    keys = [(group, None if group else i) for i, (group, _) in enumerate(table.columns)]
+    groups = [(group, len(list(members))) for (group, _), members in itertools.groupby(keys)]
     return {
         "name": plan.name,
-        "altered": plan.altered(),
         "about": plan.data.get("about", ""),
-        **asdict(plan_table(plan, rows)),
+        "columns": table.columns,
+        "rows": table.rows,
+        "groups": groups if any(group for group, _ in groups) else [],
     }
 
 
@@ -159,11 +231,11 @@ def _described(state: dict[str, Any]) -> dict[str, Any]:
     grid = None
     with contextlib.suppress(VagenError, NotImplementedError):  # a state of a package that isn't here, or no grid
         grid = State.from_json(state).symbolic()
-    fields = {name: _told(value) for name, value in state.items() if name != "kind"}
+    fields = {name: _text(value) for name, value in state.items() if name != "kind"}
     return {"grid": grid, "fields": fields}
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -179,12 +251,3 @@ def _for_page(png: bytes) -> tuple[str, str]:
         if buffer.tell() < len(png):
             kind, png = "webp", buffer.getvalue()
     return kind, base64.b64encode(png).decode()
-
-
-def _inert(text: str) -> str:
-    """JSON that can stand in a script element, whatever a model wrote."""
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""One page over a folder of runs: what each has played so far, how its agents did, and the way to its report."""
+"""One page over a folder of runs: progress and results of each, and links to their reports."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import RunFolderError
-from vagen_benchmarks.report.build import HERE, TABLES, write_report
-from vagen_benchmarks.report.markup import filled, link, safe
-from vagen_benchmarks.results.summary import FLAG, summarise
+from vagen_benchmarks.report.build import write_report
+from vagen_benchmarks.report.pages import relative_link, render
+from vagen_benchmarks.results.labels import task_titles
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder, storing
 
-Tell = Callable[[str], None]
-REST = 4.0
-"""A page is made anew after at least so many times what it took to make, so that looking on costs a fifth of a core."""
-SHORTEST = 2.0
-"""Seconds between two looks at the folder."""
+Notify = Callable[[str], None]
+PAUSE_RATIO = 4.0
+"""A page is refreshed after at least this multiple of the time it took, so that watching takes a fifth of a core."""
+SHORTEST_PAUSE = 2.0
+"""Seconds between two refreshes."""
 
 
 @dataclass
 class _Seen:
-    """A run as it was read last: when its files had this state, and what the page shows of it."""
+    """A run as it was read last: the sizes and times of its files, and what the page shows."""
 
     state: tuple[Any, ...]
     begun: str = ""
-    shown: str = ""
+    shown: dict[str, Any] = field(default_factory=dict)
     going: bool = False
 
 
 @dataclass
 class Overview:
-    """A folder of runs and its page, `index.html` there unless another is named.
+    """A folder of runs and its page.
 
     Raises:
         RunFolderError: there is no run in the folder, known after `refresh`.
@@ -61,19 +62,19 @@ class Overview:
             changed = True
         if changed or not self.page.is_file():
             self._write(live)
-        return sum(each.going for each in self._seen.values())
+        return sum(run.going for run in self._seen.values())
 
-    def watch(self, tell: Tell) -> None:
-        """Keep the page as the runs are, until Ctrl-C. The page loads itself anew."""
+    def watch(self, notify: Notify) -> None:
+        """Refresh the page until Ctrl-C. The page reloads itself."""
         with contextlib.suppress(KeyboardInterrupt):
             going = -1
             while True:
                 began = time.monotonic()
                 now = self.refresh(live=True)
                 if now != going:
-                    tell(f"{now} being played; Ctrl-C ends this")
+                    notify(f"{now} {'run is' if now == 1 else 'runs are'} being played; stop with Ctrl-C")
                     going = now
-                time.sleep(max(SHORTEST, REST * (time.monotonic() - began)))
+                time.sleep(max(SHORTEST_PAUSE, PAUSE_RATIO * (time.monotonic() - began)))
         self._write(live=False)
 
     def _read(self, path: Path, state: tuple[Any, ...]) -> _Seen:
@@ -84,36 +85,38 @@ class Overview:
             if path in self._seen or not _is_new(run.report, state):  # one made while it was played may lack the last
                 write_report(run, part=".seen.part")
         except (RunFolderError, ValueError, KeyError, TypeError) as error:  # somebody else's, or of another version
-            notice = f'<p class="notice">{safe(str(error))}</p>'
-            return _Seen(state, shown=f"<section><h2>{safe(name)}</h2>{notice}</section>")
+            return _Seen(state, shown={"name": name, "error": str(error)})
         calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
-        begun = next((str(each.get("at", "")) for each in reversed(calls) if each["event"] == "start"), "")
+        begun = next((str(call.get("at", "")) for call in reversed(calls) if call["event"] == "start"), "")
         last = calls[-1] if calls else {"event": ""}
-        facts = " · ".join([begun[:16].replace("T", " "), *_facts(run, rows, last)])
-        head = f'<h2><a href="{link(self.page, run.report)}">{safe(name)}</a></h2><p class="facts">{facts}</p>'
-        return _Seen(state, begun, f"<section>{head}{_table(rows)}</section>", last["event"] == "start")
+        going = last["event"] == "start"
+        shown = {
+            "name": name,
+            "error": "",
+            "report": relative_link(self.page, run.report),
+            "going": going,
+            "stopped": str(last.get("reason") or ""),
+            **_progress(run, rows, begun),
+            **_table(run, rows),
+        }
+        return _Seen(state, begun, shown, going)
 
     def _write(self, live: bool) -> None:
-        runs = sorted(self._seen.values(), key=lambda each: each.begun, reverse=True)
-        going = sum(each.going for each in runs)
+        runs = sorted(self._seen.values(), key=lambda run: run.begun, reverse=True)
+        going = sum(run.going for run in runs)
         facts = f"{len(runs)} run{'s' * (len(runs) != 1)}" + (f", {going} being played" if going else "")
-        title = safe(f"Runs in {self.folder.resolve().name}")
-        parts = {
-            "style": TABLES.read_text(encoding="utf-8"),
-            "live": f' data-live="{int(1000 * SHORTEST)}"' if live else "",
-            "title": title,
-            "heading": title,
-            "facts": facts,
-            "runs": "\n".join(each.shown for each in runs),
-        }
         with storing(self.page):
             part = self.page.with_name(f"{self.page.name}.part")
-            part.write_text(filled(HERE / "overview.html", parts), encoding="utf-8")
+            with part.open("w", encoding="utf-8") as file:
+                render(
+                    "overview.html", file, folder=self.folder.resolve().name, facts=facts,
+                    live=int(1000 * SHORTEST_PAUSE) if live else 0, runs=[run.shown for run in runs],
+                )  # fmt: skip
             part.replace(self.page)
 
 
 def _state(path: Path) -> tuple[Any, ...]:
-    """What changes when a run goes on: sizes and times of its files."""
+    """Sizes and times of the files that change while a run is played."""
     found = []
     for name in ("protocol.json", "episodes.jsonl", "journal.jsonl"):
         with contextlib.suppress(OSError):
@@ -123,60 +126,41 @@ def _state(path: Path) -> tuple[Any, ...]:
 
 
 def _is_new(report: Path, state: tuple[Any, ...]) -> bool:
-    """Whether a report was written after all that stands in its run."""
+    """Whether a report was written after everything else in its run."""
     with contextlib.suppress(OSError):
         return report.stat().st_mtime_ns >= max(int(changed) for *_, changed in state)
     return False
 
 
-def _facts(run: RunFolder, rows: list[dict[str, Any]], last: Mapping[str, Any]) -> list[str]:
-    """How far a run is, what it has cost, and whether it goes on, as HTML."""
-    played, failed = (sum(row[each] for row in rows) for each in ("played", "failed"))
+def _progress(run: RunFolder, rows: list[dict[str, Any]], begun: str) -> dict[str, Any]:
+    """How far a run is and what it has cost."""
+    played, failed = (sum(row[name] for row in rows) for name in ("played", "failed"))
     planned = sum(1 for agent in run.protocol.agents for _ in run.protocol.keys(str(agent["name"])))
-    said = f"{played} episodes" if played == planned else f"{played} of {planned} episodes"
-    facts = [said + (f", {failed} failed" if failed else ""), *_cost(rows)]
+    count = f"{played} episodes" if played == planned else f"{played} of {planned} episodes"
+    facts = [begun[:16].replace("T", " "), count + (f", {failed} failed" if failed else ""), *_cost(rows)]
     if run.protocol.plan:
-        facts.append(safe(f"protocol {run.protocol.plan['name']}"))
-    if last["event"] == "start":
-        bar = f'<progress value="{played + failed}" max="{max(1, planned)}"></progress>'
-        facts.append(f'<b class="going">being played</b> {bar}')
-    elif last.get("reason"):
-        facts.append(f'<b class="stopped">stopped: {safe(str(last["reason"]))}</b>')
-    return facts
+        facts.append(f"protocol {run.protocol.plan['name']}")
+    return {"facts": list(filter(None, facts)), "done": played + failed, "planned": planned}
 
 
 def _cost(rows: list[dict[str, Any]]) -> list[str]:
-    """Tokens and dollars, where models were asked."""
-    asked, written = (sum(row[name] or 0 for row in rows) for name in ("prompt_tokens", "completion_tokens"))
-    if not asked and not written:
+    """Tokens and dollars of runs that called a model."""
+    prompt, completion = (sum(row[name] or 0 for row in rows) for name in ("prompt_tokens", "completion_tokens"))
+    if not prompt and not completion:
         return []
     known = [row["dollars"] for row in rows if row["dollars"] is not None]
     dollars = f", ${math.fsum(known):.2f}" if known else ""
-    return [f"{asked:,} / {written:,} tokens{dollars}"]
+    return [f"{prompt:,} / {completion:,} tokens{dollars}"]
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    """Success of each agent on each task, below it the interval."""
+def _table(run: RunFolder, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Titles of the tasks, and each agent's row for each of them."""
+    titles = task_titles(run.protocol)
     tasks = list(dict.fromkeys(row["task"] for row in rows))
-    agents = list(dict.fromkeys(row["agent"] for row in rows))
-    cells = {(row["task"], row["agent"]): row for row in rows}
-    head = "".join(f"<th>{safe(task.removeprefix('vagen/'))}</th>" for task in tasks)
-    body = "\n".join(
-        f'<tr><td class="name"><b>{safe(agent)}</b></td>'
-        + "".join(f"<td>{_cell(cells.get((task, agent)))}</td>" for task in tasks)
-        + "</tr>"
-        for agent in agents
-    )
-    head = f'<thead><tr><th class="name">success, %</th>{head}</tr></thead>'
-    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
-
-
-def _cell(row: Mapping[str, Any] | None) -> str:
-    if row is None or not row["played"]:
-        return "–"
-    flag = FLAG if row["flagged"] else ""
-    title = f"{row['played']} episodes, return {row['return']:.2f}"
-    return (
-        f'<span title="{title}">{100 * row["success"]:.0f}{flag}</span>'
-        f"<small>{100 * row['low']:.0f}–{100 * row['high']:.0f}</small>"
-    )
+    cells: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(row["agent"], {})[row["task"]] = row
+    return {
+        "tasks": [titles.get(task, task) for task in tasks],
+        "rows": [(agent, [own.get(task) for task in tasks]) for agent, own in cells.items()],
+    }

@@ -25,7 +25,7 @@ from vagen_envs.pictures import Picture
 HERE = {"vagen-envs": vagen_envs.__version__}
 SHOWN = 20
 """Findings of one kind that are told one by one."""
-_TITLES = re.compile(r'<title>.*?</title>|"title": "(?:[^"\\]|\\.)*"')
+_TITLES = re.compile(r'<title>.*?</title>|<b class="folder">.*?</b>|"title": "(?:[^"\\]|\\.)*"')
 """Where a report names its folder, which may be called otherwise elsewhere."""
 
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.report import TABLES, write_report
-from vagen_benchmarks.report.markup import filled, link, safe
+from vagen_benchmarks.report import write_report
+from vagen_benchmarks.report.pages import relative_link, render
 from vagen_benchmarks.results.compare import read_conditions
+from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_titles
 from vagen_benchmarks.results.plan_table import Figure, plan_table
 from vagen_benchmarks.results.stats import Estimate, combined
 from vagen_benchmarks.results.summary import estimate, summarise
 from vagen_benchmarks.results.together import Together
 from vagen_benchmarks.runs.plans import Plan
+from vagen_benchmarks.runs.protocol import Task
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.files import count_attempts
 from vagen_benchmarks.sharing.verify import verify
 
-HERE = Path(__file__).parent
 SEES_ALL = frozenset({"oracle"})
-"""Agents that look behind the curtain: shown for reference, without a rank."""
+"""Agents that read the simulator's state: shown for reference, without a rank."""
 
 
 class NotVerifiedError(BenchError):
@@ -46,6 +48,7 @@ class Line:
     dollars: float | None
     failed: int
     unknown: Sequence[str]
+    attempts: str
 
 
 def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = False) -> Path:
@@ -74,16 +77,18 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     for run in runs:
         rows = summarise(run).rows()
         columns, scored = _figures(run, rows)
+        attempts = str(count_attempts(run))
         for agent in run.protocol.agents:
             shown, own = next(names), str(agent["name"])
             costs = _costs(run, own)
             failed = sum(row["failed"] for row in rows if row["agent"] == own)
             lines += [
-                Line(shown + suffix, figures, run, agent, *costs, failed, unknown[run.path])
+                Line(shown + suffix, figures, run, agent, *costs, failed, unknown[run.path], attempts)
                 for suffix, figures in scored[own]
             ]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(_page(together, columns, lines, page), encoding="utf-8")
+    with page.open("w", encoding="utf-8") as file:
+        render("leaderboard.html", file, **_context(together, columns, lines, page))
     return page
 
 
@@ -138,8 +143,8 @@ def _ranks(lines: Sequence[Line]) -> dict[int, str]:
     }
 
 
-def _surely(figure: Figure | None) -> float:
-    """What orders the page: the lower end, which failures can only move down."""
+def _lower_bound(figure: Figure | None) -> float:
+    """The sort key: failures can only lower it."""
     return -1.0 if figure is None or figure.low is None else figure.low
 
 
@@ -147,68 +152,59 @@ def _is_ranked(line: Line) -> bool:
     return str(line.described["name"]) not in SEES_ALL
 
 
-def _page(together: Together, columns: Sequence[tuple[str, str]], lines: Sequence[Line], page: Path) -> str:
-    ranks = _ranks(lines)
-    order = sorted(range(len(lines)), key=lambda i: (i not in ranks, -_surely(lines[i].figures[-1])))
-    head = "".join(f"<th>{safe(group)}{'<br>' if group else ''}{safe(name)}</th>" for group, name in columns)
-    body = "\n".join(_line(lines[i], ranks.get(i, "–"), page) for i in order)
-    facts, notices = _facts(together), _notices(together, lines)
-    style = TABLES.read_text(encoding="utf-8")
-    parts = {"style": style, "facts": facts, "notices": notices, "columns": head, "rows": body}
-    return filled(HERE / "leaderboard.html", parts)
-
-
-def _line(line: Line, rank: str, page: Path) -> str:
-    cells = "".join(f"<td>{_cell(figure)}</td>" for figure in line.figures)
-    asked, written = line.tokens
-    tokens = f"{asked:,} / {written:,}" if asked or written else "–"
-    cost = "–" if line.dollars is None else f"${line.dollars:.2f}"
-    start = next((each for each in line.run.journal() if each["event"] == "start"), {"at": ""})
-    replays = f'<a href="{link(page, line.run.report)}">{safe(line.run.path.resolve().name)}</a>'
-    sampling = line.described.get("sampling") or {}
-    how = ", ".join(f"{name} {value}" for name, value in sampling.items() if value not in (None, {}))
-    kind = "" if _is_ranked(line) else ' class="reference"'
-    return (
-        f'<tr{kind}><td class="rank">{rank}</td>'
-        f'<td class="name"><b>{safe(line.agent)}</b><small>{safe(how)}</small></td>'
-        f"{cells}<td>{line.failed}</td><td>{tokens}</td><td>{cost}</td>"
-        f'<td class="name">{replays}<small>{safe(str(start["at"])[:10])}</small></td></tr>'
-    )
-
-
-def _cell(figure: Figure | None) -> str:
-    if figure is None:
-        return "–"
-    value = f"{figure.value:.2f}{'‡' if figure.flagged else ''}"
-    if figure.low is None or figure.high is None:
-        return value
-    title = f' title="{figure.effective:.0f} independent plays would say as much"' if figure.effective else ""
-    return f"<span{title}>{value}</span><small>{figure.low:.2f}–{figure.high:.2f}</small>"
-
-
-def _facts(together: Together) -> str:
+def _context(
+    together: Together, columns: Sequence[tuple[str, str]], lines: Sequence[Line], page: Path
+) -> dict[str, Any]:
+    """What the template shows."""
     protocol = together.protocol
-    named = f"protocol {protocol.plan['name']}" if protocol.plan else "no protocol of the package"
-    first = read_conditions(together)["sha256"]
-    versions = ", ".join(f"{name} {version}" for name, version in protocol.versions.items())
-    seeds = "; ".join(
-        f"{task.label.removeprefix('vagen/')}: {task.split} {task.first_seed} to {task.first_seed + task.episodes - 1}"
-        + (f", {protocol.repeats} times" if protocol.repeats > 1 else "")
-        for task in protocol.tasks
-    )
-    return f"{safe(named)} ({safe(first[:12])}) · {safe(versions)} · {safe(seeds)}"
+    ranks = _ranks(lines)
+    order = sorted(range(len(lines)), key=lambda i: (i not in ranks, -_lower_bound(lines[i].figures[-1])))
+    titles = task_titles(protocol)
+    repeats = f", each {protocol.repeats} times" if protocol.repeats > 1 else ""
+    return {
+        "protocol": f"protocol {protocol.plan['name']}" if protocol.plan else "no protocol of the package",
+        "sha256": read_conditions(together)["sha256"][:12],
+        "versions": ", ".join(f"{name} {version}" for name, version in protocol.versions.items()),
+        "tasks": [
+            {"title": titles[task.label], "levels": f"{_levels(task)}{repeats}"} for task in protocol.tasks
+        ],
+        "notices": list(_notices(together, lines)),
+        "columns": [(group, titles.get(f"vagen/{name}", name)) for group, name in columns],
+        "lines": [_row(lines[i], ranks.get(i, "–"), page) for i in order],
+    }  # fmt: skip
 
 
-def _notices(together: Together, lines: Sequence[Line]) -> str:
-    notices = []
+def _levels(task: Task) -> str:
+    return f"{task.split} {task.first_seed} to {task.first_seed + task.episodes - 1}"
+
+
+def _row(line: Line, rank: str, page: Path) -> dict[str, Any]:
+    """A row of the page as text."""
+    prompt, completion = line.tokens
+    start = next((entry for entry in line.run.journal() if entry["event"] == "start"), {"at": ""})
+    return {
+        "rank": rank,
+        "reference": not _is_ranked(line),
+        "agent": line.agent,
+        "mark": "own code" if is_own_code(line.described, line.run.protocol) else "",
+        "settings": agent_settings(line.described),
+        "figures": line.figures,
+        "failed": line.failed,
+        "tokens": f"{prompt:,} / {completion:,}" if prompt or completion else "–",
+        "cost": "–" if line.dollars is None else f"${line.dollars:.2f}",
+        "report": relative_link(page, line.run.report),
+        "run": line.run.path.resolve().name,
+        "date": str(start["at"])[:10],
+        "attempts": line.attempts,
+    }
+
+
+def _notices(together: Together, lines: Sequence[Line]) -> Iterator[str]:
     protocol = together.protocol
     if protocol.plan is None:
-        notices.append(
-            "These runs follow no protocol file: their environments, options and seeds were chosen by who ran them."
-        )
+        yield "These runs follow no protocol file. Environments, options and seeds were chosen by the submitter."
     if any(task.split != "test" for task in protocol.tasks):
-        notices.append("These aren't levels of the test split.")
-    unknown = {line.run.path.name: line.unknown for line in lines if line.unknown}
-    notices += [f"{name}: couldn't be confirmed here: {said[0]}" + (f" (and {len(said) - 1} more)" if said[1:] else "")
-                for name, said in unknown.items()]  # fmt: skip
-    return "\n".join(f'<p class="notice">{safe(each)}</p>' for each in notices)
+        yield "These levels aren't from the test split."
+    for name, unknown in {line.run.path.name: line.unknown for line in lines if line.unknown}.items():
+        more = f" (and {len(unknown) - 1} more)" if len(unknown) > 1 else ""
+        yield f"{name}: could not be confirmed here: {unknown[0]}{more}"

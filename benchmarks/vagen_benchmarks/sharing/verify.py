@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,12 +40,12 @@ from vagen_rewards.scores import PARTS
 
 EXACT = frozenset({"vagen/Sokoban-v0", "vagen/FrozenLake-v0"})
 """The environments whose every byte is the same on every machine. The others' simulators and renderers may differ."""
-LAYOUT = frozenset({"layout", "tags", "reasoning", "native_thinking", "parsing"})
+LAYOUT = frozenset({"preset", "layout", "tags", "reasoning", "native_thinking", "parsing"})
 """What a model's profile may set of an environment: how replies are written, and nothing of the task."""
 JUDGED = frozenset({*PARTS, "repetition"})
 """The reward terms of judges."""
-MOST_SAID = 1 << 28
-"""Characters of the longest reply that is taken to have been said."""
+LONGEST_REPLY = 1 << 28
+"""Characters beyond which a stored length is taken to be wrong: padding costs memory."""
 CLOSE = 1e-5
 """The relative difference up to which another machine's simulator may have computed a number."""
 
@@ -229,7 +230,7 @@ def _replay(
     for i, stored in enumerate(episode.turns):
         if over:
             return [f"turn {i + 1} comes after the episode's end"], []
-        _, _, terminated, truncated, info = env.step(_as_said(stored))
+        _, _, terminated, truncated, info = env.step(_original_reply(stored))
         over = terminated or truncated
         mine = plain(info["turn"].to_json())
         differing = [*_apart(mine, _unjudged(stored, mine) if judged else stored)]
@@ -242,13 +243,14 @@ def _replay(
     return _ending_findings(episode, over), lines
 
 
-def _as_said(stored: Mapping[str, Any]) -> str:
-    """A stored reply, as long as it was: of a longer one than is read an episode has the part that was."""
+def _original_reply(stored: Mapping[str, Any]) -> str:
+    """A stored reply at its original length: of a longer one than is read only the end is stored."""
     reply: str = stored["reply"]
-    lengths = [each["end"] for each in stored["parsed"]["problems"] if each["code"] == "too_long"]
-    if lengths and len(reply) == MAX_TEXT_LENGTH and isinstance(lengths[0], int) and lengths[0] <= MOST_SAID:
-        return reply.ljust(lengths[0], "x")
-    return reply
+    messages = [str(problem["message"]) for problem in stored["parsed"]["problems"] if problem["code"] == "too_long"]
+    length = re.search(r"\d{1,9}", messages[0]) if messages else None
+    if length is None or len(reply) != MAX_TEXT_LENGTH or int(length[0]) > LONGEST_REPLY:
+        return reply
+    return reply.rjust(int(length[0]), "x")
 
 
 def _ending_findings(episode: Episode, over: bool) -> list[str]:
