@@ -41,7 +41,6 @@ from vagen_adapters.service.server import serve
 from vagen_adapters.service.sessions import ServiceConfig
 from vagen_envs import ENV_IDS, Turn, conformance
 from vagen_envs.errors import ConfigError, EpisodeOverError, MissingExtraError, ReplyTypeError, SimulatorError
-from vagen_rewards import VisualReasoningReward
 
 
 @pytest.fixture(scope="module")
@@ -156,16 +155,6 @@ def test_the_oracle_plays_from_afar(service):
         env.reset(seed=0)
         with pytest.raises(ServiceError, match="--oracle"):
             env.oracle_reply()
-
-
-def test_reasoning_rewards_wrap_it(service):
-    rewards = []
-    for env in (gym.make(LAKE), RemoteEnv(service, LAKE)):
-        wrapped = VisualReasoningReward(env)
-        wrapped.reset(seed=1)
-        rewards.append(wrapped.step(env.unwrapped.oracle_reply())[4]["turn"].rewards)
-    assert rewards[0] == rewards[1]
-    assert {"grounding", "world_modeling"} <= {term.name for term in rewards[1]}
 
 
 @pytest.mark.parametrize("where", ["service", "pool"])
@@ -392,17 +381,6 @@ def test_a_worker_that_hangs_is_killed_and_replaced():
         os.kill(served.pool.workers[0].pid, signal.SIGSTOP)
         assert env.step("x")[4]["turn"].index == 0
         assert served.pool.replaced == 1
-
-
-def test_the_vector_form_goes_on_when_a_worker_is_killed():
-    with Served(workers=2) as served:
-        envs = RemoteVectorEnv(Service(served.url), LAKE, 4)
-        envs.reset(seed=0)
-        kill(served.pool.workers[1].pid)
-        *_, truncated, info = envs.step(["x"] * 4)
-        assert not truncated.any()
-        assert [turn.index for turn in info["turn"]] == [0] * 4
-        envs.close()
 
 
 def test_the_key_is_asked_for(monkeypatch):

@@ -173,9 +173,8 @@ class Sessions:
             return Failure("full", f"this client has {tenant.sessions} sessions, as many as it may; close some")
         if len(self._sessions) >= self._config.max_sessions and not self._make_room():
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
-        replay = None if item.replay is None else item.replay.model_dump()
-        if replay is not None:
-            self._metrics.replays.inc()
+        replay = None if item.replay is None else dict(item.replay)
+        self._metrics.replays.inc(replay is not None)
         session = Session(item.env_id, tenant, item.move or 0, replay["digest"] if replay else "", self._loop.time())
         self._sessions[item.session] = session
         tenant.sessions += 1
