@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from lights_out import LightsOutState
 
-from vagen_rewards.rules import Claim, Reading, register_reader
+from vagen_rewards.reader import Claim, Reading, register_reader
 
 
 @dataclass(frozen=True)

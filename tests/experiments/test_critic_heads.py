@@ -10,7 +10,7 @@ pytest.importorskip("trl")
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
 from vagen_adapters.ppo.losses import explained_variance  # noqa: E402
@@ -25,11 +25,11 @@ OPTIONS = {"strategy": "no_think", "max_turns": 3, "max_actions_per_turn": 1, "p
 @pytest.fixture(scope="module")
 def batch(tiny_folder):
     """Two episodes of random play, of several turns each, as the model is given them."""
-    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
-    episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.0) for seed in range(12)]
+    env, encoder = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
+    episodes = [demonstrate(env, encoder, Level(seed), oracle_share=0.0) for seed in range(12)]
     longest = sorted(episodes, key=lambda each: -len(each.turns))[:2]
     sequences = [training_sequences(each, None, with_end=False)[0] for each in [*longest, episodes[0]]]
-    return model_inputs([each.prompt for each in sequences], codec, "cpu")
+    return model_inputs([each.prompt for each in sequences], encoder, "cpu")
 
 
 def test_the_latest_picture_is_the_last_one_that_was_read_whole(batch):
@@ -166,10 +166,10 @@ def test_convolutions_are_of_a_critic_that_reads_and_stay_as_many(tiny_folder, t
 
 def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(tiny_folder, tmp_path):
     """Its values change with the state alone; it is saved and read, and goes on from any other critic."""
-    env, codec = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
-    episodes = [demonstrate(env, codec, Level(seed), oracle_share=0.5) for seed in range(2)]
+    env, encoder = gym.make("vagen/FrozenLake-v0", **OPTIONS), load_policy(tiny_folder)[1]
+    episodes = [demonstrate(env, encoder, Level(seed), oracle_share=0.5) for seed in range(2)]
     prompts = [training_sequences(each, None, with_end=False)[0].prompt for each in episodes]
-    inputs = model_inputs(prompts, codec, "cpu")
+    inputs = model_inputs(prompts, encoder, "cpu")
     shown = [each for prompt in prompts for each in prompt.shown]
     model = StudyActorCritic.from_pretrained(tiny_folder, critic="shared", heads={"told": True}).eval()
     told = model.critic_inputs(shown)

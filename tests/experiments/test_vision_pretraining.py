@@ -9,14 +9,14 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_envs.things import Thing  # noqa: E402
 from vagen_experiments.vision_pretraining import teach_sight  # noqa: E402
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
 
 
-def seen(codec, count, size=64):
+def seen(encoder, count, size=64):
     """Pictures of one square each, with its place and a number that never changes."""
     generator = np.random.default_rng(0)
     pictures = []
@@ -25,11 +25,11 @@ def seen(codec, count, size=64):
         picture = np.full((size, size, 3), 120, np.uint8)
         picture[y : y + 8, x : x + 8] = COLOURS["red"]
         things = (Thing("square", None, {"x": float(x), "y": float(y), "always": 7.0}),)
-        pictures.append((codec.show("", {"text": "<image>", "image": picture}), things))
+        pictures.append((encoder.show("", {"text": "<image>", "image": picture}), things))
     return pictures
 
 
-def boards(codec, count, seed=0):
+def boards(encoder, count, seed=0):
     """Boards of 2 x 2 tiles of three colours: one is red, one to three are green, of which each tells the way to red.
 
     Gives the pictures with their things, and (count, 4) the colour of each tile.
@@ -48,7 +48,7 @@ def boards(codec, count, seed=0):
         for at in greens:
             ways = {"rows to red": float(red // 2 - at // 2), "columns to red": float(red % 2 - at % 2)}
             things.append(_tile("green", at, ways))
-        found.append((codec.show("", {"text": "<image>", "image": picture}), tuple(things)))
+        found.append((encoder.show("", {"text": "<image>", "image": picture}), tuple(things)))
         tiles.append(order)
     return found, torch.tensor(np.stack(tiles))
 
@@ -78,10 +78,10 @@ def linear_probe(tokens, classes):
 
 
 def test_the_tower_learns_places_and_nothing_else_is_touched(tiny_folder):
-    model, codec = load_policy(tiny_folder)
+    model, encoder = load_policy(tiny_folder)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     losses = []
-    pictures = seen(codec, 200)
+    pictures = seen(encoder, 200)
     reader = teach_sight(
         model, pictures, 100, batch_size=32, learning_rate=3e-3, report=lambda _, loss: losses.append(loss)
     )
@@ -98,10 +98,10 @@ def test_the_tower_learns_places_and_nothing_else_is_touched(tiny_folder):
 
 
 def test_the_token_of_a_thing_tells_its_relations_and_the_others_keep_what_they_told(tiny_folder):
-    model, codec = load_policy(tiny_folder)
+    model, encoder = load_policy(tiny_folder)
     untaught = copy.deepcopy(model)
-    pictures, _ = boards(codec, 300)
-    others, tiles = boards(codec, 300, seed=1)
+    pictures, _ = boards(encoder, 300)
+    others, tiles = boards(encoder, 300, seed=1)
     reader = teach_sight(model, pictures, 120, batch_size=32, learning_rate=3e-3)
     told = reader.measure(model, others)
     assert told.keys() == {"red: greens", "green: rows to red", "green: columns to red"}
@@ -115,9 +115,9 @@ def test_the_token_of_a_thing_tells_its_relations_and_the_others_keep_what_they_
 def test_it_is_taught_alike_by_the_same_seed_and_leaves_the_global_one_alone(tiny_folder):
     towers = []
     for seed in (1, 1, 2):
-        model, codec = load_policy(tiny_folder)
+        model, encoder = load_policy(tiny_folder)
         state = torch.random.get_rng_state()
-        teach_sight(model, seen(codec, 20), 3, batch_size=4, seed=seed)
+        teach_sight(model, seen(encoder, 20), 3, batch_size=4, seed=seed)
         assert torch.equal(state, torch.random.get_rng_state())
         towers.append(torch.cat([each.flatten() for each in model.model.visual.parameters()]))
     assert torch.equal(towers[0], towers[1])
@@ -125,14 +125,14 @@ def test_it_is_taught_alike_by_the_same_seed_and_leaves_the_global_one_alone(tin
 
 
 def test_what_does_not_go_together_is_refused(tiny_folder):
-    model, codec = load_policy(tiny_folder)
-    small, large = seen(codec, 4), seen(codec, 4, size=96)
+    model, encoder = load_policy(tiny_folder)
+    small, large = seen(encoder, 4), seen(encoder, 4, size=96)
     with pytest.raises(TrainingConfigError, match="one size"):
         teach_sight(model, [*small, *large], 1)
     with pytest.raises(TrainingConfigError, match="at least two pictures"):
         teach_sight(model, small[:1], 1)  # there is no spread to divide by, and the tower became NaN
     with pytest.raises(TrainingConfigError, match="one picture each"):
-        teach_sight(model, [(codec.show("", {"text": "words"}), things) for _, things in small], 1)
+        teach_sight(model, [(encoder.show("", {"text": "words"}), things) for _, things in small], 1)
     with pytest.raises(TrainingConfigError, match="nothing to see"):
         teach_sight(model, [(shown, ()) for shown, _ in small], 1)
     with pytest.raises(TrainingConfigError, match="nothing to see"):
