@@ -11,8 +11,8 @@ pytest.importorskip("trl")
 from tensor_memory import peak_bytes  # noqa: E402
 
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
-from vagen_adapters.ppo.anatomy import sight_of  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.introspection import vision_parameters  # noqa: E402
 from vagen_adapters.ppo.scoring import SMALL, Distribution, SampledTokens, score, score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
@@ -132,13 +132,13 @@ def test_few_logits_are_one_piece_and_spread_weights_are_gathered_equally_often(
 
 def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
     """Under autocast, bit by bit: only what it would round anyway is stored rounded."""
-    from vagen_adapters.ppo.codec import load_policy
+    from vagen_adapters.ppo.chat_encoder import load_policy
 
-    _, codec = load_policy(tiny_folder)
+    _, encoder = load_policy(tiny_folder)
     from vagen_adapters.ppo.generation import Prompt, model_inputs
 
-    shown = codec.show("", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()})
-    inputs = model_inputs([Prompt(shown.first_ids, (shown,))], codec, "cpu")
+    shown = encoder.show("", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()})
+    inputs = model_inputs([Prompt(shown.first_ids, (shown,))], encoder, "cpu")
     found = []
     for dtype in (torch.float32, torch.bfloat16):
         model = ActorCritic.from_pretrained(tiny_folder).eval()
@@ -169,8 +169,10 @@ def test_there_is_no_critic_where_none_is_used(advantage, tiny_folder, tmp_path)
 def test_sight_is_what_is_not_the_language_model(tiny_folder):
     model = ActorCritic.from_pretrained(tiny_folder)
     tower = {id(each) for each in model.policy.model.visual.parameters()}
-    assert {id(each) for each in sight_of(model.policy)} == tower
-    assert {id(each) for each in sight_of(model.critic)} == {id(each) for each in model.critic.visual.parameters()}
+    assert {id(each) for each in vision_parameters(model.policy)} == tower
+    assert {id(each) for each in vision_parameters(model.critic)} == {
+        id(each) for each in model.critic.visual.parameters()
+    }
 
 
 def test_tokens_without_anything_before_them_are_not_scored():

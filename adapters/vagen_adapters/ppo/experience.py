@@ -10,8 +10,8 @@ from torch import Tensor
 
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.continuations import StateNumbers
 from vagen_adapters.ppo.episodes import Episode, PlayedTurn, TokenSequence, training_sequences
-from vagen_adapters.ppo.forks import StateNumbers
 from vagen_adapters.ppo.generation import TILE, pad
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories

@@ -23,22 +23,22 @@ from trl.trainer.base_trainer import _BaseTrainer
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best
-from vagen_adapters.ppo.codec import Codec
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_options, sharding_of, whole_weights, with_reduction
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of, shortest_first, trajectories_of
-from vagen_adapters.ppo.family_checks import check_attention, check_model, check_packing, sight_for
+from vagen_adapters.ppo.family_checks import check_attention, check_model, check_packing, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
 from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
-from vagen_adapters.ppo.playing import Player, seed_of
 from vagen_adapters.ppo.rollout import Score
+from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
 from vagen_adapters.ppo.sample_tables import show_samples
+from vagen_adapters.ppo.span_credit import credit_words
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
-from vagen_adapters.ppo.word_credit import credit_words
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
@@ -49,7 +49,7 @@ EVALUATION_SAMPLES = 4
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
-MakeSampler = Callable[[Any, Codec], Sampler]
+MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 
 
 class MultiTurnPPOTrainer(_BaseTrainer):
@@ -60,7 +60,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
         score: reward terms of a turn beside the environment's.
-        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its codec.
+        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
         callbacks: of transformers' Trainer.
 
     With several processes each plays and scores its share of the episodes. Then all of them hold all episodes, and each
@@ -97,8 +97,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             )
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"critic={critic} would not be used: shared_backbone takes the policy's backbone")
-        self.codec = Codec.from_pretrained(model)
-        check_layout(self.codec)
+        self.encoder = ChatEncoder.from_pretrained(model)
+        check_layout(self.encoder)
         actor_critic = self._load(model, critic, args)
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
@@ -107,21 +107,21 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             # Trainer asks for data: one batch of numbers for each update.
             train_dataset=[{}] * (args.max_steps * args.world_size * args.per_device_train_batch_size),
             eval_dataset=[{}],
-            processing_class=self.codec.tokenizer,
+            processing_class=self.encoder.tokenizer,
             callbacks=[*(callbacks or []), _BeforeUpdates(self)],
         )
         self.sharding = sharding_of(self.accelerator, fsdp=self.is_fsdp_enabled)
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
-            check_model(actor_critic, self.codec, turn_by_turn=args.window is not None)
+            check_model(actor_critic, self.encoder, turn_by_turn=args.window is not None)
             if args.packing:
-                check_packing(actor_critic, self.codec)
-            actor_critic.sight = sight_for(actor_critic, self.codec, VISION_CACHE)
+                check_packing(actor_critic, self.encoder)
+            actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
         actor_critic.packs = args.packing
-        make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None
-        self.player = Player(
-            model, args, actor_critic, self.codec, self.accelerator, self._record, score=score, make_sampler=make
+        make = (lambda policy: make_sampler(policy, self.encoder)) if make_sampler else None
+        self.worker = RolloutWorker(
+            model, args, actor_critic, self.encoder, self.accelerator, self._record, score=score, make_sampler=make
         )
         self._experience: Experience | None = None
         self._finite_gradients = True
@@ -155,25 +155,25 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def before_update(self, step: int) -> None:
         """Collect a rollout's experience before its first update, and go on with asynchronous rollouts."""
         number, update = divmod(step, self.args.steps_per_rollout)
-        self.player.wait()
+        self.worker.wait()
         if update == 0:
             self._experience = self.collect_experience(number)
         if self._experience is not None:
-            self.player.play_ahead(number, update, step)
+            self.worker.play_ahead(number, update, step)
 
     def collect_experience(self, number: int) -> Experience | None:
         """Play, score and estimate advantages; None if no episode of the rollout can be trained on."""
-        clock = self.player.clock = metrics.Clock()
-        episodes, kept = self.player.play_enough(number, self.state.global_step)
+        clock = self.worker.clock = metrics.Clock()
+        episodes, kept = self.worker.play_enough(number, self.state.global_step)
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
-        self.player.check_failures(episodes, number)
+        self.worker.check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         state_values: list[list[float]] = []
         if self.args.continuations:
-            kept, state_values = self.player.play_forks(kept, number)
-        self.player.rest()
+            kept, state_values = self.worker.play_continuations(kept, number)
+        self.worker.rest()
         if not kept:
             return None
         if self.args.max_staleness:
@@ -259,7 +259,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """The advantages of single tokens, after whitening."""
         if self.args.reasoning_credit == "turn":
             return advantages
-        advantages, truths = credit_words(advantages, sequences.rows, sequences.episodes, self.codec)
+        advantages, truths = credit_words(advantages, sequences.rows, sequences.episodes, self.encoder)
         self._record(truths)
         return advantages
 
@@ -280,14 +280,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if self._experience is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         model.train()
-        with self.player.clock("update"):
+        with self.worker.clock("update"):
             epoch_seed = seed_of(self.args, number, 1 + update // self.args.minibatches)
             rows = self._experience.minibatch(update, self.args.minibatches, epoch_seed)
             loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
             self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
-            self._record(self.player.clock.shares(tokens))
+            self._record(self.worker.clock.shares(tokens))
         return loss
 
     def backward(self, experience: Experience, rows: Tensor, *, only_critic: bool) -> Tensor:
@@ -379,7 +379,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self, inputs: dict[str, Tensor], want: Sequence[str], mask: Tensor, detach_backbone: bool = False
     ) -> dict[str, Tensor]:
         # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
-        forbidden = self.codec.forbidden_ids if self.args.masks_observations else ()
+        forbidden = self.encoder.forbidden_ids if self.args.masks_observations else ()
         found: dict[str, Tensor] = self.model_wrapped(
             inputs,
             want,
@@ -406,7 +406,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
         pictures = sum(bool(shown.features) for prompt in prompts for shown in prompt.shown)
-        inputs = model_inputs(prompts, self.codec, self.args.device, multiple=TILE, sight=self.model.sight)
+        inputs = model_inputs(
+            prompts, self.encoder, self.args.device, multiple=TILE, vision_cache=self.model.vision_cache
+        )
         if "values" in want:
             inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
         tokens = sum(len(prompt.ids) for prompt in prompts)
@@ -416,8 +418,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _pictures_read(self) -> int:
         """Pictures that vision towers of this process encoded since the last call."""
-        sight, read = self.model.sight, self._read.pop("pictures", 0)
-        return read if sight is None else sight.looks_since()
+        vision_cache, read = self.model.vision_cache, self._read.pop("pictures", 0)
+        return read if vision_cache is None else vision_cache.looks_since()
 
     def _padding(self) -> float:
         """The share of padding in what this process scored and trained on since the last call."""
@@ -492,11 +494,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
-        self.player.wait()
+        self.worker.wait()
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.player.play(levels, seed_of(self.args, 0, 99))
+        episodes = self.worker.play(levels, seed_of(self.args, 0, 99))
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
-        self.player.rest()
+        self.worker.rest()
         self.log(dict(found))
         if self.accelerator.is_main_process:
             show_samples(self.callback_handler.callbacks, episodes[:EVALUATION_SAMPLES], self.state.global_step)
@@ -523,7 +525,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         folder = Path(output_dir or str(self.args.output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(folder, state_dict)
-        self.codec.save_pretrained(folder)
+        self.encoder.save_pretrained(folder)
         torch.save(self.args, folder / "training_args.bin")
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:

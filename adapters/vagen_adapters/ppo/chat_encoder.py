@@ -74,7 +74,7 @@ class Shown:
         return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
 
 
-class Codec:
+class ChatEncoder:
     """A family's processor and chat template.
 
     Args:
@@ -294,12 +294,12 @@ class Codec:
         return text
 
 
-def load_policy(folder: str | Path) -> tuple[Any, Codec]:
-    """Read a model in evaluation mode, and its codec."""
+def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
+    """Read a model in evaluation mode, and its encoder."""
     from transformers import AutoModelForImageTextToText
 
     model: Any = AutoModelForImageTextToText.from_pretrained(folder)
-    return model.eval(), Codec.from_pretrained(str(folder))
+    return model.eval(), ChatEncoder.from_pretrained(str(folder))
 
 
 def as_features(made: Any) -> Tensor:
