@@ -141,10 +141,10 @@ class Contrast:
             sought = getattr(step.before, "target_type", None)
             if sought is None:
                 return _mean(part, fact, _PEERS[kind](step, steps, self.config))
-            key = ("reference", min(index, 1), sought)
-            if key not in self._shadows:
-                self._shadows[key] = tuple(_PEERS[kind](step, steps, self.config))
-            return self._known(part, fact, key, self._shadows[key])
+            name = ("reference", min(index, 1), sought)
+            if name not in self._shadows:
+                self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
+            return self._known(part, fact, name, self._shadows[name])
         known = self._known(part, fact, ("reference", min(index, 1)), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))

@@ -208,7 +208,7 @@ class _Sentence:
         if number not in (None, 1):
             self.at = here
             return None  # "two holes are above": which relation holds of how many isn't read
-        return Mention(word.value, label, word.plural)
+        return Mention(word.value, label, word.plural and not another)
 
     # -- relations ---------------------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ class _Sentence:
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self._kind() in ("comma", "and", "in", "exactly"):
+        while self._kind() in ("comma", "and", "in", "exactly", "direction", "number"):
             here = self.at
             self.at += self._kind() in ("comma", "and")
             extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
