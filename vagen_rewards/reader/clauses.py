@@ -145,7 +145,8 @@ class _Sentence:
             here = self.at
             self._take("comma")
             self._take("exists") or self._take("be") or self._take("will")
-            subjects = self._things()
+            thing = self._thing()
+            subjects = [thing] if thing is not None else []
             if not subjects:
                 self.at, subjects = here, before
                 if relation.other is None:
@@ -260,7 +261,7 @@ class _Sentence:
                 relation.viewer = True
             self.at += 1
         kind = self._kind()
-        if kind == "cell" and self._peek(1) in ("in", "of", "direction", "exactly"):
+        if kind in ("cell", "unit") and self._peek(1) in ("in", "of", "direction", "exactly"):
             self.at += 1
             relation.adjacent = relation.exact = True
             return self._part(relation) or self._back(here)
