@@ -89,9 +89,7 @@ def main() -> None:
             scored = [(earned(chosen, first), chosen) for chosen in tried]
             best = heapq.nlargest(20, scored, key=lambda each: each[0])
             measured = max((earned(chosen, second), str(chosen)) for _, chosen in best)
-            print(
-                f"{options.env_id} stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}"
-            )
+            print(f"stage {stage} {part}: picked {best[0][0]:.3f}, fresh {measured[0]:.3f} of {len(tried)}")
 
 
 def _step(turn: Turn) -> tuple:
