@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -114,6 +115,18 @@ def trajectories_of(
         turn_states=states if args.advantage == "gigpo" else None,
         turn_values=turn_values if state_values else None,
     )
+
+
+def sampler_correction(
+    sequences: Sequences, logprobs: Tensor, level: Literal["none", "token", "sequence"]
+) -> tuple[Tensor | None, dict[str, float]]:
+    """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and figures of them."""
+    if level == "none":
+        return None, {}
+    weights = losses.sampler_weights(logprobs, sequences.sampled_logprobs, sequences.turn_ids, level)
+    of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
+    capped = (of_tokens >= losses.SAMPLER_CAP).float()
+    return weights, {"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())}
 
 
 def overlong_penalty(played: PlayedTurn, args: MultiTurnPPOConfig) -> float:

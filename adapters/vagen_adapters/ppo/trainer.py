@@ -6,7 +6,6 @@ TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,12 +23,19 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best
+from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
-from vagen_adapters.ppo.distributed import check_sharding, load_options, sharding_of, whole_weights, with_reduction
+from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of, shortest_first, trajectories_of
-from vagen_adapters.ppo.family_checks import check_attention, check_model, check_packing, vision_cache_for
+from vagen_adapters.ppo.experience import (
+    Experience,
+    Sequences,
+    sampler_correction,
+    sequences_of,
+    shortest_first,
+    trajectories_of,
+)
+from vagen_adapters.ppo.family_checks import check_model, check_packing, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
 from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
@@ -42,8 +48,6 @@ from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-EVALUATIONS = "evaluations.json"
-"""The file of a run's evaluations, in order."""
 EVALUATION_SAMPLES = 4
 """Episodes of an evaluation that trackers show."""
 VISION_CACHE = 2**30
@@ -99,7 +103,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             raise TrainingConfigError(f"critic={critic} would not be used: shared_backbone takes the policy's backbone")
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
-        actor_critic = self._load(model, critic, args)
+        actor_critic = load_actor_critic(self.actor_critic_class, model, critic, args, self.critic_heads(args))
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -128,27 +132,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._read: Counter[str] = Counter()
-
-    def _load(self, model: str, critic: str | None, args: MultiTurnPPOConfig) -> ActorCritic:
-        check_attention(args.attn_implementation)
-        # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
-        # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
-        as_stored = getattr(args, "deepspeed_plugin", None) is not None and args.bf16
-        options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32, **load_options(args)}
-        if args.attn_implementation is not None:
-            options["attn_implementation"] = args.attn_implementation
-        with whole_weights(args):
-            loaded = self.actor_critic_class.from_pretrained(
-                model, critic, critic=args.critic_kind, heads=self.critic_heads(args), **options
-            )
-            if args.lora:
-                loaded.add_adapters(args.lora)
-            if args.freeze_vision:
-                loaded.freeze_vision()
-            if args.kl_coef or args.kl_loss_coef:
-                arithmetic = torch.bfloat16 if args.bf16 else torch.float32
-                loaded.add_reference(arithmetic, model if as_stored else None)
-        return loaded
 
     # -- collecting experience ---------------------------------------------------------------------
 
@@ -202,9 +185,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
-        return Experience(
-            sequences, logprobs, reference, scores["values"], advantages, self._correction(sequences, logprobs)
-        )
+        correction, figures = sampler_correction(sequences, logprobs, args.sampler_correction)
+        self._record(figures)
+        return Experience(sequences, logprobs, reference, scores["values"], advantages, correction)
 
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
@@ -230,17 +213,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         values = ["values"] if args.critic_kind != "none" else []
         return ["logprobs", *values, *(["reference_logprobs"] if args.kl_coef or args.kl_loss_coef else [])]
 
-    def _correction(self, sequences: Sequences, logprobs: Tensor) -> Tensor | None:
-        """(B, L) Truncated importance weights of the trainer's policy against the sampler's."""
-        level, sampled = self.args.sampler_correction, sequences.sampled_logprobs
-        if level == "none":
-            return None
-        weights = losses.sampler_weights(logprobs, sampled, sequences.turn_ids, level)
-        of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
-        capped = (of_tokens >= losses.SAMPLER_CAP).float()
-        self._record({"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())})
-        return weights
-
     # -- what a subclass may replace ---------------------------------------------------------------
 
     def critic_heads(self, args: MultiTurnPPOConfig) -> Mapping[str, Any]:
@@ -265,12 +237,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def measure(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Figures of an evaluation's episodes."""
-        sound = [episode for episode in episodes if episode.failure is None]
-        return {
-            "success": mean([float(episode.success) for episode in sound]),
-            "return": mean([episode.rewards for episode in sound]),
-            "failed": float(len(episodes) - len(sound)),
-        }
+        return metrics.of_evaluation(episodes)
 
     # -- updates -----------------------------------------------------------------------------------
 
@@ -509,14 +476,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _keep_best(self) -> None:
         """Write the curve of evaluations, and save the model if no earlier evaluation was as good."""
-        names = ("step", "eval_success", "eval_return", "eval_failed")
-        curve = [{name: entry[name] for name in names} for entry in self.state.log_history if "eval_success" in entry]
-        successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
         folder = Path(str(self.args.output_dir))
-        if self.args.should_save:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
-        if successes.index(max(successes)) == len(curve) - 1:
+        if write_curve(folder, self.state.log_history, is_main=self.args.should_save):
             replace_best(folder, self.save_model, is_main=self.args.should_save)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
