@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
@@ -93,3 +95,16 @@ def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
     unset_hf_deepspeed_config()
     yield
     set_hf_deepspeed_config(plugin.dschf)
+
+
+def own_parts(accelerator: Any, rows: Tensor, size: int) -> Iterator[tuple[Tensor, bool]]:
+    """This process's share of `rows`, up to `size` at a time.
+
+    Every process gets equally many parts, because sharded weights are gathered by all at once: one with no rows left
+    gets the first row, and False for not its own.
+    """
+    rank, world = accelerator.process_index, accelerator.num_processes
+    mine = rows[rank::world]
+    for start in range(0, math.ceil(len(rows) / world), size):
+        part = mine[start : start + size]
+        yield (part, True) if len(part) else (rows[:1], False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,12 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
-from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, sharding_of, with_reduction
+from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_adapters.ppo.experience import (
     Experience,
     Sequences,
+    policy_loss,
     sampler_correction,
     sequences_of,
     shortest_first,
@@ -44,7 +45,7 @@ from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
 from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.span_credit import credit_words
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
@@ -195,7 +196,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
-        for part, own in self._parts(shortest_first(sequences, torch.arange(rows))):
+        size = self.args.per_device_train_batch_size
+        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
             inputs = self._inputs(sequences, part, want)
             width = inputs["input_ids"].shape[1]
             with self.accelerator.autocast():
@@ -267,7 +269,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         weights, value_weights = (each / each.sum().clamp(min=1) for each in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts = list(self._parts(torch.arange(len(rows))))
+        parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))
         for part, own in with_reduction(self.accelerator, self.model_wrapped, parts):
             with self.accelerator.autocast():
                 loss, terms = self._loss(
@@ -297,7 +299,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not only_critic:
-            loss, terms = self._policy_loss(experience, rows, weights[:, :width], found)
+            loss, terms = policy_loss(experience, args, rows, weights[:, :width], found)
         if "values" in found:
             errors = losses.value_losses(
                 found["values"],
@@ -308,37 +310,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
             loss = loss + terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
-
-    def _policy_loss(
-        self, experience: Experience, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        args, logprobs, width = self.args, found["logprobs"], weights.shape[1]
-        turn_ids = experience.sequences.turn_ids[rows, :width]
-        trained = experience.advantages.mask[rows, :width]
-        old = experience.old_logprobs[rows, :width]
-        # Vanilla PPO's observations are in no turn, and count as sampled.
-        of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
-        ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
-        advantages = experience.advantages.advantages[rows, :width]
-        if args.policy_loss == "cispo":
-            policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
-        else:
-            policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
-        if experience.sampler_weights is not None:
-            policy = policy * experience.sampler_weights[rows, :width]
-        clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
-        terms = {
-            "policy/loss": (policy * weights).sum(),
-            "policy/entropy": (found["entropies"] * weights).sum(),
-            "policy/clip_fraction": (clipped * weights).sum(),
-            "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
-        }
-        loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
-        if args.kl_loss_coef and experience.reference_logprobs is not None:
-            kl = losses.kl_estimates(logprobs, experience.reference_logprobs[rows, :width], "k3")
-            terms["policy/kl_loss"] = (torch.where(trained, kl, 0) * weights).sum()
-            loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
-        return loss, terms
 
     # -- passes through the model ------------------------------------------------------------------
 
@@ -357,18 +328,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             entropies_teach=self.args.entropy_coef != 0,
         )
         return found
-
-    def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
-        """This process's share of `rows`, a few at a time.
-
-        Every process gets equally many parts, because sharded weights are gathered by all at once: one that has no rows
-        left gets the first row, and False for not its own.
-        """
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        mine, size = rows[rank::world], self.args.per_device_train_batch_size
-        for start in range(0, math.ceil(len(rows) / world), size):
-            part = mine[start : start + size]
-            yield (part, True) if len(part) else (rows[:1], False)
 
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
