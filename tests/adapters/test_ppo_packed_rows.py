@@ -110,10 +110,3 @@ def test_an_unknown_attention_is_one_line(tiny_folder, tmp_path):
         MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="sdpaa"))
     with pytest.raises(TrainingConfigError, match="needs the package flash-attn"):
         MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="flash_attention_2"))
-
-
-@pytest.mark.parametrize("given", [{}, {"gradient_checkpointing": False}, {"activation_checkpointing": False}])
-def test_recomputation_of_activations_is_asked_for_by_either_name_without_a_warning(given, tmp_path, recwarn):
-    found = settings(tmp_path, **given)
-    assert bool(found.gradient_checkpointing) is (not given)
-    assert not [each for each in recwarn if "checkpointing" in str(each.message)]

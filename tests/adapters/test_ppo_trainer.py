@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from pathlib import Path
-from typing import ClassVar
 
 import gymnasium as gym
 import pytest
@@ -422,11 +421,6 @@ def _validation_solves(trainer, solved, kept):
     return played
 
 
-def test_transformers_own_way_to_ask_for_evaluations_works_too(tiny_folder, tmp_path):
-    trainer = trained(tiny_folder, tmp_path, eval_strategy="steps", eval_steps=1, eval_episodes=2)
-    assert len(history(trainer, "eval_success")) == 2
-
-
 def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(tiny_folder, tmp_path):
     seen = {}
 
@@ -447,24 +441,6 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
     assert set(drawn) == set(packs)
 
 
-def test_progress_is_shown_by_trls_rich_callback_and_trackers_get_every_entry(tiny_folder, tmp_path, capsys):
-    from transformers import TrainerCallback
-    from trl.trainer.callbacks import RichProgressCallback
-
-    class Tracker(TrainerCallback):  # as Trainer's trackers are
-        entries: ClassVar[list[str]] = []
-
-        def on_log(self, args, state, control, logs=None, **kwargs):
-            self.entries.extend(logs)
-
-    trainer = MultiTurnPPOTrainer(tiny_folder, config(tmp_path), callbacks=[RichProgressCallback(), Tracker()])
-    trainer.train()
-    assert {"loss", "rollout/success", "policy/entropy", "source/vagen/FrozenLake-v0/success"} <= set(Tracker.entries)
-    shown = capsys.readouterr().out
-    assert "Step 2" in shown
-    assert "cut_replies" in shown
-
-
 def test_the_sampler_can_be_another(tiny_folder, tmp_path):
     calls = []
 
@@ -475,12 +451,6 @@ def test_the_sampler_can_be_another(tiny_folder, tmp_path):
 
     trained(tiny_folder, tmp_path, make_sampler=Counting, rollouts=2)
     assert len(calls) == len(set(calls)) == 32  # two turns of eight episodes in two rollouts, no seed twice
-
-
-def test_checkpoints_are_where_rollouts_end_unless_it_is_said_where(tmp_path):
-    """transformers' default of 500 updates lies between rollouts of twelve."""
-    assert config(tmp_path, save_strategy="steps", minibatches=4, epochs_per_rollout=3).save_steps == 504
-    assert config(tmp_path, save_strategy="steps").save_steps == 500
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,20 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best
+from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
-from vagen_adapters.ppo.distributed import check_sharding, load_options, sharding_of, whole_weights, with_reduction
+from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of, shortest_first, trajectories_of
-from vagen_adapters.ppo.family_checks import check_attention, check_model, check_packing, vision_cache_for
+from vagen_adapters.ppo.experience import (
+    Experience,
+    Sequences,
+    policy_loss,
+    sampler_correction,
+    sequences_of,
+    shortest_first,
+    trajectories_of,
+)
+from vagen_adapters.ppo.family_checks import check_model, check_packing, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
 from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
@@ -38,12 +45,10 @@ from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
 from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.span_credit import credit_words
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
+from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-EVALUATIONS = "evaluations.json"
-"""The file of a run's evaluations, in order."""
 EVALUATION_SAMPLES = 4
 """Episodes of an evaluation that trackers show."""
 VISION_CACHE = 2**30
@@ -99,7 +104,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             raise TrainingConfigError(f"critic={critic} would not be used: shared_backbone takes the policy's backbone")
         self.encoder = ChatEncoder.from_pretrained(model)
         check_layout(self.encoder)
-        actor_critic = self._load(model, critic, args)
+        actor_critic = load_actor_critic(self.actor_critic_class, model, critic, args, self.critic_heads(args))
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -128,27 +133,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._read: Counter[str] = Counter()
-
-    def _load(self, model: str, critic: str | None, args: MultiTurnPPOConfig) -> ActorCritic:
-        check_attention(args.attn_implementation)
-        # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
-        # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
-        as_stored = getattr(args, "deepspeed_plugin", None) is not None and args.bf16
-        options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32, **load_options(args)}
-        if args.attn_implementation is not None:
-            options["attn_implementation"] = args.attn_implementation
-        with whole_weights(args):
-            loaded = self.actor_critic_class.from_pretrained(
-                model, critic, critic=args.critic_kind, heads=self.critic_heads(args), **options
-            )
-            if args.lora:
-                loaded.add_adapters(args.lora)
-            if args.freeze_vision:
-                loaded.freeze_vision()
-            if args.kl_coef or args.kl_loss_coef:
-                arithmetic = torch.bfloat16 if args.bf16 else torch.float32
-                loaded.add_reference(arithmetic, model if as_stored else None)
-        return loaded
 
     # -- collecting experience ---------------------------------------------------------------------
 
@@ -202,9 +186,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
-        return Experience(
-            sequences, logprobs, reference, scores["values"], advantages, self._correction(sequences, logprobs)
-        )
+        correction, figures = sampler_correction(sequences, logprobs, args.sampler_correction)
+        self._record(figures)
+        return Experience(sequences, logprobs, reference, scores["values"], advantages, correction)
 
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
@@ -212,7 +196,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
-        for part, own in self._parts(shortest_first(sequences, torch.arange(rows))):
+        size = self.args.per_device_train_batch_size
+        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
             inputs = self._inputs(sequences, part, want)
             width = inputs["input_ids"].shape[1]
             with self.accelerator.autocast():
@@ -229,17 +214,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args = self.args
         values = ["values"] if args.critic_kind != "none" else []
         return ["logprobs", *values, *(["reference_logprobs"] if args.kl_coef or args.kl_loss_coef else [])]
-
-    def _correction(self, sequences: Sequences, logprobs: Tensor) -> Tensor | None:
-        """(B, L) Truncated importance weights of the trainer's policy against the sampler's."""
-        level, sampled = self.args.sampler_correction, sequences.sampled_logprobs
-        if level == "none":
-            return None
-        weights = losses.sampler_weights(logprobs, sampled, sequences.turn_ids, level)
-        of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
-        capped = (of_tokens >= losses.SAMPLER_CAP).float()
-        self._record({"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())})
-        return weights
 
     # -- what a subclass may replace ---------------------------------------------------------------
 
@@ -265,12 +239,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def measure(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Figures of an evaluation's episodes."""
-        sound = [episode for episode in episodes if episode.failure is None]
-        return {
-            "success": mean([float(episode.success) for episode in sound]),
-            "return": mean([episode.rewards for episode in sound]),
-            "failed": float(len(episodes) - len(sound)),
-        }
+        return metrics.of_evaluation(episodes)
 
     # -- updates -----------------------------------------------------------------------------------
 
@@ -300,7 +269,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         weights, value_weights = (each / each.sum().clamp(min=1) for each in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts = list(self._parts(torch.arange(len(rows))))
+        parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))
         for part, own in with_reduction(self.accelerator, self.model_wrapped, parts):
             with self.accelerator.autocast():
                 loss, terms = self._loss(
@@ -330,7 +299,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not only_critic:
-            loss, terms = self._policy_loss(experience, rows, weights[:, :width], found)
+            loss, terms = policy_loss(experience, args, rows, weights[:, :width], found)
         if "values" in found:
             errors = losses.value_losses(
                 found["values"],
@@ -341,37 +310,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             terms["critic/loss"] = (errors * value_weights[:, : width + 1]).sum()
             loss = loss + terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
-
-    def _policy_loss(
-        self, experience: Experience, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        args, logprobs, width = self.args, found["logprobs"], weights.shape[1]
-        turn_ids = experience.sequences.turn_ids[rows, :width]
-        trained = experience.advantages.mask[rows, :width]
-        old = experience.old_logprobs[rows, :width]
-        # Vanilla PPO's observations are in no turn, and count as sampled.
-        of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
-        ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
-        advantages = experience.advantages.advantages[rows, :width]
-        if args.policy_loss == "cispo":
-            policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
-        else:
-            policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
-        if experience.sampler_weights is not None:
-            policy = policy * experience.sampler_weights[rows, :width]
-        clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
-        terms = {
-            "policy/loss": (policy * weights).sum(),
-            "policy/entropy": (found["entropies"] * weights).sum(),
-            "policy/clip_fraction": (clipped * weights).sum(),
-            "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
-        }
-        loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
-        if args.kl_loss_coef and experience.reference_logprobs is not None:
-            kl = losses.kl_estimates(logprobs, experience.reference_logprobs[rows, :width], "k3")
-            terms["policy/kl_loss"] = (torch.where(trained, kl, 0) * weights).sum()
-            loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
-        return loss, terms
 
     # -- passes through the model ------------------------------------------------------------------
 
@@ -390,18 +328,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             entropies_teach=self.args.entropy_coef != 0,
         )
         return found
-
-    def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
-        """This process's share of `rows`, a few at a time.
-
-        Every process gets equally many parts, because sharded weights are gathered by all at once: one that has no rows
-        left gets the first row, and False for not its own.
-        """
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        mine, size = rows[rank::world], self.args.per_device_train_batch_size
-        for start in range(0, math.ceil(len(rows) / world), size):
-            part = mine[start : start + size]
-            yield (part, True) if len(part) else (rows[:1], False)
 
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
@@ -509,14 +435,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _keep_best(self) -> None:
         """Write the curve of evaluations, and save the model if no earlier evaluation was as good."""
-        names = ("step", "eval_success", "eval_return", "eval_failed")
-        curve = [{name: entry[name] for name in names} for entry in self.state.log_history if "eval_success" in entry]
-        successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
         folder = Path(str(self.args.output_dir))
-        if self.args.should_save:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
-        if successes.index(max(successes)) == len(curve) - 1:
+        if write_curve(folder, self.state.log_history, is_main=self.args.should_save):
             replace_best(folder, self.save_model, is_main=self.args.should_save)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
