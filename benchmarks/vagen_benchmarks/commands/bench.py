@@ -83,7 +83,7 @@ def bench(
     ] = None,
     gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
     weighting: Annotated[
-        str, typer.Option(help="`plain`: the judge's own score. `information`: what is said is worth what it tells.")
+        str, typer.Option(help="`plain`: the judge's own score. `contrast`: paid in contrast to peer states.")
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
