@@ -4,7 +4,7 @@ from vagen_rewards.composed import FallbackJudge, MajorityJudge
 from vagen_rewards.hacking import RepetitionPenalty, RuleFilter
 from vagen_rewards.judges import make_judge
 from vagen_rewards.reward import ReasoningReward
-from vagen_rewards.rules import RuleJudge
+from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import (
     Judge,
     Score,

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules import Reading
+from vagen_rewards.reader import Reading
 from vagen_rewards.scores import Judge, Score, Statement, wait_for
 
 

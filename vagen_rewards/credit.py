@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vagen_envs.core import State, Turn
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules.readings import Fact, Reading, read
+from vagen_rewards.reader import Fact, Reading, read
 from vagen_rewards.scores import Part, Score, Span, Statement
 
 

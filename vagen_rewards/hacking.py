@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules import Reading
+from vagen_rewards.reader import Reading
 from vagen_rewards.scores import Judge, Score, Statement
 
 _SENTENCE_END = re.compile(r"[.;!?\n]+")

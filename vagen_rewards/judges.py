@@ -8,7 +8,7 @@ from typing import Any
 
 from vagen_rewards.composed import FallbackJudge
 from vagen_rewards.errors import JudgeConfigError
-from vagen_rewards.rules import RuleJudge
+from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import Judge
 
 NAMES = "rule, rule-direct, llm:MODEL, llm-structured:MODEL, clip:FOLDER, or several of them with commas between"

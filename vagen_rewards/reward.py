@@ -9,26 +9,25 @@ The wrapper, the trainer, every adapter and the command line use this one object
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import gymnasium as gym
 
 from vagen_envs.core import RewardTerm, Turn, VagenEnv
 from vagen_envs.errors import did_you_mean
+from vagen_rewards.contrast import LEAST, Contrast, contrast_for
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.hacking import RepetitionPenalty, names_in
 from vagen_rewards.judges import make_judge
-from vagen_rewards.rules import Reading, RuleJudge
+from vagen_rewards.reader import Fact, Reading
+from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import PARTS, Judge, Part, Score, Statement, TurnScores, statements_of, wait_for
-from vagen_rewards.worth import Worth, reference_of
-from vagen_rewards.worth.reference import SIZE, Stage, configuration_of, reference_for, representation_of
-from vagen_rewards.worth.told import done_in
-from vagen_rewards.worth.weighing import Weighed
 
-Weighting = Literal["information", "plain"]
+Weighting = Literal["contrast", "plain"]
 
 REPETITION = "repetition"
 """The term of `RepetitionPenalty`."""
@@ -45,14 +44,15 @@ class ReasoningReward:
         beta_grounding, beta_world_modeling: β_g and β_w; 0.5 each in section 5.3. A part of weight 0 isn't judged.
         gate: pay only in turns of correct format in which an action was executed, as the released code does. Other
             turns are not judged at all.
-        weighting: `"information"`: claims are worth what they tell in this environment (`vagen_rewards.worth`), from -1
-            to 1, and a prediction what it tells beyond the observation. Needs a judge that reads claims.
-            `"plain"`: the judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1.
+        weighting: `"contrast"`: a claim's truth minus its share of truth in states that look the same without the
+            picture, and for a prediction also in the state before (`vagen_rewards.contrast`). The state's own
+            description earns 1 on average, a constant statement 0. Needs a judge that reads claims. `"plain"`: the
+            judge's own score, from 0 to 1; with `RuleJudge()` the paper's F1, by which a constant statement earns
+            0.2 to 1.0, depending on the environment.
         penalty: of repeated wrong wordings, adds the term `repetition`: a `RepetitionPenalty`, `True` for one,
             `"paper"` for the paper's form, `None` for none.
-        env_options: options of the environment whose turns are paid, as for `gym.make`. Its states are what information
-            is measured on. `of(env)` takes them from an environment.
-        reference_size: how many of its turns are played for that, at most, of each stage.
+        env_options: options of the environment whose turns are paid, as for `gym.make`. Peer states come from it.
+            `of(env)` takes them from an environment.
 
     Raises:
         JudgeConfigError: an option isn't known, or the judge can't do what `weighting` needs.
@@ -65,15 +65,14 @@ class ReasoningReward:
         beta_world_modeling: float = 0.5,
         *,
         gate: bool = True,
-        weighting: Weighting = "information",
+        weighting: Weighting = "contrast",
         penalty: RepetitionPenalty | bool | Literal["paper"] | None = None,
         env_options: Mapping[str, Any] | None = None,
-        reference_size: int = SIZE,
     ) -> None:
         self.judge = RuleJudge() if judge is None else make_judge(judge) if isinstance(judge, str) else judge
-        if weighting not in ("information", "plain"):
-            raise JudgeConfigError(f"weighting {weighting!r} is not known; use 'information' or 'plain'")
-        if weighting == "information" and not self.judge.reads:
+        if weighting not in ("contrast", "plain"):
+            raise JudgeConfigError(f"weighting {weighting!r} is not known; use 'contrast' or 'plain'")
+        if weighting == "contrast" and not self.judge.reads:
             raise JudgeConfigError(
                 f"the judge {self.judge.name} gives verdicts, not claims, so they can't be weighed by what they tell; "
                 "use weighting='plain', or a judge that reads: rule or llm-structured:MODEL"
@@ -85,9 +84,6 @@ class ReasoningReward:
         self.gate, self.weighting = gate, weighting
         self.penalty = _penalty(penalty)
         self.env_options = dict(env_options or {})
-        self.reference_size = reference_size
-        self._configuration: tuple[str, str] | None = None
-        self._worths: dict[str, Worth] = {}
         self._making = threading.Lock()
 
     @classmethod
@@ -100,7 +96,7 @@ class ReasoningReward:
             env: the environment whose turns are paid.
         """
         said = dict(options)
-        known = ("judge", "llm", "gate", "weighting", "penalty", "reference_size", *PARTS)
+        known = ("judge", "llm", "gate", "weighting", "penalty", *PARTS)
         for name in said:
             if name not in known:
                 raise JudgeConfigError(f"unknown option {name!r} of the reasoning reward.{did_you_mean(name, known)}")
@@ -116,12 +112,8 @@ class ReasoningReward:
         """The same reward, judge and memory for the turns of this environment, or of one with these options."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        if isinstance(env, Mapping):
-            twin.env_options, twin._configuration = dict(env), None
-        else:
-            core: Any = env.unwrapped
-            twin.env_options, twin._configuration = dataclasses.asdict(core.config), configuration_of(env)
-        twin._worths, twin._making = {}, threading.Lock()
+        options = env if isinstance(env, Mapping) else dataclasses.asdict(cast(Any, env.unwrapped).config)
+        twin.env_options, twin._making = dict(options), threading.Lock()
         return twin
 
     def describe(self) -> dict[str, Any]:
@@ -135,9 +127,16 @@ class ReasoningReward:
         }
 
     def prepare(self, env_id: str) -> None:
-        """Have ready what turns of this environment are weighed by. It may have to be played first: minutes, once."""
-        if self.weighting == "information":
-            self._worth(env_id)
+        """Play the reference of this environment now: seconds in simulators, once in a process."""
+        if self.weighting == "contrast":
+            contrast = self._contrast(env_id)
+            for part in PARTS:
+                if self.betas[part] and max(contrast.norm(part, stage)[0] for stage in (0, 1)) < LEAST:
+                    warnings.warn(
+                        f"{env_id}: {_SAID[part]} earn nothing here: all of them are known without the picture. Set "
+                        f"{part}=0, or choose weighting='plain'",
+                        stacklevel=2,
+                    )
 
     # -- paying ------------------------------------------------------------------------------------
 
@@ -153,7 +152,7 @@ class ReasoningReward:
         self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]] | None = None
     ) -> tuple[Turn, TurnScores]:
         """The turn with the reward's terms and metrics, and its scores. Blocks; what was `read` isn't read again."""
-        if self.weighting == "information" and (read is not None or isinstance(self.judge, RuleJudge)):
+        if self.weighting == "contrast" and (read is not None or isinstance(self.judge, RuleJudge)):
             scores = self._weighed(turn, self.read(turn) if read is None else read)
         elif isinstance(self.judge, RuleJudge):  # it answers at once, so no event loop has to be waited for
             scores = TurnScores(**{each.part: self.judge.score(each) for each in self._statements(turn)})
@@ -183,48 +182,25 @@ class ReasoningReward:
 
     def _weighed(self, turn: Turn, read: Sequence[tuple[Statement, Reading | Score]]) -> TurnScores:
         scores: dict[Part, Score] = {}
-        seen: list[Any] = []
-        stage: Stage = "play" if turn.index else "reset"
         for statement, reading in read:
             if isinstance(reading, Score):
                 scores[statement.part] = reading
                 continue
-            claims = [claim.key for claim in reading.claims]
-            if not claims:
-                scores[statement.part] = _nothing(reading)
+            facts: list[Fact] = [claim.key for claim in reading.claims]
+            held = [fact.holds(statement.state) for fact in facts]
+            if held.count(None) == len(held):
+                reason = "no claim that can be checked was read"
+                unread = reading.unread or ((0, len(statement.text)),)
+                scores[statement.part] = Score.unscored(reason, unread)
                 continue
-            worth = self._worth(turn.env_id)
-            if statement.part == "grounding":
-                weighed, seen = worth.observation(claims, turn.before, stage, done_in(turn)), claims
-            else:
-                weighed = worth.prediction(claims, seen, turn.before, turn.after, stage, done_in(turn))
-            scores[statement.part] = Score(weighed.value, _why(weighed), reading.unread)
+            with self._making:  # shadow episodes are played in one environment
+                value = self._contrast(turn.env_id).score(statement.part, facts, turn)
+            reason = f"{held.count(True)} of {len(held)} claims are right; contrast {value:.2f}"
+            scores[statement.part] = Score(value, reason, reading.unread)
         return TurnScores(**scores)
 
-    def _worth(self, env_id: str) -> Worth:
-        if env_id not in self._worths:
-            with self._making:
-                if env_id not in self._worths:
-                    known = self._configuration
-                    reference = (
-                        reference_for(known, self.reference_size)
-                        if known is not None and known[0] == env_id
-                        else reference_of(env_id, self.env_options, self.reference_size)
-                    )
-                    self._worths[env_id] = Worth(reference, representation_of(env_id, self.env_options))
-                    self._warn(env_id)
-        return self._worths[env_id]
-
-    def _warn(self, env_id: str) -> None:
-        """Say so where the truth itself is paid nothing."""
-        for part in PARTS:
-            if self.betas[part] and not self._worths[env_id].tells(part):
-                warnings.warn(
-                    f"{env_id}: {_SAID[part]} are paid 0 here, true ones too: all of it is known without looking. Set "
-                    f"{part}=0, take weighting='plain', or let the text tell less, as PrimitiveSkill does "
-                    "with positions_in_text=False (docs/judges.md)",
-                    stacklevel=4,
-                )
+    def _contrast(self, env_id: str) -> Contrast:
+        return contrast_for(env_id, json.dumps(self.env_options, sort_keys=True, default=str))
 
     # -- what stands in the turn -------------------------------------------------------------------
 
@@ -262,8 +238,8 @@ class ReasoningReward:
         return isinstance(claims, Reading) and all(claim.holds(statement.state) is not False for claim in claims.claims)
 
     def __getstate__(self) -> dict[str, Any]:
-        """For vector environments and workers: what was measured is read again from its file there."""
-        return {**self.__dict__, "_worths": {}, "_making": None}
+        """For vector environments and workers, where the reference is played again."""
+        return {**self.__dict__, "_making": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update({**state, "_making": threading.Lock()})
@@ -294,16 +270,3 @@ def _penalty(said: RepetitionPenalty | bool | str | None) -> RepetitionPenalty |
     if said == "paper":
         return RepetitionPenalty(form="paper")
     raise JudgeConfigError(f"penalty {said!r} is not known; use 'masked' (or True), 'paper', or a RepetitionPenalty")
-
-
-def _nothing(reading: Reading) -> Score:
-    if reading.unread:
-        return Score.unscored("nothing of it was understood", reading.unread)
-    return Score(0.0, "nothing that could be checked is said")
-
-
-def _why(weighed: Weighed) -> str:
-    said = weighed.right + weighed.wrong + weighed.unknown
-    told = weighed.gained - weighed.lost
-    reason = f"{weighed.right} of {said} claims are right; they tell {told:.1f} of {weighed.whole:.1f} nats"
-    return reason if weighed.whole > 0 else f"{reason}: there is nothing to tell"

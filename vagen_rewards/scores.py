@@ -20,7 +20,7 @@ from vagen_rewards.spans import Part as Part
 from vagen_rewards.spans import Span as Span
 
 if TYPE_CHECKING:
-    from vagen_rewards.rules.readings import Reading
+    from vagen_rewards.reader import Reading
 
 T = TypeVar("T")
 
@@ -210,5 +210,5 @@ class Tally:
             return
         raise TooManyUnscoredError(
             f"{self.unscored} of {seen} statements are unscored, more than the {self.max_unscored:.0%} allowed; "
-            f"the last for this reason: {self.last_reason}. Mend the judge, or raise max_unscored"
+            f"the last for this reason: {self.last_reason}. Fix the judge, or raise max_unscored"
         )

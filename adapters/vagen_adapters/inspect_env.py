@@ -212,7 +212,7 @@ def episode_return() -> Scorer:
 def reasoning(
     judge: str = "rule",
     gate: bool = True,
-    weighting: Literal["plain", "information"] = "plain",
+    weighting: Literal["plain", "contrast"] = "plain",
     penalty: str = "",
     options: dict[str, Any] | None = None,
 ) -> Scorer:
@@ -224,7 +224,7 @@ def reasoning(
     Args:
         judge: `rule`, `llm:MODEL` or another that `vagen_rewards.make_judge` knows.
         gate: judge only well-formed turns in which an action was executed.
-        weighting: `plain`: the judge's own score, 0 to 1; `information`: what the claims tell, -1 to 1.
+        weighting: `plain`: the judge's own score, 0 to 1; `contrast`: claims are paid in contrast to peer states.
         penalty: of repeated wrong wordings: `masked`, `paper`, or none.
         options: of the environment, which its states are drawn with where information is asked for.
     """
@@ -276,7 +276,7 @@ def task_of(env_id: str) -> Callable[..., Task]:
         history: int | None = None,
         judge: str | None = "rule",
         gate: bool = True,
-        weighting: Literal["plain", "information"] = "plain",
+        weighting: Literal["plain", "contrast"] = "plain",
         penalty: str = "",
         **options: Any,
     ) -> Task:

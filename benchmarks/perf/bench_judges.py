@@ -15,23 +15,10 @@ import vagen_envs
 from perf import endpoint as loopback
 from vagen_envs.core import Turn
 from vagen_rewards import RuleJudge, score_turn
-from vagen_rewards.calibration import labelled_file
 from vagen_rewards.llm import LLMJudge
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.verdicts import Prompts, read_verdict
-from vagen_rewards.rules import (
-    boards,
-    counting,
-    front,
-    navigation_clauses,
-    poses,
-    primitive_skill,
-    reading,
-    readings,
-    strict,
-    svg,
-    svg_elements,
-)  # fmt: skip
+from vagen_rewards.reader import read
 from vagen_rewards.scores import Statement, statements_of
 
 TURNS = 300
@@ -42,13 +29,8 @@ ENVS: dict[str, dict[str, Any]] = {
     "vagen/PrimitiveSkillPlace-v0": {"observation": "text"},
     "vagen/SVGReconstruction-v0": {"observation": "text"},
 }
-CACHES = (
-    reading._read_cached, reading._read_sentence, reading._numbered_mention, boards._compare_cached,
-    boards._around_player, boards._ranked, counting.facts, readings.read, navigation_clauses.clauses_of,
-    poses.read, primitive_skill._claims, front.prepare, strict.unsure_of,
-    front._of_now, svg._read, svg_elements.claims_in, svg_elements._clause, svg._match,
-)  # fmt: skip
-"""All that a judge remembers of what was said."""
+CACHES = (read,)
+"""All that a judge remembers of earlier texts."""
 
 
 @functools.cache
@@ -90,20 +72,6 @@ def test_rule_judge_ours(benchmark: Any, env_id: str, known: bool) -> None:
     benchmark.group = f"{len(turns)} turns judged, {env_id}, {'converged' if known else 'new'} sentences"
     benchmark.extra_info["at_most_us"] = len(turns) / (20_000 if known else 2_000) * 1e6
     benchmark.pedantic(lambda: [score_turn(turn, judge) for turn in turns], setup=forget, rounds=15, warmup_rounds=1)
-
-
-def test_first_reading_ours(benchmark: Any) -> None:
-    """The independent set, each statement as if nothing had been said before: other wordings than the oracle's."""
-    statements = [each.statement for each in labelled_file()]
-    judge = RuleJudge()
-
-    def forget() -> None:
-        for cache in CACHES:
-            cache.cache_clear()
-
-    benchmark.group = f"{len(statements)} statements by somebody else, read for the first time"
-    benchmark.extra_info["at_most_us"] = len(statements) / 5_000 * 1e6
-    benchmark.pedantic(lambda: [judge.score(each) for each in statements], setup=forget, rounds=15, warmup_rounds=1)
 
 
 def test_cached_verdict_ours(benchmark: Any, tmp_path: Any) -> None:

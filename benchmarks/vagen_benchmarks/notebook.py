@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, new_run_path
 from vagen_benchmarks.runs.runner import Outcome, Policy, run
 from vagen_benchmarks.runs.scoring import make_scoring
 
@@ -61,6 +60,7 @@ def bench(
     envs: str | Sequence[str],
     *,
     out: str | Path | None = None,
+    resume: bool = False,
     episodes: int | None = None,
     split: str = "test",
     first_seed: int = 0,
@@ -82,7 +82,8 @@ def bench(
         agents: one or several: a name as `--agent` takes it, an `Agent`, an object with `reply(game)`, or a function
             of a game; a reply is a string or a `Reply`.
         envs: one or several, as `--env` takes them.
-        out: the run folder; a run there is gone on with. `runs/<time>` by default.
+        out: the run folder, new or empty. `runs/<time>` by default.
+        resume: go on with the run in `out`, which must be of the same agents: names, source and closures.
         episodes: levels of each environment; its own number by default.
         split: `train`, `val` or `test`.
         first_seed: the first of the seeds.
@@ -114,7 +115,7 @@ def bench(
     scoring = make_scoring({"judge": judge} if judge else None)
     said = scoring.describe() if scoring else None
     protocol = Protocol(tuple(tasks), tuple(agent.describe() for agent in made), repeats, scoring=said)
-    path = Path(out) if out is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-    with RunWriter(path, protocol) as folder:
+    path = Path(out) if out is not None else new_run_path()
+    with RunWriter(path, protocol, new=not resume) as folder:
         outcome = run(folder, made, policy=policy, scoring=scoring)
     return Run(path, outcome)

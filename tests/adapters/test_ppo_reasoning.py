@@ -26,10 +26,12 @@ def env():
     return gym.make("vagen/FrozenLake-v0", prompt_pack="terse")
 
 
-@pytest.mark.parametrize("weighting", ["information", "plain"])
+@pytest.mark.parametrize("weighting", ["contrast", "plain"])
 def test_what_the_oracle_says_is_paid_in_full(env, weighting):
     env.reset(seed=3)
-    assert paid(env, env.unwrapped.oracle_reply(), weighting=weighting) == WEIGHTS
+    terms = paid(env, env.unwrapped.oracle_reply(), weighting=weighting)
+    # In contrast to peer states the weight is the mean over states.
+    assert terms == WEIGHTS if weighting == "plain" else min(terms[part] / WEIGHTS[part] for part in WEIGHTS) > 0.3
 
 
 def test_nonsense_is_paid_nothing(env):
@@ -43,7 +45,7 @@ def test_only_turns_that_act_in_the_right_format_are_paid(env, gate):
     true = env.unwrapped.oracle_reply()
     without_answer = true[: true.index("<answer>")]
     assert bool(paid(env, without_answer, gate=gate)) is not gate
-    assert paid(env, true, gate=gate) == WEIGHTS
+    assert paid(env, true, gate=gate, weighting="plain") == WEIGHTS
 
 
 class Silent(Judge):
@@ -57,7 +59,7 @@ class Silent(Judge):
         return Score.unscored("the judge is down")
 
 
-@pytest.mark.parametrize("weighting", ["information", "plain"])
+@pytest.mark.parametrize("weighting", ["contrast", "plain"])
 def test_a_judge_that_is_down_costs_the_episode_and_pays_nothing(env, weighting):
     env.reset(seed=3)
     with pytest.raises(TrainingDataError, match="the judge is down"):

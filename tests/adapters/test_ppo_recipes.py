@@ -59,7 +59,7 @@ def test_only_vagen_full_pays_reasoning_and_not_in_svg():
     reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))
     assert reward.betas == {"grounding": 0.5, "world_modeling": 0.5}
     assert reward.gate
-    assert reward.weighting == "information"
+    assert reward.weighting == "contrast"
     assert full.reward_options("vagen/SVGReconstruction-v0") == {}
     assert load_recipe("tiny-vagen-full").reward_options("vagen/SVGReconstruction-v0") == {}
 

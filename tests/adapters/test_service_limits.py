@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import resource
-import signal
 import sys
 
 import httpx2 as httpx
@@ -19,7 +17,6 @@ from service_fixtures import Served
 from perf.processes import resident
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
-from vagen_adapters.service.host import Answer, Call, EnvHost
 from vagen_adapters.service.limits import Limits
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv
@@ -91,13 +88,6 @@ def test_sizes_are_checked_before_anything_is_built(served, env_id, options):
         RemoteEnv(service, env_id, **options)
     service.close()
     assert resident(served.pool.workers[0].pid) - before < 8 << 20
-
-
-def test_a_host_without_limits_has_none():
-    before = (resource.getrlimit(resource.RLIMIT_DATA), signal.getsignal(signal.SIGPROF))
-    host = EnvHost()
-    assert isinstance(host.run([Call("s", "open", {"env_id": "vagen/FrozenLake-v0", "options": {}})])[0], Answer)
-    assert (resource.getrlimit(resource.RLIMIT_DATA), signal.getsignal(signal.SIGPROF)) == before
 
 
 def test_keys_have_shares_and_see_only_their_own():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -14,11 +16,20 @@ from vagen_rewards import ReasoningReward
 RUNNER = CliRunner()
 
 
-def test_calibrate_prints_how_far_to_trust_the_rule_judge():
-    done = RUNNER.invoke(app, ["judge", "calibrate", "--statements", "45", "--misses", "2"])
+def test_calibrate_counts_verdicts_on_labelled_statements(tmp_path):
+    state = {"kind": "frozen_lake", "size": 4, "player": [2, 0], "target": [0, 3], "holes": [[3, 2]]}
+    said = [("The goal is above me.", "true"), ("The goal is below me.", "false"), ("Ice everywhere.", "vacuous")]
+    rows = [{"part": "grounding", "state": "S", "text": text, "label": label} for text, label in said]
+    file = tmp_path / "labelled.json"
+    file.write_text(json.dumps({"states": {"S": state}, "statements": rows}))
+    done = RUNNER.invoke(app, ["judge", "calibrate", str(file)])
     assert done.exit_code == 0, done.output
-    assert "precision" in done.output
-    assert "frozen_lake" in done.output
+    assert [line.split() for line in done.output.splitlines() if line.strip()][1:5] == [
+        ["false", "1", "0", "1", "0"], ["true", "1", "1", "0", "0"], ["vacuous", "1", "0", "0", "1"],
+        ["precision", "1.000"],
+    ]  # fmt: skip
+    file.write_text("{}")
+    assert RUNNER.invoke(app, ["judge", "calibrate", str(file)]).exit_code != 0
 
 
 def test_a_stored_run_is_scored_again(tmp_path, monkeypatch):
@@ -63,7 +74,7 @@ REPLY = (
     [
         ([], {}),
         (["--no-gate"], {"gate": False}),
-        (["--weighting", "information"], {"weighting": "information"}),
+        (["--weighting", "contrast"], {"weighting": "contrast"}),
         (["--no-gate", "--penalty", "masked"], {"gate": False, "penalty": "masked"}),
         (["--no-gate", "--penalty", "paper"], {"gate": False, "penalty": "paper"}),
     ],
@@ -83,7 +94,7 @@ def test_bench_pays_as_its_options_say(tmp_path, endpoint, options, said):
     assert any(turn.executed for turn in turns)
     assert any("grounding" in own for own in terms)
     assert all(("grounding" in own) == (said.get("gate") is False) for own in idle)
-    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "information")
+    assert any(own.get("grounding", 0.0) < 0 for own in terms) == (said.get("weighting") == "contrast")
     assert any("repetition" in own for own in terms) == ("penalty" in said)
     alone = ReasoningReward("rule", env_options={"max_turns": 4}, **{"weighting": "plain", **said})
     for turn, own in zip(turns, terms, strict=True):

@@ -68,7 +68,7 @@ def test_an_agent_of_a_file_plays_resumes_and_is_compared(tmp_path, file):
     assert vagen(*begun, "-a", f"{file}:upwards", "--out", tmp_path / "b").exit_code == 0
     described = RunFolder(tmp_path / "a").protocol.agents[0]
     assert described["name"] == f"{file}:ReAct"
-    assert len(described["file_sha256"]) == 64
+    assert len(described["source_sha256"]) == 64
     lines = (tmp_path / "a" / "episodes.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "a" / "episodes.jsonl").write_text("".join(lines[:2]))
     again = vagen("resume", tmp_path / "a")
@@ -85,7 +85,50 @@ def test_a_changed_file_is_another_agent(tmp_path, file):
     file.write_text(AGENT + "# changed")
     shown = vagen("resume", tmp_path / "a")
     assert isinstance(shown.exception, RunFolderError)
-    assert "file_sha256" in str(shown.exception)
+    assert "source_sha256" in str(shown.exception)
+
+
+def test_a_changed_module_beside_the_file_is_another_agent(tmp_path):
+    (tmp_path / "words_of_mine.py").write_text("WORD = 'Up'\n")
+    agent = tmp_path / "agent.py"
+    agent.write_text(
+        "import words_of_mine\ndef play(game):\n    return f'<think>t</think><answer>{words_of_mine.WORD}</answer>'\n"
+    )
+    asked = ["bench", "-e", "frozenlake", "-n", "1", "-a", f"{agent}:play", "--out", str(tmp_path / "run")]
+    resume = ["resume", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "vagen_benchmarks.cli"]
+    subprocess.run([*command, *asked], check=True, capture_output=True)
+    subprocess.run([*command, *resume], check=True, capture_output=True)
+    (tmp_path / "words_of_mine.py").write_text("WORD = 'Down'\n")
+    shown = subprocess.run([*command, *resume], check=False, capture_output=True, text=True)
+    assert shown.returncode != 0
+    assert "source_sha256" in shown.stdout + shown.stderr
+
+
+def test_agents_of_one_name_keep_their_own_results(tmp_path, monkeypatch):
+    """The default folder is new each time, however quickly one run follows the other."""
+    monkeypatch.chdir(tmp_path)
+
+    def play(answer):
+        run = bench(lambda game: f"<think>t</think><answer>{answer}</answer>", "frozenlake", episodes=1, options=FREE)
+        return {turn["reply"].partition("<answer>")[2] for episode in run.episodes() for turn in episode.turns}
+
+    assert [play(answer) for answer in ("Up", "Down", "Left")] == [
+        {"Up</answer>"},
+        {"Down</answer>"},
+        {"Left</answer>"},
+    ]
+
+
+def test_a_function_that_closes_over_something_else_is_another_agent(tmp_path):
+    def agent(answer):
+        return lambda game: f"<think>t</think><answer>{answer}</answer>"
+
+    asked = {"envs": "frozenlake", "episodes": 1, "options": FREE, "out": tmp_path / "run"}
+    bench(agent("Up"), **asked)
+    bench(agent("Up"), **asked, resume=True)
+    with pytest.raises(RunFolderError, match="source_sha256"):
+        bench(agent("Down"), **asked, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +159,10 @@ def test_a_run_from_python_gives_the_run_back(tmp_path):
     assert {row["agent"] for row in two.rows()} == {"oracle", "random"}
     (pairs,) = one.compare(two, theirs="oracle")
     assert pairs.count == 6
-    again = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one")
+    again = bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one", resume=True)
     assert again.outcome.played == 0
+    with pytest.raises(RunFolderError, match="holds a run already"):
+        bench(up, "frozenlake", episodes=6, options=FREE, out=tmp_path / "one")
     with pytest.raises(ProtocolError, match="the same name"):
         bench([up, up], "frozenlake", episodes=1, out=tmp_path / "three")
 

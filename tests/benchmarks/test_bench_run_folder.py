@@ -161,7 +161,8 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
     kills = 0
     for attempt in range(6):
         size = file.stat().st_size if file.exists() else 0
-        process = start(*arguments, "--out", tmp_path / "killed")
+        begun = ["resume", tmp_path / "killed"] if size else [*arguments, "--out", tmp_path / "killed"]
+        process = start(*begun)
         if attempt < 3:  # while it starts, writes its protocol, opens its files
             while process.poll() is None and not (tmp_path / "killed").exists():
                 time.sleep(0.0005)
@@ -174,7 +175,7 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
         kills += ended == -signal.SIGKILL
         if ended == 0:
             break
-    last = vagen(*arguments, "--out", tmp_path / "killed")
+    last = vagen("resume", tmp_path / "killed")
     assert last.returncode == 0, last.stdout
     assert kills >= 3
     assert not list((tmp_path / "killed").rglob("*.part"))
@@ -200,7 +201,8 @@ def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):
     assert all(episode.failure is None for episode in RunFolder(path).episodes())
     assert (path / "report.html").exists()
     endpoint.script = lambda number, body: endpoint.good
-    again = vagen(*arguments)
+    assert "holds a run already" in vagen(*arguments).stderr
+    again = vagen("resume", path)
     assert again.returncode == 0, again
     assert f"{len(before)} of 40 episodes are there already" in again.stdout
 
@@ -286,7 +288,7 @@ def test_what_others_wrote_is_printed_as_they_wrote_it(tmp_path, endpoint):
     assert "stopped:" in stopped
     assert "unexpected [/INST]" in stopped
     endpoint.script = lambda number, body: endpoint.good
-    assert name in runner(asked)
+    assert name in runner(["resume", path])
     assert name in runner(["compare", path, path])
 
 

@@ -68,8 +68,17 @@ SAID = [  # status, body as providers send it (where each is quoted stands in pr
     (400, {"error": {"code": "SensitiveContentDetected", "message": "The request failed because the input text may contain sensitive information."}}, "content filter"),
     (400, {"error": {"message": json.dumps({"error": "Violated guardrail policy"}), "code": "400"}}, "content filter"),
     (446, {"error": {"message": "The guardrail checks defined in the config failed.", "type": "hooks_failed"}}, "content filter"),
+    (500, {"error": {"message": "input is too large to process. increase the physical batch size"}}, "context full"),
+    (400, {"error": {"message": "inputs tokens + max_new_tokens must be <= 8193"}}, "context full"),
+    (400, {"error": {"message": "The number of images (9) exceeds the limit (8)"}}, "context full"),
+    (400, {"error": {"message": "Only 1 image is supported per request"}}, "context full"),
+    (400, {"error": {"message": "The engine prompt length 5000 exceeds the max_model_len 4096."}}, "context full"),
 ]  # fmt: skip
 NOT_ENDINGS = [
+    (400, {"error": {"message": "prompt_cache_key exceeds the maximum length of 64"}}),
+    (400, {"error": {"message": "model name exceeds max length 64"}}),
+    (400, {"error": {"message": "Invalid 'messages': array too long. Expected an array with maximum length 2048"}}),
+    (503, {"error": {"message": "Model is overloaded, queue length exceeds maximum"}}),
     (400, {"error": {"message": "max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for m"}}),
     (400, {"error": {"message": "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000."}}),
     (413, {"error": {"message": "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 7000, please reduce your message size and try again.", "code": "rate_limit_exceeded"}}),

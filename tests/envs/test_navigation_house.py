@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib
 import math
 import re
+import subprocess
+import sys
+import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+import vagen_envs  # noqa: F401
+from vagen_envs.errors import SimulatorError
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.furniture import FURNITURE
 from vagen_envs.navigation.house import ROOM_KINDS, overlap
@@ -323,3 +332,52 @@ def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
     else:
         assert direction(bearing(task.start, *task.target_position)) == "ahead"
     assert 2.5 <= distance(task.start, *task.target_position) <= 3.0
+
+
+class _Hangs:
+    """A driver's context whose making hangs the first `times`."""
+
+    def __init__(self, real, times):
+        self.real, self.times = real, times
+
+    def __call__(self, *size):
+        self.times -= 1
+        if self.times >= 0:
+            threading.Event().wait(60)
+        return self.real(*size)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, times):
+    from vagen_envs.navigation import camera
+
+    modules = {}
+    for name in ("egl", "osmesa"):
+        with contextlib.suppress(Exception):
+            modules[name] = importlib.import_module(f"mujoco.{name}")
+            monkeypatch.setattr(modules[name], "GLContext", _Hangs(modules[name].GLContext, times))
+    monkeypatch.setattr(camera, "START_SECONDS", 0.3)
+    if times == 1:
+        assert camera._Screen(0).gl is not None
+    else:
+        with pytest.raises(SimulatorError, match=r"no context within 0\.3 s, twice"):
+            camera._Screen(0)
+
+
+def test_many_processes_draw_at_once():
+    code = (
+        "import gymnasium as gym, vagen_envs, hashlib\n"
+        "env = gym.make('vagen/Navigation-v0', resolution=32)\n"
+        "print(hashlib.sha256(env.reset(seed=3)[0]['image'].tobytes()).hexdigest())"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(8)]
+    assert len({each.communicate(timeout=200)[0] for each in running}) == 1
+    assert all(each.returncode == 0 for each in running)
+
+
+def test_pictures_are_the_same_from_every_thread():
+    env = gym.make("vagen/Navigation-v0", resolution=32).unwrapped
+    expected = env.reset(seed=3)[0]["image"]
+    for _ in range(3):  # each in a new thread, on a context that another thread has used
+        with ThreadPoolExecutor(1) as thread:
+            assert np.array_equal(thread.submit(env.reset, seed=3).result()[0]["image"], expected)

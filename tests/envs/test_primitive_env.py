@@ -440,3 +440,44 @@ def test_the_oracle_solves_a_rung_within_its_turns(rung):
 def test_what_the_oracle_cannot_solve_is_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         gym.make("vagen/PrimitiveSkill-v0", **options)
+
+
+@pytest.mark.parametrize("task", ["place", "stack", "align", "drawer"])
+def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task):
+    """The camera that the prompt describes shows each cube where it is, in its colour."""
+    from vagen_envs.primitive_skill import view
+
+    env = gym.make("vagen/PrimitiveSkill-v0", task=task, positions_in_text=False).unwrapped
+    picture, state = env.reset(seed=1)[0]["image"], env.true_state
+    camera = view.DRAWER if task == "drawer" else view.TABLE
+    assert f"The camera is at {camera.eye}" in env.system_prompt
+    channels = {"red_cube": 0, "green_cube": 1, "apple": 0}
+    for name in channels.keys() & state.positions.keys():
+        column, row = camera.pixel(state.positions[name], 300)
+        assert picture[row, column].argmax() == channels[name]
+    names = env.system_prompt.split("The things are called ")[1].split(".")[0].split(", ")
+    assert sorted(names) == sorted(state.positions)
+    assert ("drawer" in env.system_prompt.split("Example")[0].split("write a dictionary")[0]) == (task == "drawer")
+    env.close()
+
+
+@pytest.mark.parametrize("task", ["place", "stack", "align", "drawer"])
+def test_the_state_is_where_sapien_has_the_things(task):
+    """Held against the entities of SAPIEN's own scene, whose poses don't go through ManiSkill's batches."""
+    env = gym.make("vagen/PrimitiveSkill-v0", task=task, workers=0, observation="text").unwrapped
+    env.reset(seed=2)
+    for _ in range(2):
+        (scene,) = env._session._now._scene.scene.sub_scenes
+        found = {entity.name.split("_", 1)[-1]: entity.pose.p * 1000 for entity in scene.entities}
+        positions = env.true_state.positions
+        bodies = [name for name in positions if name.endswith("cube") or name == "apple"]
+        assert bodies
+        for name in bodies:
+            at = next(point for entity, point in found.items() if entity.endswith(name))
+            assert np.abs(at - positions[name]).max() <= 1
+        if task == "drawer":
+            (moved,) = (point for entity, point in found.items() if entity.endswith("drawer"))
+            (fixed,) = (point for entity, point in found.items() if entity.endswith("cabinet"))
+            assert abs((moved - fixed)[1] - env.true_state.drawer_open_value) <= 1
+        env.step(env.oracle_reply())
+    env.close()

@@ -108,7 +108,7 @@ def test_wrong_options_are_refused(options):
 def test_the_fine_stands_in_the_turn():
     penalty = RepetitionPenalty(at_least=1)
     env = VisualReasoningReward(gym.make("vagen/FrozenLake-v0"), penalty=penalty)
-    reply = f"<think><observation>The goal is above the player and below the player.</observation><prediction>{GIFT}</prediction></think><answer>Up</answer>"
+    reply = f"<think><observation>The goal is above the player. The goal is below the player.</observation><prediction>{GIFT}</prediction></think><answer>Up</answer>"
     for seed in range(3):
         env.reset(seed=seed)
         _, reward, _, _, info = env.step(reply)

@@ -22,8 +22,9 @@ from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward, Statement
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm import LLMJudge, Price, register_structured
-from vagen_rewards.llm.verdicts import Prompts, claims_text, fenced, read_verdict
-from vagen_rewards.rules import Claim, Reading, read, register_reader
+from vagen_rewards.llm.extract import facts_in
+from vagen_rewards.llm.verdicts import Prompts, fenced, read_verdict
+from vagen_rewards.reader import Claim, Reading, read, register_reader
 
 BOARD = SokobanState(8, 8, (1 << 64) - 1, (3, 3), ((2, 3),), ((1, 1),))
 LAKE = FrozenLakeState(4, (1, 1), (2, 3), ())
@@ -175,8 +176,8 @@ def test_an_item_has_a_time_limit(server, judge):
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "YES", "<answer>YES", "<answer>MAYBE</answer>", "<answer>YES</answer><answer>NO</answer>",
-     "<answer>YES</answer> but then again", "x" * 1_000_000, "<answer>" * 100_000],
+    ["", "<answer>MAYBE</answer>", "<answer>YES</answer><answer>NO</answer>",
+     "x" * 1_000_000, "<answer>" * 100_000],
 )  # fmt: skip
 def test_replies_without_one_clear_verdict_are_unscored(reply):
     assert read_verdict(reply, as_json=False).value is None
@@ -233,7 +234,7 @@ def test_failures_are_not_remembered(server, judge):
     assert asked.score(statement()).value == 1.0
 
 
-@pytest.mark.parametrize("cut", ["<think>It fits.</think><ans", f"```\n{YES}\n```", f"<html>{YES}</html>", "rubbish"])
+@pytest.mark.parametrize("cut", ["<think>It fits.</think><ans", "rubbish"])
 def test_a_verdict_that_cant_be_read_is_asked_again(server, judge, cut):
     server.behave = lambda n, r: cut if n < 3 else YES
     assert judge().score(statement()).value == 1.0
@@ -270,7 +271,7 @@ def test_a_model_that_fails_to_extract_has_read_nothing(server, judge):
     assert (failed.value, failed.unread) == (None, ())
     server.behave = lambda n, r: json.dumps({"relations": [{**RELATION, "hedged": True}]})
     guess = judge("structured").read(statement("It may be above."))
-    assert (guess.claims, guess.unread) == ((), ((0, 16),))
+    assert guess.claims == ()
 
 
 def test_extracted_claims_are_weighed_by_what_they_tell(server, judge, tmp_path, monkeypatch):
@@ -283,9 +284,10 @@ def test_extracted_claims_are_weighed_by_what_they_tell(server, judge, tmp_path,
         side = "left" if target[1] < player[1] else "right" if target[1] > player[1] else "same"
         said = {"subject": "target", "other": "player", "vertical": up, "horizontal": side}
         server.behave = lambda n, r: json.dumps({"relations": [said]})
-        reward = ReasoningReward(judge("structured"), 1.0, 0.0, reference_size=24).of(env)
+        reward = ReasoningReward(judge("structured"), 1.0, 0.0).of(env)
         true = reward.paid(turn)[1].grounding
         said["vertical"] = "below" if up == "above" else "above"
+        said["horizontal"] = "left" if side == "right" else "right"
         again = dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, observation="other words"))
         false = reward.paid(again)[1].grounding
     assert true.value > 0.1
@@ -456,7 +458,7 @@ def test_an_attack_never_lifts_the_score(server, judge, attack):
 def test_an_attack_in_the_verdicts_place_is_no_verdict_of_ours(attack):
     """What an extracted dictionary can carry back is only words of the judge's own vocabulary."""
     row = {"subject": attack, "other": attack, "vertical": attack, "horizontal": attack}
-    assert claims_text("sokoban", {"relations": [row]}) == ""
+    assert facts_in("sokoban", {"relations": [row]}) == []
     assert "<" not in fenced(attack)
 
 
@@ -493,7 +495,7 @@ def test_an_environment_of_your_own_gives_its_claims_for_the_structured_mode(ser
         return Reading(tuple([Claim(match.span(), Falls(match[0])) for match in re.finditer("rain|sun", text)]))
 
     def say(row):
-        return row["what"] if row.get("what") in ("rain", "sun") else ""
+        return Falls(row["what"]) if row.get("what") in ("rain", "sun") else None
 
     register_reader(Sky.kind, read_sky)
     with pytest.raises(JudgeConfigError, match="falls"):

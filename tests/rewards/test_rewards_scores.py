@@ -121,7 +121,7 @@ def test_a_tally_counts_and_complains_above_its_share_and_not_before_it_has_seen
     assert (tally.scored, tally.unscored, tally.last_reason) == (3, 2, "the server is down")
     said = (
         "2 of 5 statements are unscored, more than the 25% allowed; the last for this reason: the server is down. "
-        "Mend the judge, or raise max_unscored"
+        "Fix the judge, or raise max_unscored"
     )
     with pytest.raises(TooManyUnscoredError, match=re.escape(said)):
         tally.check()

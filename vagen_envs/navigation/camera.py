@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
+import queue
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +21,13 @@ from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.mjcf import empty_scene
 from vagen_envs.pictures import Pixels
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+START_SECONDS = 60.0
+"""By the clock, until the making of an OpenGL context counts as hung; a busy machine needs some."""
 _GL_HELP = (
     "no OpenGL without a screen: {causes}. Install the Debian packages libegl1 and libgl1-mesa-dri (EGL) or "
     "libosmesa6 (OSMesa); the environment variable MUJOCO_GL=egl or osmesa chooses one"
@@ -184,7 +196,48 @@ def _context() -> Any:
         try:
             if os.environ.get("PYOPENGL_PLATFORM", name) != name:  # as the last try left it
                 del os.environ["PYOPENGL_PLATFORM"]
-            return importlib.import_module(f"mujoco.{name}").GLContext(64, 64)
+            module = importlib.import_module(f"mujoco.{name}")
+            with _one_process_at_a_time():
+                return _watched(functools.partial(module.GLContext, 64, 64))
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             causes.append(f"{name}: {error}")
     raise SimulatorError(ENV_ID, _GL_HELP.format(causes="; ".join(causes)))
+
+
+def _watched(make: Callable[[], Any]) -> Any:
+    """What `make` returns, made in a thread of its own, since a driver that hangs can't be interrupted.
+
+    Tried once more after `START_SECONDS`. Raises RuntimeError if that hangs, too.
+    """
+    for _ in range(2):
+        answers: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+
+        def attempt(answers: queue.SimpleQueue[tuple[Any, Exception | None]] = answers) -> None:
+            try:
+                answers.put((make(), None))
+            except Exception as raised:
+                answers.put((None, raised))
+
+        threading.Thread(target=attempt, name="opengl-context", daemon=True).start()
+        with contextlib.suppress(queue.Empty):
+            context, error = answers.get(timeout=START_SECONDS)
+            if error is not None:
+                raise error
+            return context
+    raise RuntimeError(f"the driver made no context within {START_SECONDS:g} s, twice; restart its processes")
+
+
+@contextlib.contextmanager
+def _one_process_at_a_time() -> Iterator[None]:
+    """EGL of some drivers hangs where several processes initialize it at once (MuJoCo's issue 3444)."""
+    if fcntl is None:
+        yield
+        return
+    with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
+        for _ in range(int(START_SECONDS * 20)):  # one that hangs must not hold up all others for ever
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield

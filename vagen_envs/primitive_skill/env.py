@@ -14,8 +14,20 @@ from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.errors import ConfigError, MissingExtraError, shown
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
+from vagen_envs.primitive_skill import view as view_of
 from vagen_envs.primitive_skill.batch import Batch
-from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Facts, Level, Vector, Workspace, draw_level
+from vagen_envs.primitive_skill.levels import (
+    APPLE_RADIUS,
+    CUBE,
+    FLOOR,
+    TABLE,
+    TARGETS,
+    Facts,
+    Level,
+    Vector,
+    Workspace,
+    draw_level,
+)
 from vagen_envs.primitive_skill.published import read_published
 from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
 from vagen_envs.primitive_skill.skills import ARITY, Call
@@ -81,7 +93,8 @@ class PrimitiveSkillConfig(EnvConfig):
     """Whether the first distractor of `stack` stands on the tower's lowest cube at the start, and has to go first."""
     positions_in_text: bool = True
     """Whether the observation lists positions, without names, as in the paper. Heights and ranges give some away:
-    the drawer is solved from the text alone. Without, all is to be read off the picture."""
+    from the text alone 88 % of `drawer` and 62 % of `align` are solved. Without, all is to be read off the picture,
+    for which the prompt has the camera's pose and two known points."""
     success_reward: float = 10.0
     """When the task is done (table 19)."""
     step_reward: float = -0.1
@@ -179,10 +192,11 @@ class PrimitiveSkillConfig(EnvConfig):
 
 _TOLD = (
     "You are told the positions of all things in no particular order. Which position belongs to which thing is for you "
-    "to see in the picture. drawer_open_value, if given, says by how many millimetres the drawer is open; you push its "
-    "handle to close it."
+    "to see in the picture."
 )
-_NOT_TOLD = "You aren't told where things are: read it off the picture. You push the handle of a drawer to close it."
+_NOT_TOLD = "You aren't told where things are: read it off the picture."
+_DRAWER = " The drawer is closed by pushing its handle."
+_OPENED = " drawer_open_value says by how many millimetres it is open."
 
 
 class PrimitiveSkillEnv(VagenEnv):
@@ -317,7 +331,18 @@ class PrimitiveSkillEnv(VagenEnv):
         return {"stage": self._stage}
 
     def _constants(self) -> dict[str, str]:
-        return {"told": _TOLD if self.config.positions_in_text else _NOT_TOLD}
+        """The rules for this task, and, where positions aren't told, what millimetres are read off the picture by."""
+        config = self.config
+        drawer, told = config.task == "drawer", config.positions_in_text
+        view, points = (view_of.DRAWER, _IN_SIGHT) if drawer else (view_of.TABLE, tuple(TARGETS.values()))
+        view = view_of.PUBLISHED if config.assets else view
+        seen = "" if told or config.observation == "text" else f" {view.words(config.picture_size, points)}"
+        pushed = _DRAWER + (_OPENED if told else "") if drawer else ""
+        return {
+            "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
+            "names": ", ".join(_names(config)),
+            "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide." if drawer else f"Cubes are {CUBE} mm wide.",
+        }
 
     def _fields(self) -> dict[str, str]:
         state, limits = self._now, self.config.workspace.limits
@@ -471,6 +496,18 @@ class SkillCalls(Calls):
 
     def summary(self) -> str:
         return "pick(x, y, z), place(x, y, z), push(x1, y1, z1, x2, y2, z2)"
+
+
+_IN_SIGHT = ((-300, -300, 0), (-300, 0, 0))
+"""Points of the table that the camera of the drawer's scenes sees."""
+
+
+def _names(config: PrimitiveSkillConfig) -> tuple[str, ...]:
+    """The names of what a task's scenes have; drawn levels of one configuration have the same."""
+    level = draw_level(
+        config.task, HashStream("names"), "train", None, config.cubes, config.distractors, config.covered
+    )
+    return (*(body.name for body in level.bodies), *level.targets, *(("drawer", "handle") if level.cabinet else ()))
 
 
 def _whole(point: Sequence[int | float]) -> Vector:

@@ -19,6 +19,7 @@ from mani_skill.utils.structs.pose import Pose
 from vagen_envs.primitive_skill.levels import APPLE_RADIUS, CUBE, TARGET_RADIUS, TARGETS, TRAVEL, Cabinet, Level
 from vagen_envs.primitive_skill.published import PublishedCabinet
 from vagen_envs.primitive_skill.published_scene import build_apple, build_cabinet
+from vagen_envs.primitive_skill.view import DRAWER, PUBLISHED, TABLE
 
 Colour = tuple[float, float, float]
 
@@ -56,14 +57,10 @@ class Scene(BaseEnv):  # type: ignore[misc]
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        field = 0.85
-        if self._published:
-            pose, field = sapien_utils.look_at([1, 0, 0.6], [-0.2, 0, 0.2]), math.pi / 2  # as released
-        elif self.levels[0].task == "drawer":
-            pose = sapien_utils.look_at([0.3, -0.06, 0.66], [-0.33, -0.16, 0.09])
-        else:
-            pose = sapien_utils.look_at([0.46, 0.0, 0.46], [-0.06, 0.0, 0.085])
-        return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, field, 0.05, 10.0,
+        view = PUBLISHED if self._published else DRAWER if self.levels[0].task == "drawer" else TABLE
+        eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
+        pose = sapien_utils.look_at(eye, target)
+        return [CameraConfig("third_person", pose, self._picture_size, self._picture_size, view.field, 0.05, 10.0,
                              shader_pack="default")]  # fmt: skip
 
     def _load_agent(self, options: dict[str, Any]) -> None:

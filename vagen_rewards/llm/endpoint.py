@@ -147,6 +147,8 @@ class Endpoint:
         """What can't be sent to another process is made anew there."""
         left = ("_loop", "_client", "_slots", "_start_lock", "spending")
         state = {name: value for name, value in self.__dict__.items() if name not in left}
+        # A pickle may be stored: the key is taken from the environment there.
+        state["options"] = {**self.options, "api_key": None}
         state["_caps"] = (self.spending.price, self.spending.max_dollars, self.spending.max_tokens)
         return state
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,8 +11,10 @@ from typing import Any, Literal
 from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
 from vagen_rewards.llm.endpoint import Endpoint
-from vagen_rewards.llm.verdicts import Prompts, claims_text, read_object, read_verdict
-from vagen_rewards.rules import Reading, RuleJudge
+from vagen_rewards.llm.extract import facts_in
+from vagen_rewards.llm.verdicts import Prompts, read_object, read_verdict
+from vagen_rewards.reader import Claim, Reading, mark
+from vagen_rewards.rule_judge import RuleJudge
 from vagen_rewards.scores import Judge, Score, Statement
 from vagen_rewards.usage import Price, Spending
 
@@ -28,6 +31,10 @@ _VERDICT_SCHEMA = {
         },
     },
 }
+
+
+_REASONS = re.compile(r"(?:.*/)?(?:gpt-5|o\d)", re.IGNORECASE)
+"""Models that take neither a temperature nor `max_tokens`; their hidden reasoning counts as completion."""
 
 
 class LLMJudge(Judge):
@@ -93,7 +100,9 @@ class LLMJudge(Judge):
         self.model, self.mode = model, mode
         self.name = f"llm:{model}:{mode}"
         self.reads = mode == "structured"
-        self._sampling = {"temperature": temperature, "max_tokens": max_tokens}
+        self._sampling: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
+        if _REASONS.match(model):  # these refuse both
+            self._sampling = {"max_completion_tokens": 8 * max_tokens}
         self.structured_output = structured_output
         self.cache = ReplyCache(cache)
         self.spending = Spending(price, max_dollars, max_tokens_total)
@@ -155,17 +164,10 @@ class LLMJudge(Judge):
     def _scored(self, statement: Statement, reply: str) -> Score:
         if self.mode == "direct":
             return read_verdict(reply, self.structured_output)
-        said = _claims_of(statement, reply)
-        return said if isinstance(said, Score) else self._rules.score(said)
-
-    def _extracted(self, statement: Statement, reply: str) -> Reading | Score:
-        said = _claims_of(statement, reply)
-        reading = said if isinstance(said, Score) else self._rules.read(said)
+        reading = _claims_of(statement, reply)
         if isinstance(reading, Score):
             return reading
-        whole = (0, len(statement.text))
-        claims = tuple([claim._replace(span=whole) for claim in reading.claims])
-        return Reading(claims, (whole,) if reading.unread and not claims else ())
+        return self._rules.graded(reading, mark(statement.state, reading, statement.part))
 
     async def _score_all(self, statements: list[Statement]) -> list[Score]:
         return list(await asyncio.gather(*[self._score(statement) for statement in statements]))
@@ -175,7 +177,7 @@ class LLMJudge(Judge):
 
     async def _score(self, statement: Statement) -> Score:
         if not statement.text or statement.text.isspace():
-            return Score(0.0, "nothing is said")
+            return Score(0.0, "the statement is empty")
         reply = await self._reply(statement)
         return reply if isinstance(reply, Score) else self._scored(statement, reply)
 
@@ -183,7 +185,7 @@ class LLMJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Reading()
         reply = await self._reply(statement)
-        return reply if isinstance(reply, Score) else self._extracted(statement, reply)
+        return reply if isinstance(reply, Score) else _claims_of(statement, reply)
 
     async def _reply(self, statement: Statement) -> str | Score:
         """The model's reply, known or asked for; unscored if there is none."""
@@ -222,10 +224,11 @@ class LLMJudge(Judge):
         self.cache, self.spending, self._in_flight = ReplyCache(path), self.endpoint.spending, {}
 
 
-def _claims_of(statement: Statement, reply: str) -> Statement | Score:
-    """What the model extracted, as a statement in words that `RuleJudge` reads."""
+def _claims_of(statement: Statement, reply: str) -> Reading | Score:
+    """The claims that the model extracted; their spans are the whole text."""
     data = read_object(reply)
-    text = None if data is None else claims_text(statement.state.kind, data)
-    if text is None:
+    facts = None if data is None else facts_in(statement.state.kind, data)
+    if facts is None:
         return Score.unscored(f"the judge's reply is no dictionary of claims: {' '.join(reply[:200].split())}")
-    return Statement(statement.part, text, statement.state)
+    whole = (0, len(statement.text))
+    return Reading(tuple([Claim(whole, fact) for fact in facts]))

@@ -6,16 +6,17 @@ stands between two lines marked with a hash of itself, which it can't contain.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.llm.extract import OWN_RULES
 from vagen_rewards.scores import Score, Statement
 
 MAX_TEXT = 4000
@@ -23,12 +24,11 @@ MAX_TEXT = 4000
 
 _PROMPTS = Path(__file__).parent / "prompts"
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "\x00": " "})
-_VERDICT = re.compile(r"<answer>\s*(yes|no)\s*</answer>", re.IGNORECASE)
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-_SIDES = {
-    "vertical": {"above": "above", "below": "below", "same": "in the same row as"},
-    "horizontal": {"left": "to the left of", "right": "to the right of", "same": "in the same column as"},
-}
+_VERDICT = re.compile(r"<answer>\W*(yes|no)\W*</answer>", re.IGNORECASE)
+_LINE = re.compile(r"^\W*(?:(?:final )?(?:verdict|answer)\W{1,6})?(yes|no)\W*$", re.IGNORECASE | re.MULTILINE)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_COMMA = re.compile(r",\s*([}\]])")
 _BOARD_THINGS = {"sokoban": ("player", "box", "target"), "frozen_lake": ("player", "target", "hole")}
 
 
@@ -70,7 +70,7 @@ class Prompts:
         kind = statement.state.kind
         name = "board_structured" if kind in _BOARD_THINGS else f"{kind}_structured"
         known = _BOARD_THINGS.get(kind) or tuple(getattr(statement.state, "positions", ()))
-        asked = _OWN_RULES.get(kind) or self.text(name)
+        asked = OWN_RULES.get(kind) or self.text(name)
         rules = Template(asked).safe_substitute(things=", ".join(known))
         return [
             {"role": "system", "content": Template(self.text("structured")).substitute(rules=rules)},
@@ -91,113 +91,81 @@ def fenced(text: str) -> str:
     return f"=====begin {mark}\n{shown}\n=====end {mark}"
 
 
-def read_verdict(reply: str, as_json: bool) -> Score:
-    """YES is 1, NO is 0. Anything else is unscored: no verdict, both verdicts, or words after the verdict."""
-    if as_json:
-        data = read_object(reply)
-        verdict = str(data.get("verdict", "")).strip().upper() if data is not None else ""
-        why = str(data.get("think", "")) if data is not None else ""
+def read_verdict(reply: str, as_json: bool = False) -> Score:
+    """YES is 1, NO is 0; unscored if there is no verdict or more than one.
+
+    Read are `<answer>` tags, JSON and a last line such as `**Verdict: NO**`, after the model's thinking.
+    """
+    after = _THOUGHT.sub(" ", reply[-100_000:])
+    data = read_object(after)
+    given = _value(data, "verdict", "answer") if data is not None else None
+    if isinstance(given, str) or given is not None:
+        verdicts = {str(given).strip(" .*'\"").upper()}
+        why = str(_value(data or {}, "think", "reason") or "")
     else:
-        found = list(_VERDICT.finditer(reply))
-        verdicts = {match[1].upper() for match in found}
-        if len(verdicts) != 1:
-            return Score.unscored(f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}")
-        if reply[found[-1].end() :].strip():
-            return Score.unscored(f"the judge went on after its verdict: {_short(reply)}")
-        verdict = verdicts.pop()
-        why = reply[: found[0].start()].replace("<think>", "").replace("</think>", "").strip()
-    if verdict not in ("YES", "NO"):
-        return Score.unscored(f"the judge gave no verdict: {_short(reply)}")
+        tagged = {match[1].upper() for match in _VERDICT.finditer(after)}
+        lines = [match[1].upper() for match in _LINE.finditer(after)] if not tagged and not as_json else []
+        verdicts, why = tagged or set(lines), _TAGS.sub("", _VERDICT.sub("", reply)).strip()
+    if len(verdicts) != 1 or not verdicts <= {"YES", "NO"}:
+        return Score.unscored(
+            f"the judge gave {'both verdicts' if len(verdicts) > 1 else 'no verdict'}: {_short(reply)}"
+        )
+    verdict = verdicts.pop()
     return Score(1.0 if verdict == "YES" else 0.0, _short(why, 1000) or verdict)
 
 
 def read_object(reply: str) -> dict[str, Any] | None:
-    """The JSON object of a reply, with or without a fence around it; `None` if there is none."""
+    """The last JSON object of a reply; fences, prose around it, single quotes and trailing commas are tolerated."""
     # A server may ignore `max_tokens`; the default of 512 are some 2,000 characters.
-    match = _OBJECT.search(reply[:100_000])
-    if match is None:
-        return None
-    try:
-        data = json.loads(match[0])
-    except (ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
+    text = reply[-100_000:]
+    found, start = None, text.find("{")
+    while start >= 0:
+        end = _end_of_object(text, start)
+        data = _loaded(text[start:end]) if end else None
+        found = data if data is not None else found
+        start = text.find("{", end if data is not None and end else start + 1) if start < MAX_STARTS else -1
+    return found
 
 
-def claims_text(kind: str, data: dict[str, Any]) -> str | None:
-    """An extracted dictionary as sentences that `RuleJudge` reads; `None` if it isn't of the asked-for form."""
-    if kind not in _CLAIMS:
-        return None
-    name, write = _CLAIMS[kind]
-    rows = data.get(name)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        return None
-    return ". ".join(filter(None, map(write, rows[:100])))
+MAX_STARTS = 20_000
+"""Characters in which an object may begin: a reply of nothing but braces isn't searched to its end."""
 
 
-def _relation(row: dict[str, Any]) -> str:
-    sides = [_SIDES[axis].get(str(row.get(axis, "")).lower(), "") for axis in _SIDES]
-    said = " and ".join(filter(None, sides))
-    subject, other = _plain(row.get("subject")), _plain(row.get("other"))
-    return f"the {subject} {_is(row)} {said} the {other}" if said and subject and other else ""
+def _end_of_object(text: str, start: int) -> int | None:
+    """The character after the matching brace, outside of double-quoted strings."""
+    depth, quoted, skip = 0, False, False
+    for i in range(start, min(len(text), start + MAX_STARTS)):
+        letter = text[i]
+        if skip or (quoted and letter == "\\"):
+            skip = not skip
+        elif letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "{}":
+            depth += 1 if letter == "{" else -1
+            if not depth:
+                return i + 1
+    return None
 
 
-def _object(row: dict[str, Any]) -> str:
-    way = _plain(row.get("direction"))
-    return f"the {_plain(row.get('object'))} {_is(row)} {way.replace(' ', '-')}" if way else ""
+def _loaded(text: str) -> dict[str, Any] | None:
+    for attempt in (text, _COMMA.sub(r"\1", text)):
+        for load in (json.loads, ast.literal_eval):
+            try:
+                data = load(attempt)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(data, dict):
+                return data
+    return None
 
 
-def _position(row: dict[str, Any]) -> str:
-    at = row.get("at")
-    if not isinstance(at, list) or len(at) != 3 or not all(isinstance(number, int | float) for number in at):
-        return ""
-    return f"the {_plain(row.get('object'))} is {'maybe ' if row.get('hedged') else ''}at ({at[0]}, {at[1]}, {at[2]})"
-
-
-def _element(row: dict[str, Any]) -> str:
-    words = [_plain(row.get(name)) for name in ("colour", "shape", "place")]
-    return " ".join(["maybe" if row.get("hedged") else "", "a", *filter(None, words)]).strip()
-
-
-_CLAIMS: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
-    "sokoban": ("relations", _relation),
-    "frozen_lake": ("relations", _relation),
-    "navigation": ("objects", _object),
-    "primitive_skill": ("positions", _position),
-    "svg": ("elements", _element),
-}
-"""Of each kind of state what the dictionary's list is called, and how an entry of it is said."""
-
-_OWN_RULES: dict[str, str] = {}
-
-
-def register_structured(kind: str, rules: str, entries: str, write: Callable[[dict[str, Any]], str]) -> None:
-    """Teach `LLMJudge(model, "structured")` what is claimed about states of your own kind.
-
-    Args:
-        kind: the state's `kind`. Its reader (`rules.register_reader`) reads what `write` gives.
-        rules: tells the model which dictionary to write: `Write {"sky": [{"what": …, "hedged": …}, …]}: …`.
-        entries: what the list in it is called, here `sky`.
-        write: an entry as a sentence that the reader understands; empty if it is none. The model's words are a
-            stranger's: pass on only those that you know.
-
-    Raises:
-        JudgeConfigError: the rules don't name the list.
-    """
-    if entries not in rules:
-        raise JudgeConfigError(
-            f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
-        )
-    _CLAIMS[kind] = (entries, write)
-    _OWN_RULES[kind] = rules
-
-
-def _is(row: dict[str, Any]) -> str:
-    return "may be" if row.get("hedged") is True else "is"
-
-
-def _plain(value: object) -> str:
-    return re.sub(r"[^a-z0-9 ]+", " ", str(value or "").lower())[:40].strip()
+def _value(data: dict[str, Any], *names: str) -> Any:
+    """A value by one of its names, in the object or one object deeper."""
+    for inner in (data, *[each for each in data.values() if isinstance(each, dict)]):
+        for key, value in inner.items():
+            if str(key).lower() in names and not isinstance(value, dict):
+                return value
+    return None
 
 
 def _short(text: str, limit: int = 200) -> str:

@@ -32,10 +32,7 @@ class Backend(Protocol):
 class PoolBackend:
     """Environments in a pool of this program, without a server. Threads may share one.
 
-    The pool lives in an event loop of its own, in a thread. Workers that die are replaced, and their sessions go on.
-
-    Args:
-        pool: started here, and closed with the backend.
+    The pool is started here, in an event loop and a thread of its own, and closed with the backend.
     """
 
     def __init__(self, pool: Pool) -> None:

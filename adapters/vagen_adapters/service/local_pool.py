@@ -18,12 +18,7 @@ HEADER = struct.Struct("!i")
 
 
 class LocalWorker:
-    """A worker process on this machine.
-
-    Args:
-        limits: bounds of one call.
-        timeout: seconds without an answer after which the process is killed.
-    """
+    """A worker process on this machine. It is killed after `timeout` seconds without an answer."""
 
     def __init__(self, limits: Limits, timeout: float = TIMEOUT) -> None:
         self._process, self._socket = started("vagen_adapters.service.worker", str(limits.cpu), str(limits.memory))

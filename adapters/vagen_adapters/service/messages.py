@@ -15,6 +15,8 @@ STATUS = {"bad_request": 400, "unauthorized": 401, "forbidden": 403, "too_large"
 """The HTTP status of a request that fails as a whole, by the code of the failure."""
 MAX_OPTIONS = 256
 """Several times as many as any environment has."""
+MAX_REPLIES = 10_000
+"""Of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and minutes of a worker."""
 MAX_DEPTH = 6
 """Of nested options: a list of texts is 1 deep."""
 
@@ -64,7 +66,7 @@ class Replay(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     seed: Seed
     split: Name | None = None
-    replies: list[Text]
+    replies: Annotated[list[Text], Field(max_length=MAX_REPLIES)]
     digest: Name
 
 
@@ -103,10 +105,7 @@ class Step(Move):
 
 
 VERBS: dict[str, type[Item]] = {"open": Open, "reset": Reset, "step": Step, "oracle": Item, "close": Item}
-_READERS = {
-    verb: TypeAdapter(Annotated[list[kind], Field(min_length=1, max_length=MAX_ITEMS)])  # type: ignore[valid-type]
-    for verb, kind in VERBS.items()
-}
+_READERS: dict[str, TypeAdapter[Any]] = {verb: TypeAdapter(list[kind]) for verb, kind in VERBS.items()}  # type: ignore[valid-type]
 
 
 def read_request(data: bytes) -> dict[str, Any]:
@@ -124,6 +123,8 @@ def read_items(verb: Any, items: Any) -> Sequence[Any]:
     """The items of a request. Raises Refused."""
     if not isinstance(verb, str) or verb not in VERBS:
         raise Refused("bad_request", f"unknown verb {str(verb)[:50]!r}; known: {', '.join(VERBS)}")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
+        raise Refused("bad_request", f"items: it must be a list of 1 to {MAX_ITEMS}; send several requests for more")
     try:
         return _READERS[verb].validate_python(items)
     except ValidationError as error:

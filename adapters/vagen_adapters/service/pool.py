@@ -226,20 +226,18 @@ class Pool:
         return result
 
     async def _replay(self, session: str, replay: dict[str, Any], tenant: Hashable) -> Failure | None:
-        moves = [("reset", {"seed": replay["seed"], "split": replay["split"]})]
-        moves += [("step", {"reply": reply}) for reply in replay["replies"]]
-        digest = ""
-        for number, (verb, arguments) in enumerate(moves):
-            played = await self.submit(Call(session, verb, {**arguments, "encode": False}), tenant)
+        turns = len(replay["replies"])
+        level = {"seed": replay["seed"], "split": replay["split"]}
+        played = await self.submit(Call(session, "reset", {**level, "encode": False}), tenant)
+        for reply in replay["replies"]:
             if isinstance(played, Failure):
-                if played.code in ("lost", "unknown_session", "too_costly"):
-                    return played
-                return Failure("diverged", f"the episode can't go on here: move {number} fails now: {played.message}")
-            digest = played.digest
-        if digest != replay["digest"]:
-            turns = len(replay["replies"])
+                break
+            played = await self.submit(Call(session, "step", {"reply": reply, "encode": False}), tenant)
+        if isinstance(played, Answer) and played.digest != replay["digest"]:
             return Failure("diverged", f"{turns} turns played again gave other answers, so it isn't deterministic")
-        return None
+        if isinstance(played, Answer) or played.code in ("lost", "unknown_session", "too_costly"):
+            return played if isinstance(played, Failure) else None
+        return Failure("diverged", f"one of {turns} turns played again failed: {played.message}")
 
     def close_session(self, session: str, tenant: Hashable = None) -> None:
         """End a session, in its worker too, without waiting."""

@@ -38,13 +38,7 @@ class _Actor(EnvHost):
 
 
 class RayWorker:
-    """One actor.
-
-    Args:
-        options: Ray's for the actor, such as `num_cpus`, `num_gpus`, `resources`, `scheduling_strategy`.
-        limits: bounds of one call.
-        timeout: seconds without an answer after which the actor is killed.
-    """
+    """One actor, made with Ray's `options`. It is killed after `timeout` seconds without an answer."""
 
     def __init__(self, options: dict[str, Any], limits: Limits, timeout: float) -> None:
         # Environments have state: an actor that Ray restarts, or a call that it repeats, would be another episode.

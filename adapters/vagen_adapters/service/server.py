@@ -93,6 +93,7 @@ def serve(
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     server = make_server(pool, config, key, host, port)
     listening = server.config.bind_socket()
+    listening.listen(server.config.backlog)  # clients that come before the application is up wait
     started(listening.getsockname()[1])
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listening])

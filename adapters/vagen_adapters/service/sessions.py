@@ -53,18 +53,12 @@ class Session:
 
     env_id: str
     tenant: Tenant
-    move: int
-    """The number of the latest reset or step that was begun."""
-    digest: str
-    """Of the latest answer (see `host.Answer`), empty before the first."""
-    used: float
-    """The loop's time of the latest request or result."""
-    request: bytes = b""
-    """A digest of the latest move, to recognise one that is sent again."""
-    answer: Result | None = None
-    """The result of the latest move."""
-    pending: asyncio.Future[Result] | None = None
-    """The result of the call that it waits for, if any."""
+    move: int  # the number of the latest reset or step that was begun
+    digest: str  # of the latest answer (see `host.Answer`), empty before the first
+    used: float  # the loop's time of the latest request or result
+    request: bytes = b""  # a digest of the latest move, to recognise one that is sent again
+    answer: Result | None = None  # to the latest move
+    pending: asyncio.Future[Result] | None = None  # the result of the call that it waits for
 
 
 class Sessions:
@@ -173,9 +167,8 @@ class Sessions:
             return Failure("full", f"this client has {tenant.sessions} sessions, as many as it may; close some")
         if len(self._sessions) >= self._config.max_sessions and not self._make_room():
             return Failure("full", f"there are {len(self._sessions)} sessions, and no room for more")
-        replay = None if item.replay is None else item.replay.model_dump()
-        if replay is not None:
-            self._metrics.replays.inc()
+        replay = None if item.replay is None else dict(item.replay)
+        self._metrics.replays.inc(replay is not None)
         session = Session(item.env_id, tenant, item.move or 0, replay["digest"] if replay else "", self._loop.time())
         self._sessions[item.session] = session
         tenant.sessions += 1

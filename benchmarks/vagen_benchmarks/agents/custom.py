@@ -8,9 +8,11 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, AsyncAgent, Game, Reply
+from vagen_benchmarks.agents.identity import identity_of
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.errors import did_you_mean
 
@@ -41,20 +43,21 @@ def load_custom(name: str) -> Agent:
         raise ProtocolError(
             f"agent {name!r} can't be made ({type(error).__name__}: {error}); it must need no arguments"
         ) from error
-    return custom_agent(made, name, hashlib.sha256(file.read_bytes()).hexdigest())
+    return custom_agent(made, name, module)
 
 
-def custom_agent(made: Any, name: str | None = None, sha256: str | None = None) -> Agent:
+def custom_agent(made: Any, name: str | None = None, module: ModuleType | None = None) -> Agent:
     """An agent of a user's as the runner takes it.
 
     Args:
         made: an `Agent`, an object with `reply(game)`, or a function of a game.
         name: what results call it; its own name, or its class's, by default.
-        sha256: of its file, by which a run is known to be of another version of it.
+        module: of its file, if it comes from one.
 
     Raises:
         ProtocolError: it is none of these.
     """
+    sha256 = identity_of(made, module)
     called = name or getattr(made, "name", None) or getattr(made, "__name__", None) or type(made).__name__
     if isinstance(made, AsyncAgent):
         made.describe = _describer(made.describe, called, sha256)  # type: ignore[method-assign]
@@ -69,7 +72,7 @@ def custom_agent(made: Any, name: str | None = None, sha256: str | None = None) 
 class _Own(Agent):
     """Calls the user's object, in a thread for each episode in flight."""
 
-    def __init__(self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str | None) -> None:
+    def __init__(self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str) -> None:
         self.name, self._made, self._reply = name, made, reply
         self.calls_a_model = getattr(made, "calls_a_model", True)
         self.price = getattr(made, "price", None)
@@ -87,14 +90,14 @@ class _Own(Agent):
         getattr(self._made, "stop", lambda: None)()
 
 
-def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str | None) -> Callable[[], dict[str, Any]]:
-    said = {"name": name, "custom": True, **({"file_sha256": sha256} if sha256 else {})}
+def _describer(own: Callable[[], dict[str, Any]], name: str, sha256: str) -> Callable[[], dict[str, Any]]:
+    said = {"name": name, "custom": True, "source_sha256": sha256}
     return lambda: {**own(), **said}
 
 
 def _module(file: Path, name: str) -> Any:
     """The file as a module, imported once; files beside it can be imported by it."""
-    unique = f"vagen_own_agent_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
+    unique = f"custom_agent_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}"
     spec = importlib.util.spec_from_file_location(unique, file)
     assert spec is not None
     assert spec.loader is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
+from vagen_benchmarks.runs.run_folder import new_run_path
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.trackers import library
@@ -53,7 +53,7 @@ def bench(
     strategy: Annotated[Names, typer.Option(help="A reasoning strategy; may be repeated.")] = None,
     option: OptionPairs = None,
     folder: Annotated[
-        Path | None, typer.Option("--out", help="The run folder; a run there is resumed. `runs/<time>` by default.")
+        Path | None, typer.Option("--out", help="The run folder, new or empty. `runs/<time>` by default.")
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="Of an OpenAI-compatible endpoint.")] = None,
     models: Annotated[Path | None, typer.Option(help="A TOML file of your own models.")] = None,
@@ -83,7 +83,7 @@ def bench(
     ] = None,
     gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
     weighting: Annotated[
-        str, typer.Option(help="`plain`: the judge's own score. `information`: what is said is worth what it tells.")
+        str, typer.Option(help="`plain`: the judge's own score. `contrast`: paid in contrast to peer states.")
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     concurrency: Annotated[int, typer.Option(min=1, help="Episodes in flight of an agent that calls a model.")] = 16,
@@ -98,7 +98,7 @@ def bench(
     """Play agents on environments and write a report.
 
     Exit codes: 0 all played; 1 some episodes failed and have no score; 2 bad input; 3 stopped early; 130 interrupted.
-    A run that stopped goes on with `vagen resume RUN`, or when the same command is given its `--out` folder.
+    A run that stopped goes on with `vagen resume RUN`.
     """
     if track:
         library(track)  # before anything is paid for
@@ -138,7 +138,7 @@ def bench(
     named = {"name": plan.name, **plan.data} if plan else None
     own_scoring = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
     said = plan.data.get("scoring") if plan else own_scoring
-    path = folder or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    path = folder or new_run_path()
     policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
     scoring = make_scoring(said)
     made = Protocol(
@@ -149,7 +149,7 @@ def bench(
         "attempts": attempts, "concurrency": concurrency, "give_up_after": give_up_after, "max_dollars": max_dollars,
         "track": track, "max_tokens": max_total_tokens,
     }  # fmt: skip
-    raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how)))
+    raise typer.Exit(play_job(Job(path, made, agents, scoring, skipped, policy, how), new=True))
 
 
 SAID_BY_PROTOCOL = ("env", "split", "episodes", "first_seed", "strategy", "option", "max_tokens", "temperature",

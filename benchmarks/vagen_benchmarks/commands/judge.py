@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import itertools
+import json
 import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import gymnasium as gym
 import typer
 from rich.table import Table
 
-from vagen_benchmarks.commands.completion import complete_env
-from vagen_benchmarks.commands.options import parse_options
-from vagen_benchmarks.commands.printing import err, out
+from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import make_task, resolve_id
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
 from vagen_benchmarks.runs.scoring import Scoring, judge_by_name, make_scoring
-from vagen_envs.core import Turn
+from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores
-from vagen_rewards.audit import audit
-from vagen_rewards.calibration import CATEGORIES, INDEPENDENT, Report, calibrate, labelled_file, labelled_set
-from vagen_rewards.calibration.report import Counts
 from vagen_rewards.reward import share_unread
-from vagen_rewards.scores import PARTS, Part
+from vagen_rewards.scores import PARTS, Part, Statement
 from vagen_rewards.variety import distinct_responses, entropy, rewarded_sentences
-from vagen_rewards.worth import Worth, reference_of
-from vagen_rewards.worth.reference import SIZE, draw, representation_of
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Check judges, and score stored runs again.")
 
@@ -63,7 +54,7 @@ def _llm(
     concurrency: int,
 ) -> dict[str, Any]:
     """Options of LLMJudge."""
-    from vagen_rewards.llm.spending import Price
+    from vagen_rewards.usage import Price
 
     cost = Price(*price) if price else None
     return {
@@ -77,14 +68,8 @@ def _llm(
 
 @app.command("calibrate")
 def calibrate_command(
+    file: Annotated[Path, typer.Argument(help="A JSON file of labelled statements, see docs/judges.md.")],
     judge: JudgeName = "rule-direct",
-    statements: Annotated[int, typer.Option(min=9, help="So many for each kind of state.")] = 500,
-    templates: Annotated[
-        str, typer.Option("--set", help="`independent`, `held_out` or `development`.")
-    ] = "independent",
-    threshold: Annotated[float, typer.Option(help="A score from here on accepts a statement.")] = 0.5,
-    seed: Annotated[int, typer.Option(help="Of the statements.")] = 0,
-    labelled: Annotated[Path | None, typer.Option(help="A JSON file of labelled statements instead.")] = None,
     misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
     max_dollars: MaxDollars = None,
@@ -92,129 +77,33 @@ def calibrate_command(
     base_url: BaseUrl = None,
     concurrency: Concurrency = 32,
 ) -> None:
-    """Ask a judge about statements whose truth is known; print agreement, precision, recall and cost."""
-    if templates not in ("independent", "held_out", "development"):
-        raise BenchError(f"unknown set {templates!r}; use independent, held_out or development")
+    """Ask a judge about statements whose truth is known; count those that it accepts, refuses and leaves unscored."""
     made = judge_by_name(judge, **_llm(cache, max_dollars, price, base_url, concurrency))
-    skipped: dict[str, str] = {}
-    if labelled is not None or templates == "independent":
-        items = labelled_file(labelled or INDEPENDENT)
-    else:
-        with out.status("making statements about real levels of each environment"):
-            items, skipped = labelled_set(
-                statements,
-                seed,
-                templates,  # type: ignore[arg-type]
-                pictures=made.needs_pictures,
-                levels=min(40, max(4, statements // 9)),
-            )
-    report = calibrate(made, items, threshold)
-    _print_report(report, len(items))
-    for kind, why in skipped.items():
-        out.print(f"{kind} was left out: {why}")
-    for item, score in report.misses[:misses]:
-        label = "true" if item.label else "false"
-        out.print(f"\n{item.category}, {label}: {item.statement.text!r}\n  {score.value}: {score.reason}")
-
-
-def _print_report(report: Report, count: int) -> None:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        states = {name: State.from_json(each.get("json", each)) for name, each in data["states"].items()}
+        rows = [(Statement(row["part"], row["text"], states[row["state"]]), row["label"]) for row in data["statements"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BenchError(f"{file} is no file of labelled statements ({type(error).__name__}: {error})") from error
+    scores = asyncio.run(made.score_many([statement for statement, _ in rows]))
+    counts: dict[str, list[int]] = {}
+    wrong = []
+    for (statement, label), score in zip(rows, scores, strict=True):
+        verdict = 2 if score.value is None else int(score.value < 0.5)
+        counts.setdefault(label, [0, 0, 0])[verdict] += 1
+        if verdict == int(label == "true"):
+            wrong.append((label, statement.text, score.reason))
     table = Table(box=None, header_style="bold")
-    for name in ("", "statements", "agreement", "precision", "accepted", "rejected", "unscored"):
-        table.add_column(name, justify="left" if not name else "right")
-    rows = [("all but other languages", report.total), *report.by_kind.items()]
-    known = [name for name in CATEGORIES if name in report.by_category]
-    rows += [(name, report.by_category[name]) for name in dict.fromkeys((*known, *report.by_category))]
-    for name, counts in rows:
-        table.add_row(name, *_figures(counts))
+    for name in ("label", "statements", "accepted", "refused", "unscored"):
+        table.add_column(name, justify="left" if name == "label" else "right")
+    for label, found in sorted(counts.items()):
+        table.add_row(label, *map(str, (sum(found), *found)))
     out.print(table)
-    out.print(
-        f"{report.judge}: {count} statements in {report.seconds:.2f} s, {count / report.seconds:,.0f} a second; "
-        f"{report.requests} requests, {report.tokens} tokens, ${report.dollars:.4f}"
-    )
-    if report.unscored_because:
-        out.print(f"the last that went unscored: {report.unscored_because}")
-
-
-def _figures(counts: Counts) -> list[str]:
-    shares = [counts.agreement, counts.precision, counts.accepted, counts.rejected]
-    said = ["–" if math.isnan(share) else f"{share:.3f}" for share in shares]
-    return [str(counts.scored + counts.unscored), *said, str(counts.unscored)]
-
-
-def _check_always(env_id: str, options: dict[str, Any], always: str) -> None:
-    with contextlib.closing(gym.make(env_id, **options)) as env:
-        grammar = env.unwrapped.grammar  # type: ignore[attr-defined]
-        actions = always.split(grammar.separator)
-        read = grammar.parse(grammar.render(actions, observation="a", reasoning="b", prediction="c"))
-    if read.problems or not read.actions:
-        why = read.problems[0].message if read.problems else "it has no action"
-        raise typer.BadParameter(f"--always {always!r} is not valid: {why}")
-
-
-@app.command("audit")
-def audit_command(
-    env: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENV", autocompletion=complete_env, help="An environment; `MODULE:ID` imports yours first."
-        ),
-    ],
-    option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the environment, NAME=VALUE.")] = None,
-    bound: Annotated[float, typer.Option(help="Exit with 1 if a constant statement earns more.")] = 0.10,
-    tries: Annotated[int, typer.Option(min=1, help="How many statements are tried.")] = 20_000,
-    states: Annotated[int, typer.Option(min=8, help="Turns of each stage that they are tried on.")] = 128,
-    size: Annotated[int, typer.Option(min=8, help="Turns of each stage that claims are weighed by.")] = SIZE,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    always: Annotated[
-        str, typer.Option(help="An action that is taken in each turn, or several with the environment's separator.")
-    ] = "",
-) -> None:
-    """Search for words that earn without looking: the same statement in every turn, paid as `ReasoningReward` does."""
-    env_id, options = resolve_id(env), parse_options(option or [])
-    make_task(env_id, options, "train", 0, 1)  # what isn't one of ours, or lacks something, is said in a sentence
-    if math.isnan(bound):
-        raise typer.BadParameter("bound=nan is not valid: nothing is above it")
-    if always:
-        _check_always(env_id, options, always)
-    with out.status(f"playing {env_id}, to know what its states are like; kept for the next time"):
-        reference = reference_of(env_id, options, size)
-        searched, again = [
-            draw(reference.env_id, reference.options, count, first_seed=first, always=always, blind=False)
-            for count, first in ((states, OTHER_SEEDS), (max(states, AGAIN), 2 * OTHER_SEEDS))
-        ]
-    worth = Worth(reference, representation_of(env_id, options))
-    with Meter(f"statements tried on {states} other turns of each stage", tries, console=err) as meter:
-        found = audit(worth, searched, again, tries, seed=seed, told=meter.advance)
-    table = Table(box=None, header_style="bold")
-    for name in (
-        "",
-        "best constant",
-        "as it was picked",
-        "the truth's own words",
-        "turns in which these tell something",
-    ):
-        table.add_column(name, justify="left" if not name else "right")
-    for where, best in found.best.items():
-        telling = f"{found.telling[where]:.0%}"
-        table.add_row(
-            " ".join(where),
-            f"{best[0].means[where]:.3f}",
-            f"{found.seemed[where]:.3f}",
-            f"{found.oracle[where]:.3f}",
-            telling,
-        )
-    out.print(table)
-    for each in found.ranked(10):
-        out.print(f"{each.most:+.3f}  {' '.join(each.text.split())[:160]}", soft_wrap=True, markup=False)
-    out.print(f"{found.tries} statements tried; the best earns {found.most:.3f}, and {bound:.2f} is allowed")
-    raise typer.Exit(int(found.most > bound))
-
-
-OTHER_SEEDS = 1_000_000
-"""Statements are tried on other levels than those that claims are weighed by, and the best on others again."""
-
-AGAIN = 256
-"""Turns of each stage on which the best are measured again: a mean's standard error is some 0.03 then."""
+    accepted = sum(found[0] for found in counts.values())
+    if accepted:
+        out.print(f"precision {counts.get('true', [0])[0] / accepted:.3f}")
+    for label, text, reason in wrong[:misses]:
+        out.print(f"{label}: {text!r}: {reason}", markup=False, soft_wrap=True)
 
 
 @app.command("rescore")
@@ -224,7 +113,8 @@ def rescore_command(
     judge: JudgeName = "rule",
     gate: Annotated[bool, typer.Option(help="Judge only turns of correct format with an executed action.")] = True,
     weighting: Annotated[
-        str, typer.Option(help="`plain`: the judge's own score. `information`: what is said is worth what it tells.")
+        str,
+        typer.Option(help="`plain`: the judge's own score. `contrast`: claims are paid in contrast to peer states."),
     ] = "plain",
     penalty: Annotated[str, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = "",
     beta_grounding: Annotated[float, typer.Option(help="What a score of 1 adds to the reward.")] = 0.5,

@@ -19,9 +19,9 @@ from vagen_benchmarks.runs.runner import Outcome, run
 from vagen_benchmarks.sharing.trackers import track as track_run
 
 
-def play_job(job: Job) -> int:
+def play_job(job: Job, *, new: bool = False) -> int:
     """Play what is left of a run, print its tables and write its report. Returns the exit code."""
-    with RunWriter(job.path, job.protocol) as folder:
+    with RunWriter(job.path, job.protocol, new=new) as folder:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
         done = len(folder.finished)
         if done:

@@ -51,7 +51,7 @@ def train(
         bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
     ] = None,
     weighting: Annotated[
-        str | None, typer.Option(help="`information`: what is said is worth what it tells. `plain`: the judge's score.")
+        str | None, typer.Option(help="`contrast`: paid in contrast to peer states. `plain`: the judge's score.")
     ] = None,
     penalty: Annotated[str | None, typer.Option(help="Fine repeated wrong wordings: `masked`, or `paper`.")] = None,
 ) -> None:

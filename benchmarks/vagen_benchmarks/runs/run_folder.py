@@ -154,14 +154,15 @@ class RunWriter(RunFolder):
     Args:
         path: made if it doesn't exist; an existing run is resumed.
         protocol: must be that of the existing run.
+        new: refuse a run that has episodes.
 
     Raises:
         RunFolderError: another process plays into the folder, or the folder holds another run or other files.
     """
 
-    def __init__(self, path: Path, protocol: Protocol) -> None:
-        new = not (path / "protocol.json").exists()
-        if new and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
+    def __init__(self, path: Path, protocol: Protocol, *, new: bool = False) -> None:
+        is_run = (path / "protocol.json").exists()
+        if not is_run and path.is_dir() and any(entry.name not in BEGUN for entry in path.iterdir()):
             raise RunFolderError(f"{path} holds files but no run; name a new or an empty folder")
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -174,6 +175,10 @@ class RunWriter(RunFolder):
             self._lock_file.close()
             raise RunFolderError(f"another process plays into {path}; wait for it or name another folder") from error
         try:
+            played = path / "episodes.jsonl"
+            if new and played.exists() and played.stat().st_size:  # one that was killed before that may begin anew
+                words = f"{path} holds a run already; go on with: vagen resume {path}, or name another --out"
+                raise RunFolderError(words)
             if not (path / "protocol.json").exists():
                 _write_whole(path / "protocol.json", json.dumps(protocol.to_json(), indent=1).encode())
             super().__init__(path)
@@ -297,6 +302,21 @@ class RunWriter(RunFolder):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def new_run_path() -> Path:
+    """A new folder `runs/<time>`, which no other process is given: several may begin in one second."""
+    name = time.strftime("%Y%m%d-%H%M%S")
+    for suffix in ("", *(f"-{number}" for number in range(2, 10_000))):
+        path = Path("runs") / f"{name}{suffix}"
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise RunFolderError(f"{path} can't be written: {error.strerror}. Name another with --out") from error
+        return path
+    raise RunFolderError(f"runs/{name} exists ten thousand times; name another with --out")
 
 
 def _write_whole(path: Path, data: bytes) -> None:

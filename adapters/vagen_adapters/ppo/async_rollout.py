@@ -1,0 +1,123 @@
+"""The next rollout is begun beside the updates of this one, by a schedule that no clock decides.
+
+Beside each of a rollout's last updates some turns of the next rollout are played, in a thread and with the weights as
+they were when that update began; then the weights change, and the same episodes go on with the new ones. How many turns
+follows from how many the rollout before took. So a run is the same however long anything takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.rollout import Rollout
+
+
+class AsyncRollout:
+    """A rollout that is played in parts.
+
+    Args:
+        rollout: with environments of its own. All of it happens in one thread, since simulators keep to theirs.
+        updates: beside how many updates parts are played.
+        autocast: makes the context in which models compute.
+        snapshots: see `Rollout.play_on`.
+    """
+
+    def __init__(
+        self,
+        rollout: Rollout,
+        updates: int,
+        autocast: Callable[[], contextlib.AbstractContextManager[Any]],
+        *,
+        snapshots: bool = False,
+    ) -> None:
+        self.rollout, self.updates, self.autocast, self.snapshots = rollout, updates, autocast, snapshots
+        self._thread = ThreadPoolExecutor(1, "ahead")
+        self._part: Future[None] | None = None
+        self._turns: Iterator[None] | None = None
+        self._episodes: list[Episode] = []
+        self._share = 0
+        self._begun: tuple[tuple[Level, ...], int] | None = None
+
+    def play(self, levels: Sequence[Level], seed: int, version: int) -> None:
+        """Begin these levels, or go on with them, for a part of their turns; returns at once.
+
+        `version` is of the weights that are taken over for it.
+        """
+        self.wait()
+        if self._turns is None:
+            # As many as make all parts, and what is left for the end, equal.
+            self._share = math.ceil(self.rollout.calls / (self.updates + 1))
+            self._begin(levels, seed)
+        self._take_over(version)
+        self._part = self._thread.submit(self._some, self._share)
+
+    def finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
+        """Play these levels to their end with the weights as they are now, from where they are if they were begun."""
+        self.wait()
+        if self._begun != (tuple(levels), seed):
+            self._begin(levels, seed)
+        self._take_over(version)
+        self._thread.submit(self._some, None).result()
+        self._turns = self._begun = None
+        return self._episodes
+
+    def wait(self) -> None:
+        """Until the part that is played now is over. Raises what it raised."""
+        if self._part is not None:
+            part, self._part = self._part, None
+            part.result()
+
+    def _begin(self, levels: Sequence[Level], seed: int) -> None:
+        self._begun = (tuple(levels), seed)
+        self._episodes = [Episode(level) for level in levels]
+        self._turns = self.rollout.turns(self._episodes, seed, snapshots=self.snapshots)
+
+    def _take_over(self, version: int) -> None:
+        self.rollout.sampler.sync()
+        self.rollout.version = version
+
+    def _some(self, turns: int | None) -> None:
+        assert self._turns is not None  # noqa: S101 - for the type checker
+        with self.autocast():
+            for _ in itertools.islice(self._turns, turns):
+                pass
+
+
+class CopySampler:
+    """Samples from a copy of the policy, so that the policy may change meanwhile.
+
+    Args:
+        policy: that is trained.
+        make: makes the sampler of a policy.
+    """
+
+    def __init__(self, policy: Any, make: Callable[[Any], Sampler]) -> None:
+        self.policy = policy
+        self.copy = copy.deepcopy(policy).eval().requires_grad_(False)
+        self.inner = make(self.copy)
+
+    @torch.no_grad()
+    def sync(self) -> None:
+        """Take over what is trained."""
+        for mine, its in zip(self.copy.parameters(), self.policy.parameters(), strict=True):
+            if its.requires_grad:
+                mine.copy_(its)
+        self.inner.sync()
+
+    def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
+        """See `Sampler.sample`."""
+        return self.inner.sample(prompts, sampling, seeds)
+
+    def finish(self) -> Reads:
+        """See `TransformersSampler.finish`."""
+        return self.inner.finish() if isinstance(self.inner, TransformersSampler) else Reads()

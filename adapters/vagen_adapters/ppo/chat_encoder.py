@@ -1,0 +1,364 @@
+"""Between what an environment shows and the tokens that a model reads.
+
+Nothing is ever tokenised twice: a reply stays the tokens that were sampled, and what the chat template puts
+around it is encoded on its own. What a picture takes is said by the family's own processor.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import itertools
+import re
+import weakref
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
+from vagen_adapters.ppo.features import joined_features
+from vagen_adapters.ppo.processors import Family, refusal
+from vagen_envs import State
+
+_OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
+TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
+"""By which models tell a picture's tokens from words."""
+
+
+class Looked(dict[str, Tensor]):
+    """What the model is given of an observation's pictures, by name, and what the processor says in their places."""
+
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """An observation as tokens and picture features.
+
+    Attributes:
+        first_ids: with the system prompt before it, as the beginning of a conversation.
+        next_ids: as the continuation of one, beginning with the token that closes the reply before it.
+        features: of its pictures, what the model's forward pass takes by name; pictures are along the first axis.
+        image_tokens: how many of its tokens stand for parts of pictures.
+        pictures: as the environment drew them, for back-ends that make their own features.
+        number: of its pictures, equal where they are.
+        state: what is true of it, for critics that are told; `None` where nobody knows.
+    """
+
+    first_ids: tuple[int, ...]
+    next_ids: tuple[int, ...]
+    features: Mapping[str, Tensor]
+    image_tokens: int
+    pictures: tuple[NDArray[np.uint8], ...]
+    number: int
+    state: State | None = None
+
+    @property
+    def pixel_values(self) -> Tensor | None:
+        """What the vision tower reads, or None without pictures."""
+        return self.features.get("pixel_values")
+
+    @property
+    def grids(self) -> Tensor:
+        """(pictures, 3) int64, the patches of each picture over time, height and width, in families that say it."""
+        return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
+
+
+class ChatEncoder:
+    """A family's processor and chat template.
+
+    Args:
+        family: see `Family.read`.
+
+    Attributes:
+        tokenizer: the processor's.
+        image_processor: the processor's.
+        image_token_id: the token that stands for one feature of a picture.
+        end_id: the token that closes a reply; sampling stops there.
+        end_text: what is written for it where the template writes none.
+        beginning: the token that begins a text, where the template leaves that to the tokenizer.
+        forbidden_ids: tokens that a reply must never hold, because the model takes them for pictures.
+
+    Raises:
+        TrainingConfigError: the family's template or processor can't be used; see `family_checks`.
+    """
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.processor = processor = family.processor
+        self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
+        self.pad_id: int = _first_of(self.tokenizer.pad_token_id, self.tokenizer.eos_token_id)
+        self._accepted = _inputs_of_model(family)
+        self.image_token_id = _image_token_id(family)
+        self._typed = self._ids_of_types()
+        ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
+        words = family.config.get_text_config().vocab_size  # some can read pictures' tokens, and have none to say them
+        self.forbidden_ids = tuple(sorted(each for each in ids if each < words))
+        self.conversation = _conversation(family)
+        self.end_id, self.end_text = self._closing()
+        special = {*self.tokenizer.all_special_tokens, self.conversation.image_token,
+                   *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids])}  # fmt: skip
+        named = sorted(filter(None, special), key=len, reverse=True)  # an id beyond the tokenizer's has no name
+        self._special = re.compile("|".join(map(re.escape, named)))
+        self.beginning = self._beginning()
+        self._image_settings = processor._merge_kwargs(
+            processor.valid_processor_kwargs, tokenizer_init_kwargs=self.tokenizer.init_kwargs, return_tensors="pt"
+        )["images_kwargs"]
+        self._says_parts = True
+        self._says_parts = self._tries_parts()
+        self._looked: weakref.WeakValueDictionary[int, Looked] = weakref.WeakValueDictionary()
+        self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
+
+    @classmethod
+    def from_pretrained(cls, path: str) -> Self:
+        """Read the processor and token ids of a model's folder.
+
+        Raises:
+            TrainingConfigError: the family's template or processor can't be used.
+        """
+        family = Family.read(path)
+        try:
+            return cls(family)
+        except TrainingConfigError:
+            raise
+        except Exception as error:  # a processor raises whatever it likes
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise refusal(family.name, "its processor", f"it can't be asked ({reason})",
+                          "train a family whose processor is as transformers' others") from error  # fmt: skip
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the tokenizer, and what the model's folder said of pictures, into another model's folder."""
+        self.tokenizer.save_pretrained(folder)
+        for name, contents in self.family.files.items():
+            (Path(folder) / name).write_bytes(contents)
+
+    def show(self, system: str, observation: dict[str, Any], state: State | None = None) -> Shown:
+        """Encode `{"text": …, "image": …}`, with `<image>` in the text where the picture belongs.
+
+        `state` isn't encoded: it is kept beside.
+
+        Raises:
+            TrainingDataError: text and picture don't go together.
+        """
+        text = IMAGE_PLACEHOLDER.join(map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER)))
+        pictures: list[NDArray[np.uint8]] = [observation["image"]] if "image" in observation else []
+        if text.count(IMAGE_PLACEHOLDER) != len(pictures):
+            raise TrainingDataError(
+                f"an observation has {len(pictures)} picture(s) but {text.count(IMAGE_PLACEHOLDER)} placeholder(s) "
+                f"{IMAGE_PLACEHOLDER} in its text; there must be one for each"
+            )
+        number = _number_of(pictures)
+        features = self._look_once(pictures, number)
+        first_ids, next_ids = self._laid_out(self._without_special(system) if system else None, text, features.said)
+        tokens = first_ids.count(self.image_token_id)
+        return Shown(first_ids, next_ids, features, tokens, tuple(pictures), number, state)
+
+    def encode(self, text: str, said: Sequence[str] = ()) -> tuple[int, ...]:
+        """Tokens of rendered text, each picture's placeholder replaced by what the processor says in its place."""
+        left = iter(said)
+        whole = re.sub(re.escape(self.conversation.image_token), lambda _: next(left), text)
+        return tuple(self.tokenizer(whole, add_special_tokens=False)["input_ids"])
+
+    def read(self, reply_ids: Sequence[int]) -> str:
+        """The text of a reply, without the token that ends it."""
+        spoken = [token for token in reply_ids if token != self.end_id]
+        text: str = self.tokenizer.decode(spoken, skip_special_tokens=True)
+        return text
+
+    def begins(self, reply_ids: Sequence[int]) -> list[int]:
+        """Where in `read`'s text each token begins, in code points; the tokens that end a reply at its end."""
+        whole = self.read(reply_ids)
+        lengths = [len(self.read((each,))) for each in reply_ids]
+        if sum(lengths) != len(whole):  # tokens that are parts of a character, or whose spaces depend on others
+            upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
+            return [min(each, len(whole)) for each in upto]
+        return list(itertools.accumulate(lengths, initial=0))[:-1]
+
+    def takes(self, name: str) -> bool:
+        """Whether the model's forward pass has an argument of this name."""
+        return name in self._accepted
+
+    def token_types(self, ids: Tensor) -> dict[str, Tensor]:
+        """(B, L) → (B, L) int32. 1 at a picture's tokens, by the name that the model knows it by, if it asks."""
+        types = torch.isin(ids, torch.tensor(self._typed, dtype=ids.dtype, device=ids.device)).int()
+        return {name: types for name in TOKEN_TYPES if name in self._accepted}
+
+    def check_pictures(self, ids: Sequence[int], shown: Sequence[Shown], where: str) -> None:
+        """Raise TrainingDataError unless `ids` has as many image tokens as the pictures of `shown` need."""
+        needed = sum(each.image_tokens for each in shown)
+        found = ids.count(self.image_token_id)
+        if found != needed:
+            raise TrainingDataError(
+                f"{where}: its pictures take {needed} image tokens, but it has {found} of them; "
+                "a reply with image tokens or a sequence cut within a picture does that"
+            )
+
+    def _lay_out(self, system: str | None, text: str, said: tuple[str, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The tokens of an observation as the beginning of a conversation, and as the continuation of one."""
+        first = self.beginning + self.encode(self.conversation.prompt(system, [text], []), said)
+        return first, self.encode(self.end_text + self.conversation.after_reply(system, text), said)
+
+    def look(self, pictures: Sequence[NDArray[np.uint8]]) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+        """What the model is given of pictures, and what the processor says in the place of each."""
+        if not pictures:
+            return {}, ()
+        token, images = self.conversation.image_token, [Image.fromarray(picture) for picture in pictures]
+        if self._says_parts:
+            laid_out = self.processor.prepare_inputs_layout(images=images, text=[token * len(images)])[0]
+            made, said = self.processor._process_images(laid_out, **self._image_settings)
+        else:
+            made = self.processor(
+                text=[token * len(images)], images=images, add_special_tokens=False, return_tensors="pt"
+            )
+            said = [self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)]
+        features = self._accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
+        return {name: as_features(made[name]) for name in made if name in features}, tuple(said)
+
+    def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
+        """What the model is given of these observations' pictures, or those of it by name that are wanted."""
+        return joined_features([each.features for each in shown], wanted)
+
+    def _look_once(self, pictures: Sequence[NDArray[np.uint8]], number: int) -> Looked:
+        """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
+        found = self._looked.get(number)
+        if found is None:
+            features, said = self.look(pictures)
+            found = Looked(features)
+            found.said = said
+            self._looked[number] = found
+        return found
+
+    def _tries_parts(self) -> bool:
+        """Whether the processor says what stands for a picture apart from the text; a few do so as a whole only."""
+        try:
+            return bool(self.look([np.zeros((64, 64, 3), np.uint8)])[1])
+        except Exception:  # it raises whatever it likes
+            return False
+
+    def _ids_of_types(self) -> list[int]:
+        """What the processor marks as a picture's, if the model asks: the borders of its rows too, in some families."""
+        if not self._accepted.intersection(TOKEN_TYPES):
+            return [self.image_token_id]
+        marked = getattr(self.processor, "image_token_ids", None) or []
+        return sorted({self.image_token_id, *(each for each in marked if isinstance(each, int))})
+
+    def _closing(self) -> tuple[int, str]:
+        """Read off the template; where it closes turns by words, the tokenizer's end token ends a reply."""
+        following = self.conversation.after_reply(None, ".")
+        closing: int = self.tokenizer(following, add_special_tokens=False)["input_ids"][0]
+        if closing in self.tokenizer.all_special_ids or closing in self.tokenizer.added_tokens_decoder:
+            return closing, ""
+        if self.tokenizer.eos_token_id is None:
+            raise refusal(self.family.name, "continuation", "neither template nor tokenizer say how a reply ends",
+                          "give the tokenizer an eos_token")  # fmt: skip
+        return self.tokenizer.eos_token_id, self.tokenizer.eos_token
+
+    def _beginning(self) -> tuple[int, ...]:
+        begin = self.tokenizer.bos_token_id
+        alone = list(self.tokenizer("")["input_ids"])
+        if begin is None or begin not in alone or self.encode(self.conversation.prompt(None, ["."], []))[0] == begin:
+            return ()
+        return (begin,)
+
+    def _without_special(self, text: str) -> str:
+        """An environment's text can't forge the end of a message or a picture, nor by what is left when one is cut."""
+        text = text.replace(REPLY, "")
+        while (cut := self._special.sub("", text)) != text:
+            text = cut
+        return text
+
+
+def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
+    """Read a model in evaluation mode, and its encoder."""
+    from transformers import AutoModelForImageTextToText
+
+    model: Any = AutoModelForImageTextToText.from_pretrained(folder)
+    return model.eval(), ChatEncoder.from_pretrained(str(folder))
+
+
+def as_features(made: Any) -> Tensor:
+    """What a processor gives, as a tensor; numbers that aren't whole in float32, in which all are compared."""
+    tensor = torch.as_tensor(made)
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _number_of(pictures: Sequence[NDArray[np.uint8]]) -> int:
+    """63 bits of a hash, equal where the pictures are."""
+    digest = hashlib.blake2b(digest_size=8)
+    for picture in pictures:
+        digest.update(f"{picture.shape}".encode())
+        digest.update(picture.tobytes())
+    return int.from_bytes(digest.digest(), "big") >> 1
+
+
+def _first_of(*candidates: int | None) -> int:
+    return next((each for each in candidates if each is not None), 0)
+
+
+def _image_token_id(family: Family) -> int:
+    for holder in (family.config, family.processor, family.processor.tokenizer):
+        for name in ("image_token_id", "image_token_index"):
+            if not isinstance(found := getattr(holder, name, None), int):
+                continue
+            if not 0 <= found < (words := len(family.processor.tokenizer)):
+                raise refusal(family.name, "pictures", f"{name} is {found}, where the tokenizer has {words} tokens",
+                              "give the folder the family's own tokenizer")  # fmt: skip
+            return found
+    raise refusal(family.name, "pictures", "neither its configuration nor its processor names an image token",
+                  "train a family whose pictures stand among the tokens")  # fmt: skip
+
+
+def _ids_of_pictures(family: Family) -> set[int]:
+    vocabulary = len(family.processor.tokenizer)
+    named = [entry for name, entry in vars(family.config).items() if _OF_PICTURES.search(name)]
+    return {each for each in named if isinstance(each, int) and 0 <= each < vocabulary}
+
+
+def _inputs_of_model(family: Family) -> frozenset[str]:
+    """The names that the forward pass of a family's model takes."""
+    from transformers import AutoModelForImageTextToText
+
+    known = AutoModelForImageTextToText._model_mapping
+    if type(family.config) not in known:
+        parts = [name for name in family.config.sub_configs if type(getattr(family.config, name, None)) in known]
+        mend = "train a vision-language model whose family has one"
+        if parts:
+            mend = f"save its part {parts[0].removesuffix('_config')!r} as a model of its own, and train that"
+        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText", mend)
+    return frozenset(inspect.signature(known[type(family.config)].forward).parameters)
+
+
+def _placeholder(processor: Any) -> str | None:
+    """What stands for a picture in a chat template's text."""
+    for holder in (processor, processor.tokenizer):
+        token = getattr(holder, "image_token", None)
+        token = getattr(token, "content", token)  # a few hold the token itself, with how it is to be cut
+        if isinstance(token, str) and token:
+            return token
+    return None
+
+
+def _conversation(family: Family) -> Conversation:
+    processor = family.processor
+    template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
+    token = _placeholder(processor)
+    if not isinstance(template, str) or not isinstance(token, str):
+        raise refusal(
+            family.name, "chat template",
+            "its folder has none" if not isinstance(template, str) else "its processor names no picture's placeholder",
+            "put the family's chat_template.jinja there, or train an instruction-tuned model",
+        )  # fmt: skip
+    try:
+        return Conversation(processor.tokenizer, template, token)
+    except ValueError as error:
+        raise refusal(family.name, "chat template", str(error),
+                      "give the folder one that writes all of them, and a placeholder each") from error  # fmt: skip

@@ -1,0 +1,236 @@
+"""What a training plays: its levels, its rollouts, what is begun beside updates, and what is played on from states."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import gymnasium as gym
+from accelerate.utils import gather_object
+
+from vagen_adapters.errors import TrainingDataError
+from vagen_adapters.ppo import metrics
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.async_rollout import AsyncRollout, CopySampler
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.continuations import Continuation, continue_all, returns_of, state_values_of
+from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
+from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.vision_cache import VisionFeatureCache
+from vagen_envs.core import VagenEnv
+from vagen_envs.prompting import Prompts
+from vagen_envs.seeding import HashStream
+
+MOST_FAILED = 0.5
+"""Share of a rollout's episodes that may fail: the rest may be the easy part."""
+
+
+class RolloutWorker:
+    """Plays for a training, each process its share of the episodes; then all of them hold all.
+
+    Args:
+        path: of the model.
+        args: the settings.
+        model: plays by its policy.
+        encoder: of the model.
+        accelerator: of the trainer.
+        record: is given what is logged.
+        score: reward terms of a turn beside the environment's.
+        make_sampler: makes the sampler of a policy; None for what `args.generation` names.
+
+    Attributes:
+        rollout: plays with the present weights.
+        clock: of what is played, and of whatever else its holder adds.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        args: MultiTurnPPOConfig,
+        model: ActorCritic,
+        encoder: ChatEncoder,
+        accelerator: Any,
+        record: Callable[[dict[str, float]], None],
+        *,
+        score: Score | None = None,
+        make_sampler: Callable[[Any], Sampler] | None = None,
+    ) -> None:
+        self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
+        self._record = record
+        self.clock = metrics.Clock()
+        sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path)
+        self.rollout = self._make_rollout(sampler, score)
+        self._ahead: AsyncRollout | None = None
+        if args.max_staleness:
+            if args.generation == "transformers":
+                sampler = CopySampler(model.policy, make_sampler or self._sampler_of)
+            beside = self._make_rollout(sampler, score)
+            self._ahead = AsyncRollout(
+                beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0
+            )
+
+    def wait(self) -> None:
+        """Until what is played beside an update is over. Raises what it raised."""
+        if self._ahead is not None:
+            self._ahead.wait()
+
+    def rest(self) -> None:
+        """Nothing is played for now: a generation back-end that shares the GPU may give up its memory."""
+        if isinstance(self.rollout.sampler, Resting):
+            self.rollout.sampler.rest()
+
+    def play_continuations(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
+        """The episodes whose states could all be played on from, and what each state was worth."""
+        forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
+        worth = state_values_of(episodes, forks, played, self.args.turn_discount)
+        sound = [all(map(math.isfinite, each)) for each in worth]
+        self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
+        both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
+        return [episode for episode, _ in both], [each for _, each in both]
+
+    def play_on_from(self, episodes: Sequence[Episode], times: int) -> list[list[list[float]]]:
+        """Of each turn of episodes that were played with snapshots, the returns of so many forks; see `returns_of`."""
+        forks, played = self._forked(episodes, times, seed_of(self.args, 0, 98))
+        return returns_of(episodes, forks, played, self.args.turn_discount)
+
+    def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Continuation], list[Episode]]:
+        forks = continue_all(episodes, times)
+        return forks, self._play_on([fork.episode for fork in forks], seed, name="forks")
+
+    def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
+        """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
+
+        `version` is of the weights as they are now, in updates.
+        """
+        episodes: list[Episode] = []
+        for extra in range(self.args.dynamic_sampling + 1):
+            levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
+            episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
+            kept = [each for each in episodes if each.failure is None]
+            if self.args.dynamic_sampling:
+                kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
+            if len(kept) >= self.args.episodes_per_rollout:
+                break
+        return episodes, kept
+
+    def check_failures(self, episodes: Sequence[Episode], number: int) -> None:
+        """Raise TrainingDataError if more than half of a rollout's episodes failed."""
+        reasons = Counter(each.failure for each in episodes if each.failure is not None)
+        if reasons.total() > MOST_FAILED * len(episodes):
+            reason, times = reasons.most_common(1)[0]
+            raise TrainingDataError(
+                f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed; {times} of them "
+                f"with: {reason}. Fix that and resume from the last checkpoint"
+            )
+
+    def play_ahead(self, number: int, update: int, version: int) -> None:
+        """Some of the next rollout, beside this update, if the weights of now aren't too old for it."""
+        if self._ahead is None:
+            return
+        left = self.args.steps_per_rollout - update
+        if number + 1 < self.args.rollouts and left <= self.args.max_staleness:
+            levels = self.levels(number + 1)[self.accelerator.process_index :: self.accelerator.num_processes]
+            self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
+
+    def play(self, levels: Sequence[Level], seed: int, *, snapshots: bool = False) -> list[Episode]:
+        """The episodes of all levels in their order, with the present weights."""
+        with self.clock("sync"):
+            self.rollout.sampler.sync()
+        snapshots = snapshots or self.args.continuations > 0
+        return self._play_on([Episode(level) for level in levels], seed, snapshots=snapshots)
+
+    def _finish(self, levels: Sequence[Level], seed: int, version: int) -> list[Episode]:
+        """The same, from where they are if they were begun beside updates."""
+        assert self._ahead is not None  # noqa: S101 - for the type checker
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        mine = self._ahead.finish(levels[rank::world], seed, version)
+        return self._gathered(self._ahead.rollout, mine, len(levels))
+
+    def _play_on(
+        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
+    ) -> list[Episode]:
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        with self.accelerator.autocast():
+            mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
+        return self._gathered(self.rollout, mine, len(episodes), name)
+
+    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
+        """The `many` episodes that all processes have played, in their order."""
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        if isinstance(rollout.sampler, Counting):
+            reads = rollout.sampler.finish()
+            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
+        for part, seconds in rollout.times.items():
+            self.clock.add(part, seconds)
+        if world == 1:
+            return mine
+        with self.clock("exchange"):
+            numbered = gather_object(list(zip(range(rank, many, world), mine, strict=True)))
+        return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
+
+    def levels(self, number: int, extra: int = 0) -> list[Level]:
+        """Those of a rollout, or the n-th as many that are played beside them."""
+        per_rollout = self.args.episodes_per_rollout // self.args.group_size
+        number += extra * self.args.rollouts
+        size = self.args.group_size
+        numbers = range(number * per_rollout, (number + 1) * per_rollout)
+        # 2**32 levels apart: runs of different seeds never share a level.
+        seeds = [(self.args.seed << 32) + each for each in numbers]
+        packs = max(1, len(self.args.prompt_packs))
+        prompts = [HashStream("prompts", self.args.seed, each).below(packs) for each in numbers]
+        return [
+            Level(seed, "train", extra * per_rollout + group, each * size + member, prompt)
+            for group, (each, seed, prompt) in enumerate(zip(numbers, seeds, prompts, strict=True))
+            for member in range(size)
+        ]
+
+    def _make_rollout(self, sampler: Sampler, score: Score | None) -> Rollout:
+        args = self.args
+        return Rollout(
+            [gym.make(args.env_id, **args.plain_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
+            self.encoder,
+            sampler,
+            Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
+            window=args.window,
+            max_length=args.max_length,
+            score=score,
+            prompts=[_prompts_of(args, pack) for pack in args.prompt_packs],
+            threads=args.env_threads,
+        )
+
+    def _sampler_of(self, policy: Any) -> Sampler:
+        """Of a copy that plays in a thread, with a memory of pictures of its own."""
+        vision_cache = (
+            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.most)
+            if self.model.vision_cache
+            else None
+        )
+        return TransformersSampler(policy, self.encoder, vision_cache=vision_cache)
+
+    def _make_sampler(self, path: str) -> Sampler:
+        args, policy = self.args, self.model.policy
+        if args.generation == "transformers":
+            return TransformersSampler(policy, self.encoder, vision_cache=self.model.vision_cache)
+        from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
+
+        if args.generation == "vllm-server":
+            return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
+        dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
+        options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
+        return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
+
+
+def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:
+    """A seed for each rollout and purpose, far from every other: a resumed run draws as the whole one did."""
+    # 1,000,003 is a prime; purposes are below 100, and 99 times 10,007 is below it: no two of a run meet.
+    return (args.seed * 1_000_003 + number) * 1_000_003 + purpose * 10_007
+
+
+def _prompts_of(args: MultiTurnPPOConfig, pack: str) -> Prompts:
+    with contextlib.closing(gym.make(args.env_id, **{**args.env_options, "prompt_pack": pack})) as env:
+        return cast(VagenEnv, env.unwrapped).prompts

@@ -1,0 +1,187 @@
+"""Rollouts that are begun beside updates: by a schedule, with weights that are known for every token."""
+
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+from transformers import TrainerCallback  # noqa: E402
+
+from vagen_adapters.errors import TrainingConfigError  # noqa: E402
+from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
+from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
+from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
+from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
+from vagen_adapters.ppo.scoring import score_tokens  # noqa: E402
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
+from vagen_envs import RewardTerm  # noqa: E402
+
+
+def settings(folder, **changes):
+    return MultiTurnPPOConfig(**{
+        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
+        "env_options": {"strategy": "no_think", "max_turns": 3, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS},
+        "rollouts": 3, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 3, "max_tokens": 4, "temperature": 1.0,
+        "top_p": 1.0, "learning_rate": 3e-3, "kl_coef": 0.0, "sampler_correction": "token", "max_staleness": 2,
+        "logging_steps": 3, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,
+        "gradient_checkpointing": False,
+        **changes,
+    })  # fmt: skip
+
+
+class Keep(TrainerCallback):
+    """The policy's weights before every update, and the episodes of every rollout."""
+
+    def __init__(self):
+        self.policies, self.rollouts = [], []
+
+    def on_step_begin(self, args, state, control, model=None, **_):
+        self.policies.append({name: each.clone() for name, each in model.policy.state_dict().items()})
+
+
+def trained(folder, out, slow=0.0, **changes):
+    keep = Keep()
+
+    def later(turn):
+        time.sleep(slow)
+        return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
+
+    trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
+    play = trainer.worker.play_enough
+
+    def kept(*words):
+        episodes, chosen = play(*words)
+        keep.rollouts.append(list(chosen))
+        return episodes, chosen
+
+    trainer.worker.play_enough = kept
+    trainer.train()
+    return trainer, keep
+
+
+def versions(keep):
+    return [[sorted({episode.turns[turn].version for episode in rollout if len(episode.turns) > turn}) for turn in range(3)]
+            for rollout in keep.rollouts]  # fmt: skip
+
+
+def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_path):
+    trainer, keep = trained(tiny_folder, tmp_path)
+    # The first rollout has nothing beside it; of each other's three turns one is played beside each of two updates.
+    assert versions(keep) == [[[0], [0], [0]], [[1], [2], [3]], [[4], [5], [6]]]
+    logged = [line["staleness/max"] for line in trainer.state.log_history if "staleness/max" in line]
+    assert logged == [0, 2, 2]
+    lines = [line["staleness/mean"] for line in trainer.state.log_history if "staleness/mean" in line]
+    assert lines[0] == 0 < lines[1] < 2
+    policy, encoder = trainer.model.policy.eval(), trainer.encoder
+    for rollout in keep.rollouts:
+        for episode in rollout[:2]:
+            for number, turn in enumerate(episode.turns):
+                policy.load_state_dict(keep.policies[turn.version])
+                sequence = lay_out(episode.turns[:number], episode.turns[number : number + 1], None, number)
+                with torch.no_grad():
+                    found, _ = score_tokens(policy, model_inputs([sequence.prompt], encoder, "cpu"), temperature=1.0,
+                                            forbidden_ids=encoder.forbidden_ids)  # fmt: skip
+                said = [each for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True) if of == number]
+                assert said == pytest.approx(turn.reply.logprobs, abs=1e-5)
+
+
+def test_what_is_learned_doesnt_depend_on_how_long_anything_takes(tiny_folder, tmp_path):
+    quick, _ = trained(tiny_folder, tmp_path / "quick", rollouts=2)
+    slow, _ = trained(tiny_folder, tmp_path / "slow", rollouts=2, slow=0.02)
+    for name, weight in quick.model.named_parameters():
+        assert torch.equal(slow.model.get_parameter(name), weight), name
+
+
+def test_a_rollout_beside_no_update_is_that_of_today(tiny_folder, tmp_path):
+    """One rollout: nothing comes after it, so nothing is played beside its updates."""
+    _, of_beside = trained(tiny_folder, tmp_path / "beside", rollouts=1)
+    today, of_today = trained(tiny_folder, tmp_path / "today", rollouts=1, max_staleness=0)
+    replies = [
+        [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns] for each in (of_beside, of_today)
+    ]
+    assert replies[0] == replies[1]
+    assert today.worker._ahead is None
+    assert not [line for line in today.state.log_history if "staleness/max" in line]
+
+
+def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_path):
+    calls = []
+
+    class Fails:
+        def __init__(self, policy, encoder):
+            self.policy = policy
+
+        def sync(self):
+            pass
+
+        def sample(self, prompts, sampling, seeds):
+            calls.append(len(prompts))
+            if len(calls) == 4:
+                raise RuntimeError("the server is gone")
+            return [Reply((20, 21), (-1.0, -1.0))] * len(prompts)
+
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path), make_sampler=Fails)
+    with pytest.raises(RuntimeError, match="the server is gone"):
+        trainer.train()
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"max_staleness": 4}, "max_staleness=.* is not valid"),
+    ({"max_staleness": -1}, "max_staleness=.* is not valid"),
+    ({"max_staleness": 0.5}, "a whole number"),
+    ({"sampler_correction": "none"}, "0 without sampler_correction"),
+    ({"generation": "vllm"}, "use vllm-server"),
+])  # fmt: skip
+def test_settings_that_dont_go_with_it_are_refused(changes, reason, tmp_path):
+    with pytest.raises(TrainingConfigError, match=reason):
+        settings(tmp_path, **changes)
+
+
+class Says:
+    """The same walk whatever the weights: the reply depends on the number of the turn alone."""
+
+    def __init__(self, policy, encoder):
+        self.policy = policy
+        self.replies = [
+            (*encoder.encode(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Right", "Down", "Left")
+        ]
+
+    def sync(self):
+        pass
+
+    def sample(self, prompts, sampling, seeds):
+        return [Reply(self.replies[len(each.shown) - 1], (-1.0,) * len(self.replies[len(each.shown) - 1]))
+                for each in prompts]  # fmt: skip
+
+
+FORKED = {"advantage": "vine", "advantage_settings": {"gamma": 0.9}, "continuations": 2, "max_tokens": 12}
+
+
+def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tiny_folder, tmp_path):
+    """Nothing is left to chance: every fork is the rest of its episode again, whatever weights played its beginning."""
+    found = []
+    trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says,
+                                  score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])  # fmt: skip
+    fork = trainer.worker.play_continuations
+
+    def kept(episodes, number):
+        found.append(fork(episodes, number))
+        return found[-1]
+
+    trainer.worker.play_continuations = kept
+    trainer.train()
+    assert [max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found] == [0, 3, 6]
+    for episodes, worth in found:
+        assert len(episodes) == 6
+        for episode, of_turns in zip(episodes, worth, strict=True):
+            rewards = [turn.reward for turn in episode.turns]
+            whole = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
+            assert of_turns == pytest.approx(whole)
+
+
+def test_forks_learn_the_same_however_long_anything_takes(tiny_folder, tmp_path):
+    quick, of_quick = trained(tiny_folder, tmp_path / "quick", rollouts=2, **FORKED)
+    slow, _ = trained(tiny_folder, tmp_path / "slow", rollouts=2, slow=0.02, **FORKED)
+    assert versions(of_quick)[1] == [[1], [2], [3]]
+    assert all(torch.equal(slow.model.get_parameter(name), each) for name, each in quick.model.named_parameters())

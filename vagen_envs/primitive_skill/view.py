@@ -1,0 +1,51 @@
+"""The third-person camera of the scenes, and where a point is in its picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Point = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A pinhole camera with z upwards.
+
+    Attributes:
+        eye, target: where it is and where it looks, in millimetres.
+        field: vertical field of view in radians; pictures are square.
+    """
+
+    eye: tuple[int, int, int]
+    target: tuple[int, int, int]
+    field: float
+
+    def pixel(self, point: Point, size: int) -> tuple[int, int]:
+        """Column and row of a point in a picture of `size` × `size` pixels, from its upper left."""
+        forward = np.subtract(self.target, self.eye) / math.dist(self.target, self.eye)
+        right = np.cross(forward, (0.0, 0.0, 1.0))
+        right /= np.linalg.norm(right)
+        away = np.subtract(point, self.eye)
+        focal = size / 2 / math.tan(self.field / 2) / float(away @ forward)
+        column = size / 2 + focal * float(away @ right)
+        row = size / 2 - focal * float(away @ np.cross(right, forward))
+        return round(column), round(row)
+
+    def words(self, size: int, points: Sequence[tuple[int, int, int]]) -> str:
+        """What an agent needs to read millimetres off a picture: pose, field of view and known points."""
+        known = " and ".join(f"{point} is at pixel {self.pixel(point, size)}" for point in points)
+        return (
+            f"The camera is at {self.eye} and looks at {self.target}, with a field of view of "
+            f"{math.degrees(self.field):.1f} degrees. In its picture of {size} x {size} pixels, counted from the upper "
+            f"left as (column, row), {known}."
+        )
+
+
+TABLE = View((460, 0, 460), (-60, 0, 85), 0.85)
+DRAWER = View((300, -60, 660), (-330, -160, 90), 0.85)
+PUBLISHED = View((1000, 0, 600), (-200, 0, 200), math.pi / 2)
+"""The release's, of its drawer scene."""

@@ -1,0 +1,152 @@
+"""Claims of a dictionary that a model extracted. Entries that are hedged or not of the asked form make no claim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from vagen_envs.navigation.state import words as spoken
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.reader.boards import At, Where, facts_of
+from vagen_rewards.reader.claims import Fact
+from vagen_rewards.reader.clauses import Mention, Relation, Stated
+from vagen_rewards.reader.navigation import Seen
+from vagen_rewards.reader.primitive_skill import Position
+from vagen_rewards.reader.svg import SHAPES, Painted
+
+MOST_ENTRIES = 100
+
+Write = Callable[[dict[str, Any]], Fact | None]
+
+_OWN: dict[str, tuple[str, Write]] = {}
+OWN_RULES: dict[str, str] = {}
+_THINGS = {"goal": "target", "crate": "box", "gift": "target", "agent": "player"}
+_WAYS = {"above": "up", "below": "down", "left": "left", "right": "right"}
+_NAME = re.compile(r"([a-z ]+?)\s*(\d*)")
+
+
+def register_structured(kind: str, rules: str, entries: str, write: Write) -> None:
+    """Let `LLMJudge(model, "structured")` read about states of your own kind.
+
+    Args:
+        kind: the state's `kind`.
+        rules: tells the model which dictionary to write: `Write {"sky": [{"what": …, "hedged": …}, …]}: …`.
+        entries: the name of the list in it, here `sky`.
+        write: an entry as a fact, `None` if it is none. Accept only words that you know: they come from outside.
+
+    Raises:
+        JudgeConfigError: the rules don't name the list.
+    """
+    if entries not in rules:
+        raise JudgeConfigError(
+            f"the rules for states of kind {kind!r} don't tell the model to write a list {entries!r}"
+        )
+    _OWN[kind] = (entries, write)
+    OWN_RULES[kind] = rules
+
+
+def facts_in(kind: str, data: dict[str, Any]) -> list[Fact] | None:
+    """The facts of an extracted dictionary; `None` if it isn't of the asked form."""
+    if kind in _OWN:
+        entries, write = _OWN[kind]
+        rows = _rows(data, entries)
+        return None if rows is None else [fact for row in rows if (fact := write(row)) is not None]
+    makers = _MAKERS.get(kind)
+    lists = {name: _rows(data, name) for name in makers or ()}
+    if not makers or all(rows is None for rows in lists.values()):
+        return None
+    found: list[Fact] = []
+    for name, rows in lists.items():
+        for row in rows or ():
+            if not row.get("hedged"):
+                found += makers[name](kind, row)
+    return list(dict.fromkeys(_numbered(found)))
+
+
+def _rows(data: dict[str, Any], name: str) -> list[dict[str, Any]] | None:
+    rows = data.get(name)
+    if rows is None:  # nested one deeper, as in {"result": {"relations": […]}}
+        rows = next((each[name] for each in data.values() if isinstance(each, dict) and name in each), None)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return None
+    return rows[:MOST_ENTRIES]
+
+
+def _numbered(facts: list[Fact]) -> list[Fact]:
+    """Several holes that are described alike."""
+    found: list[Fact] = []
+    for fact in facts:
+        numbered = fact
+        while isinstance(numbered, Where) and numbered.subject == "hole" and numbered in found:
+            numbered = numbered._replace(nth=numbered.nth + 1)
+        found.append(numbered)
+    return found
+
+
+def _relation(kind: str, row: dict[str, Any]) -> list[Fact]:
+    subject, other = _mention(row.get("subject")), _mention(row.get("other") or "player")
+    relation = Relation(other=other, near=row.get("adjacent") is True)
+    for axis, unit in (("vertical", "row"), ("horizontal", "column")):
+        side, count = str(row.get(axis, "")).lower(), row.get(f"{unit}s")
+        if side in _WAYS:
+            relation.ways.append(_WAYS[side])
+            if isinstance(count, int) and count > 0:
+                relation.counts[_WAYS[side]] = count
+        elif side == "same":
+            relation.same.add(unit)
+    return list(facts_of(kind, Stated(subject, relation, (0, 0))) or ())
+
+
+def _mention(value: object) -> Mention:
+    match = _NAME.fullmatch(_plain(value))
+    name = match[1].strip() if match else ""
+    return Mention(_THINGS.get(name, name), match[2] if match else "")
+
+
+def _cell(_kind: str, row: dict[str, Any]) -> list[Fact]:
+    at = _numbers(row.get("at"), 2)
+    return [At(_mention(row.get("object")).kind, (int(at[0]), int(at[1])))] if at else []
+
+
+def _object(_kind: str, row: dict[str, Any]) -> list[Fact]:
+    ways = frozenset(re.findall(r"ahead|left|right|back", _plain(row.get("direction"))))
+    far = row.get("distance")
+    name = spoken(str(row.get("object") or "")) or _plain(row.get("object"))
+    metres = float(far) if isinstance(far, int | float) and far > 0 else None
+    return [Seen(name.lower(), ways, metres)] if ways and name else []
+
+
+def _position(_kind: str, row: dict[str, Any]) -> list[Fact]:
+    at = _numbers(row.get("at"), 3)
+    return [Position(_plain(row.get("object")).replace(" ", "_"), (at[0], at[1], at[2]))] if at else []
+
+
+def _element(_kind: str, row: dict[str, Any]) -> list[Fact]:
+    tone, _, colour = _plain(row.get("colour")).replace("grey", "gray").rpartition(" ")
+    shape, at = SHAPES.get(_plain(row.get("shape")).rpartition(" ")[2]), _numbers(row.get("at"), 2)
+    where = "drawing" if row.get("picture") == "drawing" else "target"
+    from vagen_rewards.reader import colours
+
+    if shape is None or colour not in colours.names():
+        return []
+    return [Painted(where, shape, tone, colour, (int(at[0]), int(at[1])) if at else None)]
+
+
+_MAKERS: dict[str, dict[str, Callable[[str, dict[str, Any]], list[Fact]]]] = {
+    "sokoban": {"relations": _relation, "cells": _cell},
+    "frozen_lake": {"relations": _relation, "cells": _cell},
+    "navigation": {"objects": _object},
+    "primitive_skill": {"positions": _position},
+    "svg": {"elements": _element},
+}
+
+
+def _numbers(value: object, count: int) -> list[float] | None:
+    if not isinstance(value, list) or len(value) != count or not all(isinstance(each, int | float) for each in value):
+        return None
+    return [float(each) for each in value]
+
+
+def _plain(value: object) -> str:
+    return re.sub(r"[^a-z0-9 ]+", " ", str(value or "").lower().replace("_", " "))[:40].strip()

@@ -1,0 +1,295 @@
+"""Sokoban and FrozenLake: relations of things, cells, grids and dictionaries (VAGEN, appendices C and D.1)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from vagen_envs.core import State
+from vagen_envs.grid import Position
+from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
+from vagen_rewards.reader.clauses import Mention, Relation, Stated, parse
+from vagen_rewards.reader.words import words_of
+from vagen_rewards.spans import Part
+
+RANKS = ("player", "box", "target", "hole")
+"""Of two things the later one is the subject, so that a relation and its reverse are one fact."""
+
+_WANTED = {
+    "sokoban": (("box", "player"), ("target", "player"), ("target", "box")),
+    "frozen_lake": (("target", "player"), ("hole", "player")),
+}
+_SYMBOLS: dict[str, dict[str, tuple[str, ...]]] = {
+    "sokoban": {"#": (), "_": (), "P": ("player",), "S": ("player", "target"), "X": ("box",), "*": ("box", "target"),
+                "O": ("target",)},
+    "frozen_lake": {"_": (), ".": (), "P": ("player",), "O": ("hole",), "H": ("hole",), "G": ("target",),
+                    "X": ("player", "hole"), "*": ("player", "target")},
+}  # fmt: skip
+_CELL = r"[\[(]\s*-?\d+\s*,\s*-?\d+\s*[\])]"
+_ENTRY = re.compile(
+    r"[\"']?(player|box|target|goal|hole)(?:e?s)?(?:_?\d+)?(?:[_ ]?positions?)?[\"']?"
+    r"\s*(?:[:=]|\bat\b|\bis at\b|\bare at\b)?"
+    rf"\s*((?:[\[(]\s*)*-?\d+\s*,\s*-?\d+\s*[\])]+(?:\s*(?:,|and)\s*{_CELL})*|\[\s*\])",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"-?\d+\s*,\s*-?\d+")
+_PLAIN_REST = re.compile(
+    r"(?:[\s{}\[\]().,;:*\"'`-]|\b(?:and|the|is|are|located|positioned|now|grid_size|grid|size|will|be|while|at|position"
+    r"|coordinates|a|an|there)\b|\[?\(\d+, ?\d+\)\]?)*",
+    re.IGNORECASE,
+)
+
+
+def things_of(state: Any) -> dict[str, tuple[Position, ...]]:
+    """The cells of things by kind."""
+    if state.kind == "sokoban":
+        return {"player": (state.player,), "box": state.boxes, "target": state.targets}
+    return {"player": (state.player,), "target": (state.target, *state.more_targets), "hole": state.holes}
+
+
+class Where(NamedTuple):
+    """A thing seen from another.
+
+    Attributes:
+        subject, other: kinds of things.
+        vertical, horizontal: -1 (above, left), 0 (same row, column), 1 (below, right); `None` if not stated.
+        rows, columns: distances in cells, if stated.
+        near: whether the things share a side.
+        nth: several things are described alike; so many of them must be there.
+    """
+
+    subject: str
+    other: str
+    vertical: int | None = None
+    horizontal: int | None = None
+    rows: int | None = None
+    columns: int | None = None
+    near: bool = False
+    nth: int = 1
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether at least `nth` things of the subject's kind stand so to one of the other kind."""
+        things = things_of(state)
+        if self.subject not in things or self.other not in things:
+            return None
+        verdicts = [self._fits(at, seen_from) for at in things[self.subject] for seen_from in things[self.other]]
+        if verdicts.count(True) >= self.nth:
+            return True
+        return None if None in verdicts else False
+
+    def _fits(self, at: Position, other: Position) -> bool | None:
+        down, right = at[0] - other[0], at[1] - other[1]
+        wrong = (
+            (self.vertical is not None and _sign(down) != self.vertical)
+            or (self.horizontal is not None and _sign(right) != self.horizontal)
+            or (self.rows is not None and abs(down) != self.rows)
+            or (self.columns is not None and abs(right) != self.columns)
+            or (self.near and max(abs(down), abs(right)) != 1)
+        )
+        if wrong:
+            return False
+        return None if self.near and down and right and self.vertical is None else True  # diagonal: "next to"?
+
+    def atoms(self) -> int:
+        """Facts that are stated: one along each axis."""
+        return (self.vertical is not None) + (self.horizontal is not None) or 1
+
+    def right_atoms(self, state: Any) -> int:
+        """The most of them that hold of one pair of things."""
+        if self.holds(state):
+            return self.atoms()
+        things = things_of(state)
+        halves = (self._replace(horizontal=None, columns=None), self._replace(vertical=None, rows=None))
+        pairs = [(a, b) for a in things[self.subject] for b in things[self.other]]
+        if self.atoms() < 2 or self.nth > 1:
+            return 0
+        return max((sum(half._fits(a, b) is True for half in halves) for a, b in pairs), default=0) % 2
+
+    def __str__(self) -> str:
+        sides = ("above", "in the row of", "below"), ("left of", "in the column of", "right of")
+        said = [names[way + 1] for names, way in zip(sides, (self.vertical, self.horizontal), strict=True)
+                if way is not None]  # fmt: skip
+        return f"{self.subject} {' and '.join(said) or 'next to'} {self.other}"
+
+
+class At(NamedTuple):
+    """A thing is in a cell, (row, column) counted from 0."""
+
+    kind: str
+    cell: Position
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether one of its kind is there."""
+        things = things_of(state)
+        return self.cell in things[self.kind] if self.kind in things else None
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.cell}"
+
+
+def claims_of(kind: str, text: str, part: Part) -> Reading:
+    """Claims of a grid, a dictionary, cells, or sentences."""
+    exact = _grid(kind, text) or _cells(text)
+    if exact is not None:
+        return exact
+    words = words_of(kind, text)
+    parsed = parse(words, part)
+    claims: list[Claim] = []
+    unread = list(parsed.unread)
+    if not words and any(letter.isalpha() for letter in text):
+        unread.append(((0, len(text)), True))
+    often = Counter[Where]()
+    for stated in parsed.stated:
+        facts = facts_of(kind, stated)
+        if facts is None:
+            unread.append((stated.span, True))
+            continue
+        for each in facts:
+            fact = each
+            if stated.subject.label or (stated.relation.other and stated.relation.other.label):
+                often[fact] += 1
+                fact = fact._replace(nth=often[fact])
+            claims.append(Claim(stated.span, fact))
+    return Reading(
+        tuple(claims), tuple(sorted(span for span, _ in unread)), tuple(sorted(s for s, matters in unread if matters))
+    )
+
+
+def facts_of(kind: str, stated: Stated) -> list[Where] | None:
+    """The facts of a clause; `None` if it doesn't surely say any."""
+    subject, relation = stated.subject, stated.relation
+    other = relation.other or Mention("player")
+    known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
+    corner = any(way.startswith("corner") for way in relation.ways)
+    if (
+        subject.kind not in known
+        or other.kind not in known
+        or subject.plural
+        or other.plural
+        or relation.far
+        or (corner and relation.other is None and not relation.viewer)
+        or (subject.kind == other.kind and not (subject.label and other.label))
+        or subject.kind == other.kind
+    ):
+        return None  # fmt: skip
+    where = sides_of(relation)
+    if where is None:
+        return None
+    vertical, horizontal, rows, columns = where
+    near = relation.near or relation.adjacent
+    fact = Where(subject.kind, other.kind, vertical, horizontal, rows, columns, near)
+    if RANKS.index(subject.kind) < RANKS.index(other.kind):
+        back = [None if way is None else -way for way in (vertical, horizontal)]
+        fact = fact._replace(subject=other.kind, other=subject.kind, vertical=back[0], horizontal=back[1])
+    if subject.label or other.label or near or fact.subject == "hole":
+        return [fact]
+    halves = [fact._replace(horizontal=None, columns=None), fact._replace(vertical=None, rows=None)]
+    return [half for half in halves if half.vertical is not None or half.horizontal is not None]
+
+
+def sides_of(relation: Relation) -> tuple[int | None, int | None, int | None, int | None] | None:
+    """Vertical and horizontal side, and distances in rows and columns; `None` if the words contradict."""
+    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    axes = {"up": ("row", -1), "down": ("row", 1), "left": ("column", -1), "right": ("column", 1)}
+    for way in relation.ways:
+        for step in way.removeprefix("corner ").split():
+            if step not in axes:
+                return None
+            axis, sign = axes[step]
+            unit = relation.units.get(way, "")
+            if found.setdefault(axis, sign) != sign or (unit in ("row", "column") and unit != axis):
+                return None
+            if way in relation.counts and counts.setdefault(axis, relation.counts[way]) != relation.counts[way]:
+                return None
+    if 0 in counts.values():
+        return None
+    for same in relation.same:
+        for axis in ("row", "column") if same == "here" else (same,):
+            if found.setdefault(axis, 0) != 0:
+                return None
+    if relation.exact and len(found) == 1 and not relation.same:
+        found["column" if "row" in found else "row"] = 0
+    if not found and not relation.near:
+        return None
+    return found.get("row"), found.get("column"), counts.get("row"), counts.get("column")
+
+
+# -- cells ------------------------------------------------------------------------------------------
+
+
+def _grid(kind: str, text: str) -> Reading | None:
+    """A grid of symbols that fills the text."""
+    rows = [row.strip().replace(" ", "") for row in text.strip().strip("`").strip().splitlines()]
+    symbols = _SYMBOLS[kind]
+    if len(rows) < 3 or len(set(map(len, rows))) != 1 or len(rows[0]) < 3 or not set("".join(rows)) <= set(symbols):
+        return None
+    found = [At(name, (i, j)) for i, row in enumerate(rows) for j, symbol in enumerate(row) for name in symbols[symbol]]
+    return Reading(tuple([Claim((0, len(text)), fact) for fact in found]))
+
+
+def _cells(text: str) -> Reading | None:
+    """Cells of things in a dictionary or a list, if the text has nothing else."""
+    if not _PAIR.search(text):
+        return None
+    claims: list[Claim] = []
+    rest = text
+    for match in _ENTRY.finditer(text):
+        name = match[1].lower().replace("goal", "target")
+        cells = [ast.literal_eval(f"({pair})") for pair in _PAIR.findall(match[2])]
+        claims += [Claim(match.span(), At(name, cell)) for cell in cells]
+        rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
+    if not claims or not _PLAIN_REST.fullmatch(rest):
+        return None
+    return Reading(tuple(claims))
+
+
+# -- F1 ---------------------------------------------------------------------------------------------
+
+
+def mark(state: State, reading: Reading, _part: Part) -> Marks:
+    """F1 over relations or, where cells are stated, over the cells of things.
+
+    In FrozenLake a text must say truly where the goal is. Holes count for recall up to as many facts as the goal has,
+    so that a lake full of holes needn't be described hole by hole.
+    """
+    things = things_of(state)
+    lake = state.kind == "frozen_lake"
+    right = wrong = cells = 0
+    found = Counter[tuple[str, str]]()
+    for fact in dict.fromkeys(claim.key for claim in reading.claims):
+        held = fact.holds(state)
+        if held is None:
+            continue
+        if isinstance(fact, Where):
+            true = fact.right_atoms(state)
+            right, wrong = right + true, wrong + fact.atoms() - true
+            found[fact.subject, fact.other] += true
+        else:
+            right, wrong, cells = right + held, wrong + (not held), cells + held
+    if cells or not found:
+        return Marks(right, wrong, cells, sum(map(len, things.values())), _goal(state, reading) if lake else True,
+                     notes_on(state, reading))  # fmt: skip
+    wanted = {pair: _facts(things, *pair) for pair in _WANTED[state.kind]}
+    if lake:
+        wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
+    stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
+    essential = found["target", "player"] > 0 if lake else True
+    return Marks(right, wrong, stated, sum(wanted.values()), essential, notes_on(state, reading))
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:
+    """Sides that a full description states: one for each axis along which two things differ, two for the same cell."""
+    sides = [(a[0] != b[0]) + (a[1] != b[1]) for a in things[subject] for b in things[other]]
+    return sum(count or 2 for count in sides)
+
+
+def _goal(state: Any, reading: Reading) -> bool:
+    return any(isinstance(claim.key, At) and claim.key.kind == "target" and claim.holds(state)
+               for claim in reading.claims)  # fmt: skip

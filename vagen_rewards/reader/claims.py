@@ -1,0 +1,139 @@
+"""Claims of a text, whatever the state is.
+
+reading = read("sokoban", "The box is above the player. It glows.", "grounding")
+[claim.holds(state) for claim in reading.claims], reading.unread
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from vagen_rewards.errors import JudgeConfigError
+from vagen_rewards.spans import Part, Span
+
+MAX_TEXT = 8000
+"""Characters that are read; a description of these states needs a tenth of it."""
+
+BUILT_IN = {"sokoban": "boards", "frozen_lake": "boards", "navigation": "navigation",
+            "primitive_skill": "primitive_skill", "svg": "svg"}  # fmt: skip
+"""The module of this package that reads each kind of state."""
+
+
+class Fact(Hashable, Protocol):
+    """A fact that may hold in a state. Two wordings of one fact are equal."""
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is true of a state; `None` if the state doesn't say."""
+
+
+class Claim(NamedTuple):
+    """A fact and where the text claims it.
+
+    Attributes:
+        span: first character of the clause and the one after its last.
+        key: the fact.
+    """
+
+    span: Span
+    key: Fact
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether the fact is true of this state; `None` if the state doesn't say."""
+        return self.key.holds(state)
+
+
+class Reading(NamedTuple):
+    """The parts of a text that were read, and the rest.
+
+    Attributes:
+        claims: in the order of the text.
+        unread: spans that weren't understood, in the order of the text.
+        matters: those of `unread` that name things and places, so that they may contain a false claim.
+    """
+
+    claims: tuple[Claim, ...] = ()
+    unread: tuple[Span, ...] = ()
+    matters: tuple[Span, ...] = ()
+
+
+@dataclass(slots=True)
+class Marks:
+    """Counts of a reading against a state, for F1.
+
+    Attributes:
+        right, wrong: claims that are true and false.
+        found, wanted: facts of a full description that the text states, and all of them.
+        essential: whether the facts are stated that a description must have.
+        notes: the false claims in words.
+    """
+
+    right: int = 0
+    wrong: int = 0
+    found: int = 0
+    wanted: int = 0
+    essential: bool = True
+    notes: tuple[str, ...] = ()
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of the share of claims that are right and the share of facts that are stated."""
+        if not self.right or not self.wanted:
+            return 0.0
+        precision, recall = self.right / (self.right + self.wrong), min(1.0, self.found / self.wanted)
+        return 2 * precision * recall / (precision + recall)
+
+
+Reader = Callable[[str, Part], Reading]
+Marker = Callable[[Any, Reading, Part], Marks]
+
+_READERS: dict[str, tuple[Reader, Marker]] = {}
+
+
+def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> None:
+    """Read texts about states of another kind, or replace how a known kind is read.
+
+    Args:
+        kind: the state's `kind`.
+        reader: gives the claims of a text. It must not raise because of the text.
+        marker: counts a reading against a state for F1. By default what is true is a full description.
+    """
+    _READERS[kind] = reader, marker or mark_claims
+    read.cache_clear()
+
+
+@functools.lru_cache(maxsize=8192)
+def read(kind: str, text: str, part: Part) -> Reading:
+    """The claims of a text about states of this kind. Raises JudgeConfigError for an unknown kind."""
+    return _entry(kind)[0](text[:MAX_TEXT], part)
+
+
+def mark(state: Any, reading: Reading, part: Part) -> Marks:
+    """Count a reading against a state. Raises JudgeConfigError for an unknown kind of state."""
+    return _entry(state.kind)[1](state, reading, part)
+
+
+def mark_claims(state: Any, reading: Reading, _part: Part) -> Marks:
+    """Count every claim by itself."""
+    held = [claim.holds(state) for claim in reading.claims]
+    right = held.count(True)
+    return Marks(right, held.count(False), right, right, True, notes_on(state, reading))
+
+
+def notes_on(state: Any, reading: Reading) -> tuple[str, ...]:
+    """The first few false claims, in words."""
+    return tuple([str(claim.key) for claim in reading.claims if claim.holds(state) is False][:4])
+
+
+def _entry(kind: str) -> tuple[Reader, Marker]:
+    if kind not in _READERS:
+        if kind not in BUILT_IN:
+            raise JudgeConfigError(
+                f"the rule judge can't read about states of kind {kind!r}; call vagen_rewards.reader.register_reader"
+            )
+        module = importlib.import_module(f"vagen_rewards.reader.{BUILT_IN[kind]}")
+        _READERS[kind] = functools.partial(module.claims_of, kind), module.mark
+    return _READERS[kind]

@@ -1,0 +1,141 @@
+"""PrimitiveSkill: coordinates of named things, the gripper and the drawer (VAGEN, appendices C.2 and D.1)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from vagen_envs.core import State
+from vagen_rewards.reader.claims import Claim, Marks, Reading, notes_on
+from vagen_rewards.spans import Part
+
+TOLERANCE = 10
+"""Millimetres that a coordinate may be off; the paper's judge gives none. A cube is 40 wide."""
+
+OPEN = 100
+"""Millimetres from which on a drawer is open; below a tenth of it, it is shut."""
+
+_COLOURS = "red|green|blue|yellow|purple|orange|cyan|white|black"
+_NAMES = rf"(?:{_COLOURS})[ _](?:cube|block|box)|apple|drawer|handle|(?:left|right|red|green)[ _]target"
+_NUMBER = r"(-?\d+(?:\.\d+)?)\s*(?:mm)?"
+_THING = re.compile(
+    rf"[\"']?\b(?:the\s+)?(?P<name>{_NAMES}|(?:left|right) (?:target )?(?:disc|disk|circle))\b[\"']?"
+    r"\s*(?:->|[:=]|,|is|are|sits?|lies|at|located|position|positioned|now|will|be|coordinates|centered|rests|\s)*"
+    rf"[\[(]?\s*(?:x\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:y\s*[:=]\s*)?{_NUMBER}\s*,?\s*(?:z\s*[:=]\s*)?{_NUMBER}\s*[\])]?",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"[\"']?drawer_open_value[\"']?\s*[:=]\s*(\d+)|\bdrawer is (?:now )?(\d+) mm open", re.IGNORECASE)
+_DRAWER = re.compile(
+    r"^(?:the )?drawer (?:is|will be|stays|remains)(?: now| still)? (open|closed|shut)$", re.IGNORECASE
+)
+_HOLDS = re.compile(
+    rf"^(?:the )?gripper (?:is holding|holds|will hold|will be holding|will be|is|is now) (?:the )?({_NAMES}|empty)$",
+    re.IGNORECASE,
+)
+_UNSURE = re.compile(
+    r"\b(?:not|no|never|may|might|maybe|perhaps|possibly|probably|if|or|either|unless|would|could|swapped|instead|false"
+    r"|wrong|was|were|when|after|before|until|half|almost)\b|n't\b|\?",
+    re.IGNORECASE,
+)
+_XYZ_LINES = re.compile(r":\s*\n\s*(?=x\b)|\n\s*(?=[yz]\s*:)")
+"""Line breaks in a thing's three coordinates, as in YAML."""
+_PIECE = re.compile(r"[^.;\n]+(?:\.\d[^.;\n]*)*")
+_PLAIN = re.compile(
+    r"(?:[\s{}\[\]().,;:*\"'`$\\|-]|\b(?:and|the|is|are|while|there|two|three|four|cubes?|text|i|see|a|an|with|mm|in|its"
+    r"|that|of|one|nothing will have moved|will be)\b)*",
+    re.IGNORECASE,
+)
+
+
+class Position(NamedTuple):
+    """A thing is at (x, y, z), in millimetres."""
+
+    name: str
+    at: tuple[float, float, float]
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is there, within the tolerance along each axis."""
+        true = state.positions.get(self.name)
+        return None if true is None else all(abs(a - b) <= TOLERANCE for a, b in zip(true, self.at, strict=True))
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at}"
+
+
+class Holds(NamedTuple):
+    """The gripper holds a thing; nothing if the name is empty."""
+
+    name: str
+
+    def holds(self, state: Any) -> bool:
+        """Whether it does."""
+        return bool(state.held == self.name)
+
+    def __str__(self) -> str:
+        return f"the gripper holds {self.name or 'nothing'}"
+
+
+class Opened(NamedTuple):
+    """How far the drawer is open, in millimetres; 1e9 stands for "open", -1 for "shut"."""
+
+    by: float
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is so, within the tolerance; `None` without a drawer or between open and shut."""
+        true = state.drawer_open_value
+        if true is None:
+            return None
+        if 0 <= self.by < 1e9:
+            return bool(abs(true - self.by) <= TOLERANCE)
+        if OPEN / 10 < true < OPEN:
+            return None
+        return bool((true >= OPEN) == (self.by > 0))
+
+    def __str__(self) -> str:
+        return "the drawer is open" if self.by == 1e9 else "the drawer is shut" if self.by < 0 else f"open by {self.by}"
+
+
+def claims_of(_kind: str, text: str, _part: Part) -> Reading:
+    """Coordinates in sentences, lists or dictionaries, and what the gripper and the drawer do."""
+    claims: list[Claim] = []
+    unread: list[tuple[tuple[int, int], bool]] = []
+    whole = _XYZ_LINES.sub(lambda match: match[0].replace("\n", " "), text)
+    for piece in _PIECE.finditer(whole):
+        said, span = piece[0].strip(" -*$\t{}[],"), piece.span()
+        if not any(letter.isalnum() for letter in said):
+            continue
+        if _UNSURE.search(said):
+            unread.append((span, True))
+            continue
+        found = [Claim(span, Position(_name(match["name"]), (float(match[2]), float(match[3]), float(match[4]))))
+                 for match in _THING.finditer(said)]  # fmt: skip
+        found += [Claim(span, Opened(float(match[1] or match[2]))) for match in _OPENING.finditer(said)]
+        if match := _DRAWER.match(said.strip()):
+            found.append(Claim(span, Opened(-1.0 if match[1].lower() != "open" else 1e9)))
+        if match := _HOLDS.match(said.strip()):
+            found.append(Claim(span, Holds("" if match[1].lower() == "empty" else _name(match[1]))))
+        rest = _OPENING.sub("", _THING.sub("", said)) if found else said
+        if not found or not (_DRAWER.match(said) or _HOLDS.match(said) or _PLAIN.fullmatch(rest)):
+            clear = found and not re.search(rf"{_NAMES}|\d|\bone\b|gripper", rest, re.IGNORECASE)
+            unread.append((span, bool(re.search(rf"{_NAMES}|cubes?|gripper|\d", rest, re.IGNORECASE))))
+            found = found if clear else []
+        claims += found
+    unread.sort()
+    return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
+
+
+def _name(text: str) -> str:
+    name = "_".join(text.lower().replace("_", " ").split())
+    name = re.sub(r"_(?:target_)?(?:disc|disk|circle)$", "_target", name)
+    return re.sub(r"_(?:block|box)$", "_cube", name)
+
+
+def mark(state: State, reading: Reading, _part: Part) -> Marks:
+    """F1 over the things' positions and the drawer's opening. The gripper counts if it is named."""
+    truth: Any = state
+    facts = dict.fromkeys(claim.key for claim in reading.claims)
+    held = [fact.holds(truth) for fact in facts]
+    right, wrong = held.count(True), held.count(False)
+    wanted = len(truth.positions) + (truth.drawer_open_value is not None)
+    wanted += any(isinstance(fact, Holds) for fact in facts)
+    return Marks(right, wrong, right, wanted, True, notes_on(state, reading))
