@@ -26,7 +26,7 @@ from gymnasium.utils.env_checker import check_env
 
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError, ConformanceError, EpisodeOverError, RecordError, SnapshotError
-from vagen_envs.seeding import SPLITS
+from vagen_envs.seeding import SPLITS, HashStream
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
 Factory = Callable[[], gym.Env[Any, Any]]
@@ -66,13 +66,13 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
     if not seeds:
         raise ConfigError(f"seeds={seeds!r} is not valid: it must have at least one")
     factory: Factory = (lambda: gym.make(make, **options)) if isinstance(make, str) else make
-    for each in CHECKS:
+    for run in CHECKS:
         try:
-            each(factory, seeds)
+            run(factory, seeds)
         except ConformanceError as error:
-            raise ConformanceError(f"{each.__name__}: {error}") from error
+            raise ConformanceError(f"{run.__name__}: {error}") from error
         except Exception as error:
-            raise ConformanceError(f"{each.__name__}: {type(error).__name__}: {error}") from error
+            raise ConformanceError(f"{run.__name__}: {type(error).__name__}: {error}") from error
 
 
 def is_a_vagen_environment(factory: Factory, seeds: Sequence[int]) -> None:
@@ -131,15 +131,43 @@ def unseeded_resets_continue_the_stream(factory: Factory, seeds: Sequence[int]) 
 
 
 def global_generators_are_left_alone(factory: Factory, seeds: Sequence[int]) -> None:
-    """Neither `random` nor `numpy.random` moves."""
+    """Neither `random` nor `numpy.random` is drawn from or seeded."""
     with np.printoptions(threshold=10_000):
+        # Moved from wherever an earlier check left them: seeding with the same seed again would change nothing.
+        random.random(), np.random.random()  # noqa: NPY002, S311
         before = random.getstate(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
         with _made(factory) as env:
             for _ in _play(env, seeds[0], _oracle):
                 pass
         after = random.getstate(), repr(np.random.get_state(legacy=False))  # noqa: NPY002
-    _require(before[0] == after[0], "the global generator of `random` was used")
-    _require(before[1] == after[1], "the global generator of `numpy.random` was used")
+    _require(before[0] == after[0], "the global generator of `random` was used or seeded")
+    _require(before[1] == after[1], "the global generator of `numpy.random` was used or seeded")
+
+
+def only_changes_are_effective(factory: Factory, seeds: Sequence[int]) -> None:
+    """An action that leaves the state as it was isn't reported as effective."""
+    with _made(factory) as env:
+        for seed in seeds:
+            env.reset(seed=seed)
+            stream = HashStream("conformance", seed)
+            for _ in range(env.config.max_turns):
+                actions = list(env.random_actions(stream, 1))
+                words = dict.fromkeys(("observation", "reasoning", "prediction", "think"), "I act.")
+                turn = _step(env, env.grammar.render(actions, **words))
+                effective = [executed.text for executed in turn.executed if executed.effective]
+                same = len(turn.executed) == 1 and turn.before == turn.after
+                _require(not (same and effective), f"seed {seed}: {effective} changed nothing and is called effective")
+                if turn.terminated or turn.truncated:
+                    break
+
+
+def rewards_are_numbers(factory: Factory, seeds: Sequence[int]) -> None:
+    """Every term of a reward is finite."""
+    with _made(factory) as env:
+        env.reset(seed=seeds[0])
+        turn = env.step(env.oracle_reply())[4]["turn"]
+        wrong = {term.name: term.value for term in turn.rewards if not np.isfinite(term.value)}
+        _require(not wrong, f"reward terms are not finite numbers: {wrong}")
 
 
 def the_oracle_succeeds(factory: Factory, seeds: Sequence[int]) -> None:
@@ -294,11 +322,13 @@ def closing_ends_nobody_else(factory: Factory, seeds: Sequence[int]) -> None:
 
 CHECKS: tuple[Callable[[Factory, Sequence[int]], None], ...] = (
     is_a_vagen_environment,
+    rewards_are_numbers,  # before those that compare rewards, which NaN is never equal to
     passes_gymnasiums_check,
     observations_stay_in_their_space,
     levels_follow_from_seeds,
     unseeded_resets_continue_the_stream,
     global_generators_are_left_alone,
+    only_changes_are_effective,
     the_oracle_succeeds,
     hostile_replies_are_survived,
     turns_survive_json_and_pickle,

@@ -2,7 +2,8 @@
 
 `gymnasium.spaces.Text` accepts ASCII letters and digits by default and, under the default
 `AsyncVectorEnv`, hands out the text that stood in shared memory at the start, for ever
-(seen with Gymnasium 1.4.0). `UnicodeText` registers its own shared-memory functions.
+(seen with Gymnasium 1.4.0). `UnicodeText` registers a function of its own for everything that Gymnasium registers
+for `Text`, so its wrappers and vector environments work.
 """
 
 from __future__ import annotations
@@ -14,18 +15,29 @@ from typing import Any
 
 import numpy as np
 from gymnasium import Space
-from gymnasium.spaces import Tuple
-from gymnasium.spaces.utils import is_space_dtype_shape_equiv
+from gymnasium.spaces import Box, Tuple
+from gymnasium.spaces.utils import (
+    _flat_dtype,
+    flatdim,
+    flatten,
+    flatten_space,
+    is_space_dtype_shape_equiv,
+    unflatten,
+)
 from gymnasium.vector.utils import batch_differing_spaces, create_empty_array
 from gymnasium.vector.utils.shared_memory import (
     create_shared_memory,
     read_from_shared_memory,
     write_to_shared_memory,
 )
+from gymnasium.wrappers.utils import create_zero_array
+from numpy.typing import NDArray
 
 MAX_TEXT_LENGTH = 16_384
 """Longest reply or observation, in Unicode code points."""
 
+_NO_CHARACTER = 0x110000
+"""Fills a flattened text: one beyond the last code point."""
 _SAMPLE_LENGTH = 64  # characters of a text that is drawn, which nobody reads
 
 
@@ -44,7 +56,7 @@ class UnicodeText(Space[str]):
 
     @property
     def is_np_flattenable(self) -> bool:
-        return False
+        return True
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, str) and len(x) <= self.max_length
@@ -130,3 +142,36 @@ def _batch_differing(spaces: Sequence[UnicodeText]) -> Tuple[Any]:  # type: igno
 @is_space_dtype_shape_equiv.register
 def _equivalent(space_1: UnicodeText, space_2: Any) -> bool:
     return bool(space_1 == space_2)
+
+
+@create_zero_array.register
+def _zero(space: UnicodeText) -> str:  # noqa: ARG001
+    return ""
+
+
+@_flat_dtype.register
+def _dtype(space: UnicodeText) -> np.dtype[Any]:  # noqa: ARG001
+    return np.dtype(np.int32)
+
+
+@flatdim.register
+def _flat_length(space: UnicodeText) -> int:
+    return space.max_length
+
+
+@flatten.register
+def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
+    """Code points, and `_NO_CHARACTER` after the text's end."""
+    flat = np.full(space.max_length, _NO_CHARACTER, np.int32)
+    flat[: len(x)] = np.frombuffer(x.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return flat
+
+
+@unflatten.register
+def _unflatten(space: UnicodeText, x: NDArray[Any]) -> str:  # noqa: ARG001
+    return "".join(chr(point) for point in x.astype(np.int64).tolist() if 0 <= point < _NO_CHARACTER)
+
+
+@flatten_space.register
+def _flat_space(space: UnicodeText) -> Box:
+    return Box(0, _NO_CHARACTER, (space.max_length,), np.int32)

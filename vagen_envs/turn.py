@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
-from vagen_envs.errors import RecordError
+from vagen_envs.errors import ConfigError, RecordError
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import ParsedTurn
 from vagen_envs.things import Thing
@@ -26,15 +26,17 @@ IMAGE_PLACEHOLDER = "<image>"
 class State:
     """What is true in an environment. Subclasses are frozen dataclasses of numbers, strings, tuples and dicts.
 
-    Set `kind` (unique, short); built-in states live in `vagen_envs.<kind>.state`.
+    Set `kind` (unique, short), else the definition raises ConfigError; built-in states live in
+    `vagen_envs.<kind>.state`.
     """
 
     kind: ClassVar[str] = ""
     _kinds: ClassVar[dict[str, type[State]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if cls.kind:
-            State._kinds[cls.kind] = cls
+        if not cls.__dict__.get("kind"):  # an inherited one would read records back as the other class
+            raise ConfigError(f"{cls.__qualname__} has no kind of its own; set `kind: ClassVar[str]` in the class")
+        State._kinds[cls.kind] = cls
 
     def sentences(self) -> tuple[str, ...]:
         """The facts as the paper's judge is given them (VAGEN, appendix D.1), one a sentence."""

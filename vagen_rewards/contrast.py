@@ -35,6 +35,9 @@ SHADOWS = 48
 """Shadow episodes for each sequence of actions."""
 
 FIRST_SHADOW = 500_000
+PRIOR, ENOUGH = 0.6, 8
+"""Share of truth of a claim that fewer peers decide: most visible things in Navigation are ahead."""
+
 LEAST = 0.05
 """Contrast of the truth's own words below which a part tells nothing and isn't paid."""
 
@@ -98,12 +101,13 @@ class Contrast:
         return max(LOWEST, gain / mean * min(1.0, most / count))
 
     def norm(self, part: Part, stage: int) -> tuple[float, int]:
-        """The mean contrast of the truth's own words over the reference, and the most claims that they make."""
+        """The mean contrast of the truth's own words, where they tell anything, and the most claims that they make."""
         key = (part, stage)
         if key not in self._norms:
             steps = self.reference[stage] or self.reference[0]
             sums = [self._sum(part, self.own_words(part, step), step, stage, None) for step in steps]
-            self._norms[key] = sum(gain for gain, _ in sums) / len(sums), max(count for _, count in sums)
+            telling = [gain for gain, _ in sums if gain >= LEAST]
+            self._norms[key] = (sum(telling) / max(1, len(telling)), max(count for _, count in sums))
         return self._norms[key]
 
     def own_words(self, part: Part, step: Step) -> list[Fact]:
@@ -132,7 +136,15 @@ class Contrast:
         steps = self.reference[min(index, 1)] or self.reference[0]
         kind = step.before.kind
         if kind in _PEERS:
-            return _mean(part, fact, _PEERS[kind](step, steps, self.config))
+            if actions is None:  # a turn of the reference itself, which would confirm its own rare claims
+                return _mean(part, fact, _PEERS[kind](step, [each for each in steps if each is not step], self.config))
+            sought = getattr(step.before, "target_type", None)
+            if sought is None:
+                return _mean(part, fact, _PEERS[kind](step, steps, self.config))
+            name = ("reference", min(index, 1), sought)
+            if name not in self._shadows:
+                self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
+            return self._known(part, fact, name, self._shadows[name])
         known = self._known(part, fact, ("reference", min(index, 1)), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
@@ -197,10 +209,11 @@ class Contrast:
 
 
 def _mean(part: Part, fact: Fact, steps: Sequence[Step]) -> float:
-    """The share of states that decide a claim in which it holds; 0 if none does."""
+    """The share of states that decide a claim in which it holds; where few do, drawn towards `PRIOR`."""
     held = [fact.holds(step.before if part == "grounding" else step.after) for step in steps]
     decided = [each for each in held if each is not None]
-    return sum(decided) / len(decided) if decided else 0.0
+    few = int(len(decided) < len(held) and len(decided) < ENOUGH) or int(not held)
+    return (sum(decided) + few * PRIOR) / (len(decided) + few)
 
 
 @functools.lru_cache(maxsize=16)

@@ -121,7 +121,7 @@ class Player:
         return self._move
 
     async def _ask(self, verb: str, **item: Any) -> Any:
-        await self._ws.send(orjson.dumps({"id": 1, "verb": verb, "items": [{"session": self._session, **item}]}))
+        await self._ws.send(orjson.dumps({"verb": verb, "items": [{"session": self._session, **item}]}))
         frame = await self._ws.recv()
         self._load.received += len(frame)
         answer = orjson.loads(unpack(frame)[0])["items"][0]

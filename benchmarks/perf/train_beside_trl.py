@@ -81,7 +81,7 @@ def measure(side: str, folder: Path, episodes: int, steps: int) -> dict[str, flo
 
 def make_model(folder: Path) -> None:
     """Write a model of about a million parameters with a tokenizer of its own."""
-    from vagen_adapters.ppo import tiny
+    from vagen_adapters.parity import tiny_model as tiny
 
     tiny.save_tiny(folder, tiny.texts_of([ENV], levels=20, prompt_pack="terse", **OPTIONS))
 
@@ -207,7 +207,7 @@ def train_ours(folder: Path, episodes: int, steps: int) -> dict[str, float]:
         group_size=GROUP,
         num_envs=episodes,
         minibatches=1,
-        sequences_per_forward=episodes,
+        per_device_train_batch_size=episodes,
         max_tokens=REPLY_TOKENS,
         temperature=1.0,
         top_p=1.0,

@@ -1,6 +1,5 @@
 """A tiny model for the tests of the trainer, and the parity kit's, made once."""
 
-import functools
 import os
 
 import pytest
@@ -21,23 +20,6 @@ def tiny_folder(tmp_path_factory):
     texts = tiny.texts_of(["vagen/FrozenLake-v0"], levels=5, prompt_pack=tiny.PROMPTS, **SHORT)
     tiny.save_tiny(folder, texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
     return str(folder)
-
-
-@pytest.fixture(scope="session")
-def sized(tmp_path_factory):
-    """Gives the folder of a model of about so many parameters."""
-    from vagen_adapters.parity import tiny_model as tiny
-
-    texts = list(tiny.texts_of(["vagen/FrozenLake-v0"], levels=3, prompt_pack=tiny.PROMPTS, strategy="no_think"))
-    sizes = {"1M": {"layers": 2}, "4M": {"hidden": 256, "layers": 4}, "60M": {"hidden": 768, "layers": 7}}
-
-    @functools.cache
-    def folder(name):
-        made = str(tmp_path_factory.mktemp(name))
-        tiny.save_tiny(made, texts, vocabulary=320, **sizes[name])
-        return made
-
-    return folder
 
 
 @pytest.fixture(scope="module")

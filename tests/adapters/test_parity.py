@@ -15,7 +15,7 @@ from vagen_adapters.parity import ppo_trainer as ours
 from vagen_adapters.parity import run
 from vagen_adapters.parity.ppo_trainer import PPOTrainerAdapter
 from vagen_adapters.parity.recordings import RECORDINGS
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 
 
 class Faulty(PPOTrainerAdapter):
@@ -97,17 +97,17 @@ def test_verl_4050_a_dropped_observations_picture_stays(model):
 
 def test_trl_5663_the_template_drops_pictures_of_later_turns(model, monkeypatch):
     """TRL #5663: templates that write no picture in a tool's message; its pixels come all the same."""
-    lay_out = Codec._lay_out
+    lay_out = ChatEncoder._lay_out
 
     def without(self, *args):
         first, following = lay_out(self, *args)
         return first, tuple(token for token in following if token != self.image_token_id)
 
-    monkeypatch.setattr(Codec, "_lay_out", without)
-    monkeypatch.setattr(Codec, "check_pictures", lambda *_: None)
-    model.codec._laid_out = model.codec._lay_out
+    monkeypatch.setattr(ChatEncoder, "_lay_out", without)
+    monkeypatch.setattr(ChatEncoder, "check_pictures", lambda *_: None)
+    model.encoder._laid_out = model.encoder._lay_out
     report = run(PPOTrainerAdapter(), model, ["truncated"])
-    model.codec._laid_out = lay_out.__get__(model.codec)
+    model.encoder._laid_out = lay_out.__get__(model.encoder)
     assert "pictures" in failed(report)
     assert "the sampler was given 2 pictures for 1 places" in said(report, "pictures")
     assert "log-probs" in failed(report)
@@ -146,7 +146,7 @@ def test_slime_1847_the_sampler_is_blind_after_the_first_turn(model, monkeypatch
 
 def test_verl_agent_202_the_model_samples_an_image_token(model, monkeypatch):
     """verl-agent #202, "tokens: 1297, features 1296", after 30 to 50 steps."""
-    monkeypatch.setattr(Codec, "check_pictures", lambda *_: None)
+    monkeypatch.setattr(ChatEncoder, "check_pictures", lambda *_: None)
     report = run(PPOTrainerAdapter(), model, ["image token"])
     assert {"pictures", "log-probs"} <= failed(report)
     assert "4 places; tokens 49, features 48" in said(report, "pictures")
@@ -169,8 +169,8 @@ def test_trl_5224_replies_are_tokenised_again(model):
 
     def again(playback, row):
         begin, end = reply_of(playback, row, 1)
-        tokens = playback.model.codec.tokenizer.encode(
-            playback.model.codec.tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False
+        tokens = playback.model.encoder.tokenizer.encode(
+            playback.model.encoder.tokenizer.decode(row.input_ids[begin:end]), add_special_tokens=False
         )
         new = tokens, [True] * len(tokens), [-1.0] * len(tokens), [0.0] * (len(tokens) - 1) + [row.rewards[end - 1]]
         return rewritten(row, [piece(row, 0, begin), new, piece(row, end, len(row.input_ids))])

@@ -10,9 +10,9 @@ import torch
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo import anatomy, family_checks, generation, layout_checks
+from vagen_adapters.ppo import family_checks, generation, introspection, layout_checks
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
@@ -58,19 +58,19 @@ def test_a_family_plays_a_rollout_and_learns_two_updates(name, folder_of, tmp_pa
 
 @pytest.mark.parametrize("name", newer_families.FAMILIES)
 def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
-    codec = Codec.from_pretrained(folder_of(name))
+    encoder = ChatEncoder.from_pretrained(folder_of(name))
     ActorCritic.from_pretrained(folder_of(name), critic="none").save_pretrained(tmp_path)
-    codec.save_pretrained(tmp_path)
-    again = Codec.from_pretrained(str(tmp_path))
+    encoder.save_pretrained(tmp_path)
+    again = ChatEncoder.from_pretrained(str(tmp_path))
     seen = {"text": "Where <image>?", "image": np.full((64, 96, 3), 90, np.uint8)}
-    one, other = codec.show("Play.", seen), again.show("Play.", seen)
+    one, other = encoder.show("Play.", seen), again.show("Play.", seen)
     assert (one.first_ids, one.next_ids) == (other.first_ids, other.next_ids)
     assert all(torch.equal(one.features[key], other.features[key]) for key in one.features)
 
 
 def refused(name, tmp_path, **changes):
     with pytest.raises(TrainingConfigError) as error:
-        layout_checks.check_layout(Codec.from_pretrained(families.save(name, tmp_path, **changes)))
+        layout_checks.check_layout(ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes)))
     return str(error.value)
 
 
@@ -90,7 +90,7 @@ def test_a_whole_of_which_a_part_can_be_trained_is_refused_by_name(tmp_path):
     AutoConfig.for_model("qwen2_5_omni").save_pretrained(tmp_path)
     (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "Qwen2VLImageProcessor"}')
     with pytest.raises(TrainingConfigError, match="'qwen2_5_omni' can't be trained"):
-        Codec.from_pretrained(str(tmp_path))
+        ChatEncoder.from_pretrained(str(tmp_path))
 
 
 def test_a_template_without_pictures_is_refused(tmp_path):
@@ -103,22 +103,22 @@ def test_a_template_without_pictures_is_refused(tmp_path):
 
 def test_a_model_that_is_blind_is_refused(folder_of, monkeypatch):
     folder = folder_of("gemma3")
-    model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
+    model, encoder = ActorCritic.from_pretrained(folder), ChatEncoder.from_pretrained(folder)
     with torch.no_grad():
         model.policy.base_model.multi_modal_projector.mm_input_projection_weight.zero_()
     with pytest.raises(TrainingConfigError, match="another picture changes nothing"):
-        family_checks.check_model(model, codec)
+        family_checks.check_model(model, encoder)
 
 
 def test_a_sampler_that_says_other_log_probabilities_is_refused(folder_of, monkeypatch):
     """As with a logit scale that generate applies and the trainer's own head doesn't."""
     folder = folder_of("llava")
-    model, codec = ActorCritic.from_pretrained(folder), Codec.from_pretrained(folder)
+    model, encoder = ActorCritic.from_pretrained(folder), ChatEncoder.from_pretrained(folder)
     # The head is one of its modules, which both read; a scale is applied by generate alone.
     draw = generation.Draw.__call__
     monkeypatch.setattr(generation.Draw, "__call__", lambda self, ids, scores: draw(self, ids, scores * 1.01))
     with pytest.raises(TrainingConfigError, match="sampler against trainer"):
-        family_checks.check_model(model, codec)
+        family_checks.check_model(model, encoder)
 
 
 @pytest.mark.parametrize(("name", "scaled"), [("hyperclovax_vision_v2", True), ("gemma4", True), ("qwen2_5_vl", False)])
@@ -127,5 +127,5 @@ def test_logits_are_what_the_models_own_forward_pass_makes_of_states(name, scale
     ids = torch.arange(7)[None]
     states = policy.model(input_ids=ids).last_hidden_state[0]
     own = policy(input_ids=ids).logits[0]
-    torch.testing.assert_close(anatomy.logits_of(policy, states), own)
+    torch.testing.assert_close(introspection.logits_of(policy, states), own)
     assert torch.equal(policy.lm_head(states), own) is not scaled

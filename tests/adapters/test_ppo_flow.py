@@ -10,7 +10,7 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import Codec  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import ChatEncoder  # noqa: E402
 from vagen_adapters.ppo.episodes import Level  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, Streaming  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
@@ -19,15 +19,15 @@ LEVELS = [Level(seed, draw=seed) for seed in range(7)]
 
 
 @pytest.fixture(scope="module")
-def codec(tiny_folder):
-    return Codec.from_pretrained(tiny_folder)
+def encoder(tiny_folder):
+    return ChatEncoder.from_pretrained(tiny_folder)
 
 
 class Walks:
     """Walks somewhere, drawn from the reply's seed."""
 
-    def __init__(self, codec):
-        self.replies = [(*codec.encode(f"<answer>{way}</answer>"), codec.end_id)
+    def __init__(self, encoder):
+        self.replies = [(*encoder.encode(f"<answer>{way}</answer>"), encoder.end_id)
                         for way in ("Left", "Down", "Right", "Up")]  # fmt: skip
 
     def reply(self, seed):
@@ -41,8 +41,8 @@ class Walks:
 class Streams(Walks):
     """The same, each reply by a thread, in no order."""
 
-    def __init__(self, codec, fails=False):
-        super().__init__(codec)
+    def __init__(self, encoder, fails=False):
+        super().__init__(encoder)
         self.pool, self.fails = ThreadPoolExecutor(3), fails
 
     def submit(self, prompt, sampling, seed):
@@ -57,8 +57,8 @@ class Streams(Walks):
 class Holds(Walks):
     """Gives its first reply only when another episode has come to its third turn."""
 
-    def __init__(self, codec):
-        super().__init__(codec)
+    def __init__(self, encoder):
+        super().__init__(encoder)
         self.held = None
 
     def submit(self, prompt, sampling, seed):
@@ -72,10 +72,10 @@ class Holds(Walks):
         return future
 
 
-def rollout(codec, sampler, threads=1, **options):
+def rollout(encoder, sampler, threads=1, **options):
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 4, "format_reward": 0.0, **options}
     envs = [gym.make("vagen/FrozenLake-v0", **options) for _ in range(3)]
-    return Rollout(envs, codec, sampler, Sampling(max_tokens=12), threads=threads)
+    return Rollout(envs, encoder, sampler, Sampling(max_tokens=12), threads=threads)
 
 
 def played(episodes):
@@ -84,11 +84,11 @@ def played(episodes):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_what_is_played_is_what_batches_play(codec, threads):
-    expected = rollout(codec, Walks(codec)).play(LEVELS, 5)
-    sampler = Streams(codec)
+def test_what_is_played_is_what_batches_play(encoder, threads):
+    expected = rollout(encoder, Walks(encoder)).play(LEVELS, 5)
+    sampler = Streams(encoder)
     assert isinstance(sampler, Streaming)
-    player = rollout(codec, sampler, threads)
+    player = rollout(encoder, sampler, threads)
     assert played(player.play(LEVELS, 5)) == played(expected)
     assert any(len(each.turns) > 2 for each in expected)
     assert set(player.times) == {"generation", "environment", "judge"}
@@ -96,26 +96,26 @@ def test_what_is_played_is_what_batches_play(codec, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_no_episode_waits_for_anothers_reply(codec, threads):
+def test_no_episode_waits_for_anothers_reply(encoder, threads):
     """Batches of a turn would wait for ever for the reply that is held back."""
-    expected = rollout(codec, Walks(codec)).play(LEVELS, 5)
-    assert played(rollout(codec, Holds(codec), threads).play(LEVELS, 5)) == played(expected)
+    expected = rollout(encoder, Walks(encoder)).play(LEVELS, 5)
+    assert played(rollout(encoder, Holds(encoder), threads).play(LEVELS, 5)) == played(expected)
 
 
-def test_a_back_end_that_fails_ends_the_rollout(codec):
+def test_a_back_end_that_fails_ends_the_rollout(encoder):
     with pytest.raises(ConnectionError, match="the server is gone"):
-        rollout(codec, Streams(codec, fails=True)).play(LEVELS, 5)
+        rollout(encoder, Streams(encoder, fails=True)).play(LEVELS, 5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_environment_that_breaks_costs_its_episode_only(codec, threads):
+def test_an_environment_that_breaks_costs_its_episode_only(encoder, threads):
     class Breaks(gym.Wrapper):
         def reset(self, *, seed=None, options=None):
             if seed in (1, 6):
                 raise RuntimeError("no such level")
             return super().reset(seed=seed, options=options)
 
-    player = rollout(codec, Streams(codec), threads)
+    player = rollout(encoder, Streams(encoder), threads)
     player.envs = [Breaks(env) for env in player.envs]
     found = player.play(LEVELS, 5)
     assert [number for number, each in enumerate(found) if each.failure] == [1, 6]

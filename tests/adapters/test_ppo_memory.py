@@ -1,8 +1,5 @@
 """What the trainer keeps in memory: logits of sampled tokens only, a reference in bfloat16, no critic without use."""
 
-import gc
-from pathlib import Path
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -11,12 +8,10 @@ pytest.importorskip("trl")
 from tensor_memory import peak_bytes  # noqa: E402
 
 from vagen_adapters.ppo.actor_critic import CRITIC_FILE, ActorCritic  # noqa: E402
-from vagen_adapters.ppo.anatomy import sight_of  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
-from vagen_adapters.ppo.scoring import SMALL, Distribution, SampledTokens, score, score_tokens  # noqa: E402
+from vagen_adapters.ppo.scoring import SMALL, Distribution, score, score_tokens  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 
-WHOSE = Path("/proc/self/smaps_rollup")
 WANT = ("logprobs", "entropies", "reference_logprobs")
 
 
@@ -132,13 +127,13 @@ def test_few_logits_are_one_piece_and_spread_weights_are_gathered_equally_often(
 
 def test_a_reference_in_bfloat16_says_what_one_in_float32_would(tiny_folder):
     """Under autocast, bit by bit: only what it would round anyway is stored rounded."""
-    from vagen_adapters.ppo.codec import load_policy
+    from vagen_adapters.ppo.chat_encoder import load_policy
 
-    _, codec = load_policy(tiny_folder)
+    _, encoder = load_policy(tiny_folder)
     from vagen_adapters.ppo.generation import Prompt, model_inputs
 
-    shown = codec.show("", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()})
-    inputs = model_inputs([Prompt(shown.first_ids, (shown,))], codec, "cpu")
+    shown = encoder.show("", {"text": "<image> and words", "image": torch.full((64, 64, 3), 7).byte().numpy()})
+    inputs = model_inputs([Prompt(shown.first_ids, (shown,))], encoder, "cpu")
     found = []
     for dtype in (torch.float32, torch.bfloat16):
         model = ActorCritic.from_pretrained(tiny_folder).eval()
@@ -164,42 +159,3 @@ def test_there_is_no_critic_where_none_is_used(advantage, tiny_folder, tmp_path)
     trainer.save_model(str(tmp_path / "saved"))
     assert not (tmp_path / "saved" / CRITIC_FILE).exists()
     trainer.model.load_trained(tmp_path / "saved")
-
-
-def test_sight_is_what_is_not_the_language_model(tiny_folder):
-    model = ActorCritic.from_pretrained(tiny_folder)
-    tower = {id(each) for each in model.policy.model.visual.parameters()}
-    assert {id(each) for each in sight_of(model.policy)} == tower
-    assert {id(each) for each in sight_of(model.critic)} == {id(each) for each in model.critic.visual.parameters()}
-
-
-def test_tokens_without_anything_before_them_are_not_scored():
-    tokens = SampledTokens(torch.tensor([[True, False, True]]))
-    assert tokens.mask.tolist() == [[False, False, True]]
-
-
-@pytest.mark.skipif(not WHOSE.exists(), reason="the kernel doesn't say whose memory is whose")
-def test_weights_that_stay_as_they_are_stored_are_the_files_pages(sized):
-    """Of a machine's processes, which read policy, critic and reference, none has a copy of its own."""
-
-    def own():
-        lines = WHOSE.read_text(encoding="ascii").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Anonymous:"))
-
-    folder = sized("4M")
-    ActorCritic.from_pretrained(folder, dtype="auto").add_reference(path=folder)  # what reading itself keeps
-    gc.collect()
-    before = own()
-    model = ActorCritic.from_pretrained(folder, dtype="auto")
-    model.add_reference(path=folder)
-    weights = sum(each.nbytes for each in model.parameters())
-    assert own() - before < weights / 4
-    assert all(torch.equal(one, other) for one, other in zip(model.policy.parameters(), model.reference.parameters(),
-                                                             strict=True))  # fmt: skip
-    assert not any(each.requires_grad for each in model.reference.parameters())
-    with torch.no_grad():
-        for each in model.policy.parameters():
-            each.add_(1)
-    again = ActorCritic.from_pretrained(folder, dtype="auto").policy
-    assert all(torch.equal(one, other) for one, other in zip(again.parameters(), model.reference.parameters(),
-                                                             strict=True))  # fmt: skip

@@ -7,7 +7,7 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.ppo import metrics
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import Level
 from vagen_adapters.ppo.generation import Reply, Sampling
 from vagen_adapters.ppo.rollout import Rollout
@@ -21,28 +21,32 @@ SAMPLING = Sampling(temperature=1.0, max_tokens=64)
 class Says:
     """Answers 3 to everything; every other reply is cut before its end token, and every third one waits."""
 
-    def __init__(self, codec):
-        self.codec, self.said = codec, 0
+    def __init__(self, encoder):
+        self.encoder, self.said = encoder, 0
 
     def sample(self, prompts, sampling, seeds):
         return [self._say() for _ in prompts]
 
     def _say(self):
         thought = "wait, I look again" if self.said % 3 == 0 else "I look"
-        ids = self.codec.tokenizer(f"<think>{thought}</think><answer>3</answer>", add_special_tokens=False)["input_ids"]
-        ids += [self.codec.tokenizer.eos_token_id] * (self.said % 2 == 0)
+        ids = self.encoder.tokenizer(f"<think>{thought}</think><answer>3</answer>", add_special_tokens=False)[
+            "input_ids"
+        ]
+        ids += [self.encoder.tokenizer.eos_token_id] * (self.said % 2 == 0)
         self.said += 1
         return Reply(tuple(ids), (-1.0,) * len(ids))
 
 
 @pytest.fixture(scope="module")
 def played(tiny_folder):
-    codec = Codec.from_pretrained(tiny_folder)
+    encoder = ChatEncoder.from_pretrained(tiny_folder)
     try:
         env = gym.make("vagen/Sample-v0", sources=SOURCES)
     except MissingExtraError as error:
         pytest.skip(str(error))
-    rollout = Rollout([env], codec, Says(codec), SAMPLING, max_length=8192, score=lambda turn: [RewardTerm("one", 1.0)])
+    rollout = Rollout(
+        [env], encoder, Says(encoder), SAMPLING, max_length=8192, score=lambda turn: [RewardTerm("one", 1.0)]
+    )
     return rollout.play([Level(seed) for seed in range(24)], 0)
 
 
@@ -71,9 +75,9 @@ def test_sources_are_counted_apart(played):
 
 
 def test_episodes_of_an_environment_without_sources_are_its_own(tiny_folder):
-    codec = Codec.from_pretrained(tiny_folder)
+    encoder = ChatEncoder.from_pretrained(tiny_folder)
     env = gym.make("vagen/FrozenLake-v0", strategy="no_think", max_turns=1)
-    episodes = Rollout([env], codec, Says(codec), SAMPLING).play([Level(0), Level(1)], 0)
+    episodes = Rollout([env], encoder, Says(encoder), SAMPLING).play([Level(0), Level(1)], 0)
     found = metrics.of_episodes(episodes, episodes)
     mine = {name.removeprefix("source/vagen/FrozenLake-v0/") for name in found if name.startswith("source/")}
     assert {"episodes", "success", "return", "cut_replies", "metric/action_is_valid"} <= mine

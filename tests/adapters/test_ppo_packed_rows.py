@@ -11,7 +11,7 @@ from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo import actor_critic, family_checks  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.codec import Codec  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import ChatEncoder  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
@@ -24,21 +24,21 @@ from vagen_envs import RewardTerm  # noqa: E402
 @torch.no_grad()
 def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, tmp_path):
     folder = families.save(name, tmp_path)
-    codec = Codec.from_pretrained(folder)
+    encoder = ChatEncoder.from_pretrained(folder)
     model = ActorCritic.from_pretrained(folder, critic="shared", attn_implementation=attention).eval()
     torch.nn.init.normal_(model.value_head.weight)
-    family_checks.check_packing(model, codec)
-    prompts = [each for number in range(2) for each in family_checks._prompts(codec)[number:]]
+    family_checks.check_packing(model, encoder)
+    prompts = [each for number in range(2) for each in family_checks._prompts(encoder)[number:]]
     for left in (False, True):
-        inputs = model_inputs(prompts, codec, "cpu", left=left)
+        inputs = model_inputs(prompts, encoder, "cpu", left=left)
         mask = inputs["attention_mask"].bool()
         said = mask & (inputs["attention_mask"].cumsum(1) > 1)  # nothing stands before a first token
         want = ["logprobs", "entropies", "values"]
         model.packs = False
-        padded = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
-        places = inputs["input_ids"] != codec.image_token_id  # what no policy may say has no probability
+        padded = model(inputs, want, temperature=0.7, forbidden_ids=encoder.forbidden_ids, mask=said)
+        places = inputs["input_ids"] != encoder.image_token_id  # what no policy may say has no probability
         model.packs = True
-        found = model(inputs, want, temperature=0.7, forbidden_ids=codec.forbidden_ids, mask=said)
+        found = model(inputs, want, temperature=0.7, forbidden_ids=encoder.forbidden_ids, mask=said)
         for key in ("logprobs", "entropies"):
             torch.testing.assert_close(found[key][said & places], padded[key][said & places], rtol=0, atol=1e-5)
         torch.testing.assert_close(found["values"][:, 1:][mask], padded["values"][:, 1:][mask], rtol=0, atol=1e-5)
@@ -46,15 +46,15 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
 
 def test_a_family_with_a_running_state_is_refused(tmp_path):
     folder = families.save("qwen3_5", tmp_path)
-    model, codec = ActorCritic.from_pretrained(folder, critic="none"), Codec.from_pretrained(folder)
+    model, encoder = ActorCritic.from_pretrained(folder, critic="none"), ChatEncoder.from_pretrained(folder)
     with pytest.raises(TrainingConfigError, match=r"family 'qwen3_5'.*packing: .* leave packing out"):
-        family_checks.check_packing(model, codec)
+        family_checks.check_packing(model, encoder)
     assert not model.packs
 
 
 def test_a_row_whose_sequences_see_each_other_is_found_out(tiny_folder, monkeypatch):
-    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none"), Codec.from_pretrained(tiny_folder)
-    family_checks.check_packing(model, codec)
+    model, encoder = ActorCritic.from_pretrained(tiny_folder, critic="none"), ChatEncoder.from_pretrained(tiny_folder)
+    family_checks.check_packing(model, encoder)
     in_one_row = actor_critic.in_one_row
 
     def one_sequence(model, inputs):
@@ -63,7 +63,7 @@ def test_a_row_whose_sequences_see_each_other_is_found_out(tiny_folder, monkeypa
 
     monkeypatch.setattr(actor_critic, "in_one_row", one_sequence)
     with pytest.raises(TrainingConfigError, match="look past a sequence's beginning"):
-        family_checks.check_packing(model, codec)
+        family_checks.check_packing(model, encoder)
 
 
 class Ragged(Says):
@@ -110,10 +110,3 @@ def test_an_unknown_attention_is_one_line(tiny_folder, tmp_path):
         MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="sdpaa"))
     with pytest.raises(TrainingConfigError, match="needs the package flash-attn"):
         MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, attn_implementation="flash_attention_2"))
-
-
-@pytest.mark.parametrize("given", [{}, {"gradient_checkpointing": False}, {"activation_checkpointing": False}])
-def test_recomputation_of_activations_is_asked_for_by_either_name_without_a_warning(given, tmp_path, recwarn):
-    found = settings(tmp_path, **given)
-    assert bool(found.gradient_checkpointing) is (not given)
-    assert not [each for each in recwarn if "checkpointing" in str(each.message)]

@@ -13,7 +13,7 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampling, TransformersSampler, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
@@ -47,10 +47,10 @@ def loaded(tiny_folder):
 class Scripted:
     """A back-end that says one thing, in the tokens of a tokenizer that no text would be cut into."""
 
-    def __init__(self, codec, text="<answer>Up</answer>"):
+    def __init__(self, encoder, text="<answer>Up</answer>"):
         self.prompts = []
-        ids = [i for letter in text for i in codec.tokenizer(letter, add_special_tokens=False)["input_ids"]]
-        ids.append(codec.tokenizer.eos_token_id)
+        ids = [i for letter in text for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+        ids.append(encoder.tokenizer.eos_token_id)
         self.reply = Reply(tuple(ids), (-1.0,) * len(ids))
 
     def sample(self, prompts, sampling, seeds):
@@ -87,8 +87,8 @@ def ids_of(episodes):
 
 @pytest.mark.parametrize("window", [None, 0, 1])
 def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(loaded, window):
-    model, codec = loaded
-    episodes = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING, window=window).play(
+    model, encoder = loaded
+    episodes = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING, window=window).play(
         LEVELS, 5
     )
     sequences = [each for episode in episodes for each in training_sequences(episode, window, with_end=True)]
@@ -96,9 +96,9 @@ def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(
     with torch.no_grad():
         logprobs, entropies = score_tokens(
             model,
-            model_inputs([each.prompt for each in sequences], codec, "cpu"),
+            model_inputs([each.prompt for each in sequences], encoder, "cpu"),
             temperature=SAMPLING.temperature,
-            forbidden_ids=codec.forbidden_ids,
+            forbidden_ids=encoder.forbidden_ids,
         )
     assert entropies.isfinite().all()
     for row, sequence in enumerate(sequences):
@@ -109,9 +109,9 @@ def test_log_probabilities_of_the_sampler_are_those_of_the_sequences_trained_on(
 
 @pytest.mark.parametrize("window", [None, 1])
 def test_what_is_trained_on_is_what_was_read_and_sampled(loaded, window):
-    codec = loaded[1]
-    sampler = Scripted(codec)
-    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING, window=window).play(LEVELS[:1], 0)
+    encoder = loaded[1]
+    sampler = Scripted(encoder)
+    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING, window=window).play(LEVELS[:1], 0)
     prompts = [batch[0].ids for batch in sampler.prompts]
     sequences = training_sequences(episode, window, with_end=False)
     if window is None:
@@ -133,12 +133,12 @@ def test_environments_of_a_pool_are_played_like_those_at_hand(loaded):
     from vagen_adapters.service.local_pool import local_pool
     from vagen_adapters.service.remote_env import RemoteEnv
 
-    model, codec = loaded
+    model, encoder = loaded
     backend = PoolBackend(local_pool(1))
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 3}
     there = RemoteEnv(backend, "vagen/FrozenLake-v0", **options)
     here, away = (
-        Rollout([env], codec, TransformersSampler(model, codec), SAMPLING).play(LEVELS[:2], 0)
+        Rollout([env], encoder, TransformersSampler(model, encoder), SAMPLING).play(LEVELS[:2], 0)
         for env in (environments(1)[0], there)
     )
     backend.close()
@@ -148,10 +148,10 @@ def test_environments_of_a_pool_are_played_like_those_at_hand(loaded):
 
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperature, loaded):
-    model, codec = loaded
+    model, encoder = loaded
     sampling = dataclasses.replace(SAMPLING, temperature=temperature)
     plays = [
-        Rollout(environments(lanes), codec, TransformersSampler(model, codec, room), sampling).play(LEVELS, 0)
+        Rollout(environments(lanes), encoder, TransformersSampler(model, encoder, room), sampling).play(LEVELS, 0)
         for lanes, room in ((1, 1), (3, 400))
     ]
     assert ids_of(plays[0]) == ids_of(plays[1])
@@ -159,13 +159,13 @@ def test_neither_the_number_of_lanes_nor_padding_changes_what_is_played(temperat
 
 def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
     """Over many seeds, from a distribution cut at top-p that is worked out here."""
-    model, codec = loaded
-    prompt = Prompt(tuple(codec.tokenizer("Up")["input_ids"]), ())
+    model, encoder = loaded
+    prompt = Prompt(tuple(encoder.tokenizer("Up")["input_ids"]), ())
     sampling = Sampling(temperature=0.2, top_p=0.5, max_tokens=1)
-    replies = TransformersSampler(model, codec).sample([prompt] * 2000, sampling, range(2000))
+    replies = TransformersSampler(model, encoder).sample([prompt] * 2000, sampling, range(2000))
     with torch.no_grad():
         logits = model(input_ids=torch.tensor([prompt.ids])).logits[0, -1] / 0.2
-    logits[list(codec.forbidden_ids)] = -torch.inf
+    logits[list(encoder.forbidden_ids)] = -torch.inf
     chances, order = logits.softmax(0).sort(descending=True)
     kept = order[: int((chances.cumsum(0) < 0.5).sum()) + 1].tolist()
     expected = {token: float(logits.softmax(0)[token] / logits.softmax(0)[kept].sum()) for token in kept}
@@ -179,30 +179,30 @@ def test_replies_are_drawn_with_the_probabilities_that_they_report(loaded):
 
 
 def test_episodes_of_one_level_are_drawn_apart(loaded):
-    model, codec = loaded
-    rollout = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING)
+    model, encoder = loaded
+    rollout = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING)
     first, again, other = ids_of(rollout.play([Level(0), Level(0), Level(0, draw=1)], 1))
     assert first == again
     assert first != other
 
 
 def test_turns_are_scored_at_the_same_time_when_threads_are_given(loaded):
-    codec = loaded[1]
+    encoder = loaded[1]
     together = threading.Barrier(2, timeout=20)
 
     def score(turn):  # raises unless two are waiting here at once
         together.wait()
         return []
 
-    rollout = Rollout(environments(2), codec, Scripted(codec), SAMPLING, score=score, threads=2)
+    rollout = Rollout(environments(2), encoder, Scripted(encoder), SAMPLING, score=score, threads=2)
     assert [each.failure for each in rollout.play(LEVELS[:2], 0)] == [None, None]
-    alone = Rollout(environments(2), codec, Scripted(codec), SAMPLING).play(LEVELS[:2], 0)
+    alone = Rollout(environments(2), encoder, Scripted(encoder), SAMPLING).play(LEVELS[:2], 0)
     assert ids_of(alone) == ids_of(rollout.play(LEVELS[:2], 0))
     assert rollout.times.keys() == {"generation", "environment", "judge"}
 
 
 def test_environments_are_reset_at_the_same_time_when_threads_are_given(loaded):
-    codec = loaded[1]
+    encoder = loaded[1]
     together = threading.Barrier(2, timeout=20)
 
     class Meeting(gym.Wrapper):
@@ -210,15 +210,17 @@ def test_environments_are_reset_at_the_same_time_when_threads_are_given(loaded):
             together.wait()
             return self.env.reset(**options)
 
-    rollout = Rollout([Meeting(env) for env in environments(2)], codec, Scripted(codec), SAMPLING, threads=2)
+    rollout = Rollout([Meeting(env) for env in environments(2)], encoder, Scripted(encoder), SAMPLING, threads=2)
     episodes = rollout.play(LEVELS[:2], 0)
     assert [each.failure for each in episodes] == [None, None]
-    assert ids_of(episodes) == ids_of(Rollout(environments(2), codec, Scripted(codec), SAMPLING).play(LEVELS[:2], 0))
+    assert ids_of(episodes) == ids_of(
+        Rollout(environments(2), encoder, Scripted(encoder), SAMPLING).play(LEVELS[:2], 0)
+    )
 
 
 def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(loaded):
-    model, codec = loaded
-    rollout = Rollout(environments(), codec, TransformersSampler(model, codec), SAMPLING)
+    model, encoder = loaded
+    rollout = Rollout(environments(), encoder, TransformersSampler(model, encoder), SAMPLING)
     before = torch.get_rng_state()
     first, again, other = (ids_of(rollout.play(LEVELS, seed)) for seed in (1, 1, 9))
     assert first == again
@@ -227,25 +229,27 @@ def test_the_same_seed_samples_the_same_and_leaves_the_global_generator_alone(lo
 
 
 def test_replies_never_hold_image_tokens_however_likely(loaded):
-    model, codec = loaded
+    model, encoder = loaded
 
     def prefer_pictures(module, inputs, logits):
-        logits[..., list(codec.forbidden_ids)] += 100
+        logits[..., list(encoder.forbidden_ids)] += 100
         return logits
 
     hook = model.lm_head.register_forward_hook(prefer_pictures)
     try:
-        (episode,) = Rollout(environments(1), codec, TransformersSampler(model, codec), SAMPLING).play(LEVELS[:1], 0)
+        (episode,) = Rollout(environments(1), encoder, TransformersSampler(model, encoder), SAMPLING).play(
+            LEVELS[:1], 0
+        )
     finally:
         hook.remove()
     assert episode.failure is None
-    assert not set(codec.forbidden_ids) & {i for turn in episode.turns for i in turn.reply.ids}
+    assert not set(encoder.forbidden_ids) & {i for turn in episode.turns for i in turn.reply.ids}
 
 
 def test_a_broken_environment_costs_its_episode_only(loaded):
-    codec = loaded[1]
+    encoder = loaded[1]
     lanes = [Breaking(env) for env in environments(1)]
-    episodes = Rollout(lanes, codec, Scripted(codec), SAMPLING).play([*LEVELS, Level(FOURTH)], 0)
+    episodes = Rollout(lanes, encoder, Scripted(encoder), SAMPLING).play([*LEVELS, Level(FOURTH)], 0)
     assert [episode.failure for episode in episodes] == [
         None,
         "ConnectionError in turn 1: the simulator is gone",
@@ -257,41 +261,41 @@ def test_a_broken_environment_costs_its_episode_only(loaded):
 
 @pytest.mark.parametrize(("value", "failure"), [(float("nan"), "'judge' of turn 0 is nan"), (None, "judge is down")])
 def test_a_judge_that_is_down_or_gives_nan_costs_the_episode(loaded, value, failure):
-    codec = loaded[1]
+    encoder = loaded[1]
 
     def score(turn):
         if value is None:
             raise TimeoutError("the judge is down")
         return [vagen_envs.RewardTerm("judge", value)]
 
-    (episode,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING, score=score).play(LEVELS[:1], 0)
+    (episode,) = Rollout(environments(1), encoder, Scripted(encoder), SAMPLING, score=score).play(LEVELS[:1], 0)
     assert failure in episode.failure
 
 
 def test_a_reply_without_a_token_costs_the_episode(loaded):
-    codec = loaded[1]
-    sampler = Scripted(codec)
+    encoder = loaded[1]
+    sampler = Scripted(encoder)
     sampler.reply = Reply((), ())
-    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING).play(LEVELS[:1], 0)
+    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING).play(LEVELS[:1], 0)
     assert episode.failure == "the sampler gave no token in turn 0"
 
 
 def test_a_log_probability_that_is_no_number_costs_the_episode(loaded):
-    codec = loaded[1]
-    sampler = Scripted(codec)
+    encoder = loaded[1]
+    sampler = Scripted(encoder)
     sampler.reply = dataclasses.replace(sampler.reply, logprobs=(math.nan, *sampler.reply.logprobs[1:]))
-    (episode,) = Rollout(environments(1), codec, sampler, SAMPLING).play(LEVELS[:1], 0)
+    (episode,) = Rollout(environments(1), encoder, sampler, SAMPLING).play(LEVELS[:1], 0)
     assert episode.failure == "the sampler gave a log-probability that is no number in turn 0"
 
 
 def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
-    codec = loaded[1]
-    (whole,) = Rollout(environments(1), codec, Scripted(codec), SAMPLING).play(LEVELS[:1], 0)
+    encoder = loaded[1]
+    (whole,) = Rollout(environments(1), encoder, Scripted(encoder), SAMPLING).play(LEVELS[:1], 0)
     assert len(whole.turns) == 3
     (sequence,) = training_sequences(whole, None, with_end=True)
     for missing in (1, 30, 60, 100):
         limit = len(sequence.prompt.ids) - missing
-        rollout = Rollout(environments(1), codec, Scripted(codec), SAMPLING, max_length=limit)
+        rollout = Rollout(environments(1), encoder, Scripted(encoder), SAMPLING, max_length=limit)
         (cut,) = rollout.play(LEVELS[:1], 0)
         if cut.failure:
             assert "raise max_length" in cut.failure

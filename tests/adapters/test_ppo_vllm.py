@@ -30,7 +30,7 @@ from peft import LoraConfig, get_peft_model  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Level, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, Sampling, model_inputs  # noqa: E402
@@ -80,8 +80,8 @@ def server(tiny_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(tiny_folder):
-    model, codec = load_policy(tiny_folder)
-    return VLLMSampler(model, codec, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS)
+    model, encoder = load_policy(tiny_folder)
+    return VLLMSampler(model, encoder, Accelerator(cpu=True), tiny_folder, dtype="float32", **OPTIONS)
 
 
 def change(model, seed):
@@ -106,12 +106,12 @@ def weights(trainer):
 def largest_gap(sampler, model):
     """Between the log-probabilities that came with replies and the model's own, over episodes of two levels."""
     env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
-    episodes = Rollout([env], sampler.codec, sampler, SAMPLING).play([Level(0), Level(1)], 5)
+    episodes = Rollout([env], sampler.encoder, sampler, SAMPLING).play([Level(0), Level(1)], 5)
     assert [episode.failure for episode in episodes] == [None, None]
     sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=True)]
-    inputs = model_inputs([each.prompt for each in sequences], sampler.codec, "cpu")
+    inputs = model_inputs([each.prompt for each in sequences], sampler.encoder, "cpu")
     with torch.no_grad():
-        ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.codec.forbidden_ids)
+        ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=sampler.encoder.forbidden_ids)
     turn_ids = [torch.tensor(each.turn_ids) >= 0 for each in sequences]
     theirs = [torch.tensor(each.logprobs) for each in sequences]
     return max(float((ours[row, : len(mask)] - theirs[row])[mask].abs().max()) for row, mask in enumerate(turn_ids))
@@ -127,14 +127,16 @@ def test_log_probabilities_are_the_trainers_after_a_sync(engine):
 
 
 def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch):
-    model, codec = engine._engine.model, engine.codec
-    ids = tuple(codec.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]  # > a block
+    model, encoder = engine._engine.model, engine.encoder
+    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[
+        :400
+    ]  # > a block
 
     def gap():
         (reply,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
-        inputs = model_inputs([Prompt((*ids, *reply.ids), ())], codec, "cpu")
+        inputs = model_inputs([Prompt((*ids, *reply.ids), ())], encoder, "cpu")
         with torch.no_grad():
-            ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=codec.forbidden_ids)
+            ours, _ = score_tokens(model, inputs, temperature=0.8, forbidden_ids=encoder.forbidden_ids)
         return float((ours[0, len(ids) :] - torch.tensor(reply.logprobs)).abs().max())
 
     assert gap() < 1e-4
@@ -163,9 +165,9 @@ def test_a_sync_empties_all_caches(engine, monkeypatch):
 @pytest.fixture(scope="module")
 def adapted(tiny_folder):
     """An engine that is handed adapters alone, with the policy that they are of."""
-    model, codec = load_policy(tiny_folder)
+    model, encoder = load_policy(tiny_folder)
     policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
-    return VLLMSampler(policy, codec, Accelerator(cpu=True), tiny_folder, dtype="float32", adapters=True, **OPTIONS)
+    return VLLMSampler(policy, encoder, Accelerator(cpu=True), tiny_folder, dtype="float32", adapters=True, **OPTIONS)
 
 
 def change_adapters(policy, seed):
@@ -190,8 +192,8 @@ def test_adapters_alone_make_the_trainers_log_probabilities(adapted):
 
 
 def test_what_the_prefix_cache_holds_is_not_counted_as_read(engine):
-    codec = engine.codec
-    ids = tuple(codec.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]
+    encoder = engine.encoder
+    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]
     engine.sync()
     engine.finish()
     (first,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
@@ -207,7 +209,7 @@ def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypat
     for name in ("sleep", "wake_up"):
         monkeypatch.setattr(engine.llm, name, lambda name=name, **_: calls.append(name))
     monkeypatch.setattr(engine, "_sleeps", True)
-    prompt = Prompt(tuple(engine.codec.tokenizer("Up")["input_ids"]), ())
+    prompt = Prompt(tuple(engine.encoder.tokenizer("Up")["input_ids"]), ())
     engine.rest()
     engine.rest()
     engine.sample([prompt, prompt], SAMPLING, [1, 2])
@@ -217,8 +219,8 @@ def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypat
 
 
 def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path):
-    model, codec = load_policy(tiny_folder)
-    sampler = VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path)
+    model, encoder = load_policy(tiny_folder)
+    sampler = VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path)
     change(model, 3)
     sampler.sync()
     assert largest_gap(sampler, model) < 1e-4
@@ -226,10 +228,10 @@ def test_a_server_takes_over_weights_from_a_folder(server, tiny_folder, tmp_path
 
 
 def test_a_server_takes_over_adapters_alone(server, tiny_folder, tmp_path):
-    model, codec = load_policy(tiny_folder)
-    VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path).sync()  # another test has changed them
+    model, encoder = load_policy(tiny_folder)
+    VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path).sync()  # another test has changed them
     policy = get_peft_model(model, LoraConfig(r=4, target_modules=SPOKEN))
-    sampler = VLLMServerSampler(policy, codec, Accelerator(cpu=True), server, tmp_path, adapters=True)
+    sampler = VLLMServerSampler(policy, encoder, Accelerator(cpu=True), server, tmp_path, adapters=True)
     for seed in (5, 6):
         change_adapters(policy, seed)
         sampler.sync()
@@ -238,28 +240,28 @@ def test_a_server_takes_over_adapters_alone(server, tiny_folder, tmp_path):
 
 
 def test_replies_depend_on_their_seed_alone_and_hold_no_image_tokens(engine):
-    codec = engine.codec
-    prompts = [Prompt(tuple(codec.tokenizer(text)["input_ids"]), ()) for text in ("Up", "Down")]
+    encoder = engine.encoder
+    prompts = [Prompt(tuple(encoder.tokenizer(text)["input_ids"]), ()) for text in ("Up", "Down")]
     together = engine.sample([*prompts, prompts[0]], SAMPLING, [1, 2, 3])
     assert engine.sample(prompts[1:], SAMPLING, [2]) == together[1:2]
     assert together[0] != together[2]
     many = engine.sample(prompts[:1] * 50, SAMPLING, range(50))
-    assert not {token for reply in many for token in reply.ids} & set(codec.forbidden_ids)
+    assert not {token for reply in many for token in reply.ids} & set(encoder.forbidden_ids)
 
 
 def test_a_picture_laid_out_in_another_way_is_refused(engine):
     env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
     observation, _ = env.reset(seed=0)
-    shown = engine.codec.show("", observation)
-    ids = (*shown.first_ids[:-1], engine.codec.image_token_id, shown.first_ids[-1])
+    shown = engine.encoder.show("", observation)
+    ids = (*shown.first_ids[:-1], engine.encoder.image_token_id, shown.first_ids[-1])
     with pytest.raises(TrainingDataError, match="image tokens"):
         engine.sample([Prompt(ids, (shown,))], SAMPLING, [0])
 
 
 def test_without_a_gpu_a_server_needs_a_folder(server, tiny_folder):
-    model, codec = load_policy(tiny_folder)
+    model, encoder = load_policy(tiny_folder)
     with pytest.raises(TrainingConfigError, match="weights_folder"):
-        VLLMServerSampler(model, codec, Accelerator(cpu=True), server)
+        VLLMServerSampler(model, encoder, Accelerator(cpu=True), server)
 
 
 @pytest.mark.parametrize("env_id", ENVIRONMENTS)
@@ -305,8 +307,8 @@ def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_
 
 
 def test_a_training_hands_its_adapters_over(server, tiny_folder, tmp_path):
-    model, codec = load_policy(tiny_folder)
-    VLLMServerSampler(model, codec, Accelerator(cpu=True), server, tmp_path / "weights").sync()
+    model, encoder = load_policy(tiny_folder)
+    VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path / "weights").sync()
     settings = MultiTurnPPOConfig(
         str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,

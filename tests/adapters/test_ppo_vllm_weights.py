@@ -12,7 +12,7 @@ from accelerate import Accelerator  # noqa: E402
 from peft import LoraConfig, get_peft_model, load_peft_weights  # noqa: E402
 
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.vllm_weights import Adapters, Weights  # noqa: E402
 
 SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
@@ -20,19 +20,19 @@ SPOKEN = {"r": 4, "target_modules": r".*language_model.*(q_proj|down_proj)"}
 
 def adapted(folder, dtype, **settings):
     """The tiny policy with adapters that say something."""
-    model, codec = load_policy(folder)
+    model, encoder = load_policy(folder)
     policy = get_peft_model(model.to(dtype), LoraConfig(**settings))
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, each in policy.named_parameters():
             if "lora_" in name:
                 each.copy_(torch.randn(each.shape, generator=draw) * 0.2)
-    return policy, codec
+    return policy, encoder
 
 
 def test_handing_over_leaves_frozen_weights_as_they_are(tiny_folder):
-    policy, codec = adapted(tiny_folder, torch.bfloat16, **SPOKEN)
-    walk = Weights(policy, Accelerator(cpu=True), codec)
+    policy, encoder = adapted(tiny_folder, torch.bfloat16, **SPOKEN)
+    walk = Weights(policy, Accelerator(cpu=True), encoder)
     before = {name: each.clone() for name, each in policy.state_dict().items()}
     first = {name: each.clone() for name, each in walk.named_params()}
     for _ in range(5):
@@ -43,8 +43,8 @@ def test_handing_over_leaves_frozen_weights_as_they_are(tiny_folder):
 
 
 def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
-    policy, codec = adapted(tiny_folder, torch.float32, **SPOKEN)
-    handed = {name: each.clone() for name, each in Weights(policy, Accelerator(cpu=True), codec).named_params()}
+    policy, encoder = adapted(tiny_folder, torch.float32, **SPOKEN)
+    handed = {name: each.clone() for name, each in Weights(policy, Accelerator(cpu=True), encoder).named_params()}
     plain, _ = load_policy(tiny_folder)
     names = {name for name, _ in plain.named_parameters()}
     merged = policy.merge_and_unload()

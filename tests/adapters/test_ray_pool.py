@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import sys
-import time
 
 import gymnasium as gym
 import numpy as np
@@ -121,27 +119,6 @@ def test_a_node_that_dies_is_survived(cluster):
                 assert turn == local.step("x")[4]["turn"]  # as if nothing had happened
         assert kept.step("x")[4]["turn"].index == 0
         kept._backend.close()
-
-
-@pytest.mark.slow
-def test_a_node_that_is_cut_off_is_survived(cluster):
-    """Its processes stand still, as a machine does whose cable was pulled: no connection is closed, nothing answers."""
-    with node(cluster, far=2) as far, pooled(1, resources={"far": 1}, timeout=4.0) as backend:
-        env = RemoteEnv(backend, LAKE)
-        env.reset(seed=1)
-        stopped = [backend.pool.workers[0].pid]
-        stopped += [info.process.pid for kind in far.all_processes.values() for info in kind]
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
-        try:
-            with node(cluster, far=2):
-                began = time.monotonic()
-                assert env.step("x")[4]["turn"].index == 0
-                assert time.monotonic() - began < 60
-        finally:
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import socket
 import struct
 import threading
@@ -93,8 +92,8 @@ def test_a_bad_body_is_a_bad_request(command, body, why):
     assert why in error_of(httpx.post(f"{command.url}/v1/step", content=body), 400, "bad_request")
     with connect(ws_url(command.url)) as ws:
         assert ask(ws, body)["error"]["code"] == "bad_request"
-        answer = ask(ws, {"id": 5, "verb": "close", "items": [{"session": ID}]})  # the connection goes on
-        assert answer == {"id": 5, "items": [{}]}
+        answer = ask(ws, {"verb": "close", "items": [{"session": ID}]})  # the connection goes on
+        assert answer == {"items": [{}]}
 
 
 def test_unknown_things_are_named(command):
@@ -107,19 +106,15 @@ def test_unknown_things_are_named(command):
     assert httpx.get(f"{command.url}/v2").status_code == 404
     assert httpx.put(f"{command.url}/v1/step").status_code == 405
     many = [{"session": ID}] * 257
-    assert "at most 256" in error_of(httpx.post(f"{command.url}/v1/close", json={"items": many}), 400, "bad_request")
+    assert "1 to 256" in error_of(httpx.post(f"{command.url}/v1/close", json={"items": many}), 400, "bad_request")
 
 
 def test_garbage_frames(command):
     with connect(ws_url(command.url)) as ws:
         for frame in (b"", b"\x00" * 1000, os.urandom(5000)):
             assert "not JSON" in ask(ws, frame)["error"]["message"]
-        for number in ({}, [], 1.5):
-            assert (
-                ask(ws, {"id": number, "verb": "close", "items": [{"session": ID}]})["error"]["code"] == "bad_request"
-            )
         for verb in ([], ["step"], {}, 7, None, True):
-            answer = ask(ws, {"id": 1, "verb": verb, "items": [{"session": ID}]})
+            answer = ask(ws, {"verb": verb, "items": [{"session": ID}]})
             assert answer["error"]["code"] == "bad_request"
     # no text, not masked, reserved bits, a length of 2**63: closed by the protocol
     for junk in (
@@ -161,15 +156,6 @@ def drain(raw):
             pass
 
 
-def test_random_bytes_instead_of_http(command):
-    draw = random.Random(5)
-    for _ in range(50):
-        with socket.create_connection(("127.0.0.1", command.port), 10) as raw, contextlib.suppress(ConnectionError):
-            raw.sendall(draw.randbytes(draw.randint(1, 3000)))
-            raw.shutdown(socket.SHUT_WR)
-            drain(raw)
-
-
 def test_messages_of_ten_megabytes(command):
     before = command.memory
     item = {"session": ID, "move": 1, "reply": "x" * (10 * MIB)}
@@ -178,7 +164,7 @@ def test_messages_of_ten_megabytes(command):
         assert "larger than 2097152 bytes" in error_of(answer, 413, "too_large")
     for _ in range(5):
         with connect(ws_url(command.url)) as ws, pytest.raises((ConnectionClosed, OSError)):
-            ask(ws, {"id": 1, "verb": "step", "items": [item]})
+            ask(ws, {"verb": "step", "items": [item]})
     env = RemoteEnv(Service(command.url, patience=5), LAKE)
     env.reset(seed=1)
     with pytest.raises(ServiceError, match="the server takes 2097152"):
@@ -356,7 +342,7 @@ def test_the_server_ends_while_clients_stay_connected():
     with Served() as served, contextlib.ExitStack() as stack:
         for _ in range(5):
             ws = stack.enter_context(connect(ws_url(served.url)))
-            ask(ws, {"id": 1, "verb": "open", "items": [{"session": ID, "env_id": LAKE}]})
+            ask(ws, {"verb": "open", "items": [{"session": ID, "env_id": LAKE}]})
         served.server.should_exit = True
         served.thread.join(30)
         assert not served.thread.is_alive()

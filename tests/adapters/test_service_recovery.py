@@ -208,7 +208,7 @@ def test_it_can_be_done_by_hand():
     with Served() as one, Served() as other:
 
         def ask(ws, verb, **item):
-            ws.send(json.dumps({"id": 1, "verb": verb, "items": [{"session": "h" * 16, **item}]}))
+            ws.send(json.dumps({"verb": verb, "items": [{"session": "h" * 16, **item}]}))
             return json.loads(unpack(ws.recv(20))[0])["items"][0]
 
         with connect(one.url.replace("http", "ws") + "/v1/ws") as ws:

@@ -94,3 +94,18 @@ def test_endpoint_that_asks_for_a_day_outwaits_no_patience(tmp_path, endpoint):
     began = time.monotonic()
     assert bench(endpoint, tmp_path / "run").exit_code == 3
     assert time.monotonic() - began < 20
+
+
+def test_models_try_takes_options_and_prints_a_command_that_asks_the_same_endpoint(endpoint):
+    asked = ["models", "try", "openai:m", "--base-url", endpoint.url, "-o", "observation=text"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert f"--base-url {endpoint.url} -o observation=text" in shown.output
+    assert "image_url" not in str(endpoint.requests)
+
+
+def test_a_tool_call_in_the_field_of_the_api_is_a_reply(tmp_path, endpoint):
+    call = {"id": "1", "type": "function", "function": {"name": "move", "arguments": '{"action": "Up"}'}}
+    endpoint.script = lambda number, asked: {"content": None, "tool_calls": [call]}
+    assert bench(endpoint, tmp_path / "run").exit_code == 0
+    assert "<tool_call>" in (tmp_path / "run" / "episodes.jsonl").read_text()

@@ -67,7 +67,7 @@ def test_a_model_of_ones_own_is_warm_started_and_only_the_oracles_replies_teach_
     import gymnasium as gym
 
     from vagen_adapters.parity import tiny_model as tiny
-    from vagen_adapters.ppo.codec import load_policy
+    from vagen_adapters.ppo.chat_encoder import load_policy
     from vagen_adapters.ppo.episodes import Level
     from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 
@@ -82,15 +82,15 @@ def test_a_model_of_ones_own_is_warm_started_and_only_the_oracles_replies_teach_
     with pytest.raises(TrainingConfigError, match=r"--lora '\{\"rank\": 2\}' is not valid"):
         vagen("warmstart", *LAKE, "--model", str(model), "--out", str(out), "--lora", '{"rank": 2}')
 
-    codec = load_policy(model)[1]
+    encoder = load_policy(model)[1]
     env = gym.make("vagen/FrozenLake-v0", prompt_pack="terse", max_turns=6, max_actions_per_turn=1)
     shown = next(
         found
-        for found in (demonstrate(env, codec, Level(seed), noise=0.5) for seed in range(50))
+        for found in (demonstrate(env, encoder, Level(seed), noise=0.5) for seed in range(50))
         if 0 < len(found.imitated) < len(found.episode.turns)
     )
-    labels = batch_of([shown], codec)["labels"][0]
-    learned = codec.tokenizer.decode(labels[labels != IGNORED], skip_special_tokens=True)
+    labels = batch_of([shown], encoder)["labels"][0]
+    learned = encoder.tokenizer.decode(labels[labels != IGNORED], skip_special_tokens=True)
     replies = [turn.turn.reply for turn in shown.episode.turns]
     assert learned == "".join(reply for number, reply in enumerate(replies) if number in shown.imitated)
     env.close()

@@ -113,6 +113,24 @@ class InfiniteReward(FrozenLakeEnv):
         return Executed(done.text, done.effective, (RewardTerm("step", float("inf")),))
 
 
+class NaNReward(FrozenLakeEnv):
+    def _execute(self, action):
+        done = super()._execute(action)
+        return Executed(done.text, done.effective, (RewardTerm("step", float("nan")),))
+
+
+class SeedsNumpy(FrozenLakeEnv):
+    def _load(self, stream, split):
+        np.random.seed(7)  # noqa: NPY002
+        super()._load(stream, split)
+
+
+class AllEffective(FrozenLakeEnv):
+    def _execute(self, action):
+        done = super()._execute(action)
+        return Executed(done.text, True, done.rewards, done.feedback)
+
+
 class NeverEnds(FrozenLakeEnv):
     def step(self, action):
         *kept, _, info = super().step(action)
@@ -163,7 +181,10 @@ class Hidden(gym.Env):
         (LyingOracle, "the_oracle_succeeds: seed 0: imagined"),
         (LostOracle, "the_oracle_succeeds: seed 0: the oracle did not solve"),
         (NotJson, "Picture is not JSON serializable"),
-        (InfiniteReward, "the reward is inf"),
+        (InfiniteReward, "rewards_are_numbers: reward terms are not finite numbers: {'step': inf}"),
+        (NaNReward, "rewards_are_numbers: reward terms are not finite numbers: {'step': nan}"),
+        (SeedsNumpy, "global_generators_are_left_alone: the global generator of `numpy.random` was used or seeded"),
+        (AllEffective, "only_changes_are_effective: seed .* changed nothing"),
         (NeverEnds, "the episode goes on after max_turns|disagree about the end"),
         (SilentlyGoesOn, "did not raise EpisodeOverError"),
         (BeginsAnew, "a_snapshot_brings_the_moment_back: seed 0: restored here, another observation is shown"),

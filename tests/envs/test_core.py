@@ -509,3 +509,13 @@ def test_a_generated_level_is_that_of_the_seed():
 def test_an_oracle_needs_a_reset_first():
     with pytest.raises(EpisodeOverError, match="call reset"):
         gym.make("vagen/Sokoban-v0").unwrapped.oracle_reply()
+
+
+def test_a_state_without_a_kind_of_its_own_is_refused():
+    class Known(State):
+        kind = "tests-known"
+
+    with pytest.raises(ConfigError, match="Unnamed has no kind of its own"):
+
+        class Unnamed(Known):
+            pass

@@ -459,3 +459,25 @@ def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task
     assert sorted(names) == sorted(state.positions)
     assert ("drawer" in env.system_prompt.split("Example")[0].split("write a dictionary")[0]) == (task == "drawer")
     env.close()
+
+
+@pytest.mark.parametrize("task", ["place", "stack", "align", "drawer"])
+def test_the_state_is_where_sapien_has_the_things(task):
+    """Held against the entities of SAPIEN's own scene, whose poses don't go through ManiSkill's batches."""
+    env = gym.make("vagen/PrimitiveSkill-v0", task=task, workers=0, observation="text").unwrapped
+    env.reset(seed=2)
+    for _ in range(2):
+        (scene,) = env._session._now._scene.scene.sub_scenes
+        found = {entity.name.split("_", 1)[-1]: entity.pose.p * 1000 for entity in scene.entities}
+        positions = env.true_state.positions
+        bodies = [name for name in positions if name.endswith("cube") or name == "apple"]
+        assert bodies
+        for name in bodies:
+            at = next(point for entity, point in found.items() if entity.endswith(name))
+            assert np.abs(at - positions[name]).max() <= 1
+        if task == "drawer":
+            (moved,) = (point for entity, point in found.items() if entity.endswith("drawer"))
+            (fixed,) = (point for entity, point in found.items() if entity.endswith("cabinet"))
+            assert abs((moved - fixed)[1] - env.true_state.drawer_open_value) <= 1
+        env.step(env.oracle_reply())
+    env.close()

@@ -239,6 +239,7 @@ GOOD = "#######\n#@ $ .#\n#######"
         ("######\n#$   #\n# @  #\n#   .#\n######", "in a corner"),
         ("#######\n#@ .$ #\n#######", "without a solution"),
         ("#" * 60 + "\n#@$." + " " * 55 + "#\n" + "#" * 60, "larger than 50 cells"),
+        ("#######\n#& $ .#\n#######", "with the sign '&'"),
         (GOOD, "the same as another"),
     ],
 )
@@ -282,6 +283,11 @@ def test_dialects_are_read(tmp_path, text):
     (plain,) = levels_of(load_boards(str(written(tmp_path, GOOD, "plain.txt"))))
     assert (level.board, level.boxes.bit_count()) == (plain.board, 1)
     assert cells(level.targets)[0] - level.player == 4
+
+
+def test_boards_in_one_line_are_apart(tmp_path):
+    boards = load_boards(str(written(tmp_path, "7#|#@-$-.#|7#||7#|#-@$-.#|7#")))
+    assert len(levels_of(boards)) == 2
 
 
 def test_a_corridor_beside_a_wide_board_is_read(tmp_path):

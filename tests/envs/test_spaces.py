@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tempfile
 
 import gymnasium as gym
 import pytest
+from gymnasium import wrappers
+from gymnasium.spaces.utils import flatdim, flatten, flatten_space, unflatten
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
+import vagen_envs  # noqa: F401
 from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
 
 
@@ -91,3 +95,68 @@ def test_sync_vector_environments_carry_any_text():
     vector.reset()
     observations, *_ = vector.step((ODD[2], ODD[3]))
     assert observations["text"] == (ODD[2], ODD[3])
+
+
+ARRAYS_ONLY = {
+    "AtariPreprocessing", "ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch", "ObstructView", "AddWhiteNoise",
+    "NormalizeObservation", "MaxAndSkipObservation", "ClipAction", "RescaleAction", "DiscretizeAction",
+    "GrayscaleObservation", "ResizeObservation", "ReshapeObservation", "RescaleObservation", "DtypeObservation",
+    "DiscretizeObservation",
+}  # fmt: skip
+"""Wrappers whose own checks ask for a Box, or that need JAX or PyTorch."""
+WRAPPERS = {
+    "TimeLimit": lambda env: wrappers.TimeLimit(env, 2),
+    "Autoreset": wrappers.Autoreset,
+    "PassiveEnvChecker": wrappers.PassiveEnvChecker,
+    "OrderEnforcing": wrappers.OrderEnforcing,
+    "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
+    "RenderCollection": wrappers.RenderCollection,
+    "RecordVideo": lambda env: wrappers.RecordVideo(env, tempfile.mkdtemp(), disable_logger=True),
+    "HumanRendering": wrappers.HumanRendering,
+    "StickyAction": lambda env: wrappers.StickyAction(env, 0.5),
+    "RepeatAction": lambda env: wrappers.RepeatAction(env, 2),
+    "DelayObservation": lambda env: wrappers.DelayObservation(env, 1),
+    "TimeAwareObservation": wrappers.TimeAwareObservation,
+    "TimeAwareObservation in a dictionary": lambda env: wrappers.TimeAwareObservation(env, flatten=False),
+    "FrameStackObservation": lambda env: wrappers.FrameStackObservation(env, 3),
+    "FrameStackObservation padded with zeros": lambda env: wrappers.FrameStackObservation(env, 3, padding_type="zero"),
+    "NormalizeReward": wrappers.NormalizeReward,
+    "TransformAction": lambda env: wrappers.TransformAction(env, lambda action: action, env.action_space),
+    "TransformObservation": lambda env: wrappers.TransformObservation(env, dict, env.observation_space),
+    "FilterObservation": lambda env: wrappers.FilterObservation(env, ["text"]),
+    "FlattenObservation": wrappers.FlattenObservation,
+    "AddRenderObservation": lambda env: wrappers.AddRenderObservation(env, render_only=True),
+    "TransformReward": lambda env: wrappers.TransformReward(env, lambda reward: 2 * reward),
+    "ClipReward": lambda env: wrappers.ClipReward(env, 0.0, 1.0),
+}
+
+
+def test_every_wrapper_of_gymnasium_is_tried():
+    known = {name.split()[0] for name in WRAPPERS} | ARRAYS_ONLY
+    assert {name for name in wrappers.__all__ if name[0].isupper()} <= known | {"vector"}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_of_gymnasium_work(name, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    if name in ("RecordVideo", "HumanRendering"):
+        pytest.importorskip("moviepy" if name == "RecordVideo" else "pygame")
+    env = WRAPPERS[name](gym.make("vagen/FrozenLake-v0", render_mode="rgb_array", max_episode_steps=3))
+    observation, _ = env.reset(seed=1)
+    assert observation in env.observation_space
+    for _ in range(2):
+        observation, *_, info = env.step(env.unwrapped.oracle_reply())
+        assert observation in env.observation_space
+        assert info["turn"].parsed.format_correct
+        if info["turn"].terminated or info["turn"].truncated:
+            break
+    env.close()
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=40))
+def test_a_flattened_text_is_read_back(text):
+    space = UnicodeText(40)
+    flat = flatten(space, text)
+    assert flat in flatten_space(space)
+    assert unflatten(space, flat) == text
+    assert flatdim(space) == 40

@@ -189,6 +189,8 @@ def test_texts_are_drawn_in_one_font_everywhere():
         ("0 0 100 100", '<svg x="50" width="50" height="50" viewBox="0 0 2 2"><rect width="1" height="1"/></svg>',
          (100, 0, 150, 50)),
         ("0 0 100 100", '<path d="M10 10h20v20h-20z zz top"/>', (20, 20, 60, 60)),
+        ("0 0 100 100", '<switch><g requiredExtensions="x"/><rect width="50" height="50"/></switch>', (0, 0, 100, 100)),
+        ("0 0 100 100", '<rect fill="var(--none)" width="50" height="50"/>', (0, 0, 100, 100)),
     ],
 )  # fmt: skip
 def test_the_state_has_the_boxes_that_are_painted(box, body, mark):

@@ -35,7 +35,7 @@ class Client:
                     pictures.append(Picture.from_png(base64.b64decode(png)).pixels)
             said = [part if part["type"] == "text" else {"type": "image"} for part in parts]
             messages.append({**message, "content": said or message["content"]})
-        ids = self.model.codec.tokenizer.apply_chat_template(
+        ids = self.model.encoder.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=True, return_dict=False
         )
         sizes = self.model.patches(self.model.features(pictures)["image_grid_thw"])
@@ -44,7 +44,7 @@ class Client:
     async def generate(self, asked, model=None):
         (ids,), (features,) = asked["prompt_token_ids"], asked["mm_features"]
         said, scores = self.sampler.generate(ids, features["kwargs_data"]["image"])
-        text = self.model.codec.tokenizer.decode(said, skip_special_tokens=True)
+        text = self.model.encoder.tokenizer.decode(said, skip_special_tokens=True)
         return {
             "responses": [text], "response_ids": [said], "stop_reasons": ["stop"], "response_logprobs": [scores]
         }  # fmt: skip
@@ -63,7 +63,7 @@ class OfSkyRL:
             ENV_ID, first_seed=playback.recording.seed, num_levels=1, **playback.recording.options
         )  # fmt: skip
         client = self.client(playback)
-        tokenizer = playback.model.codec.tokenizer
+        tokenizer = playback.model.encoder.tokenizer
 
         def decoded(kwargs_data):
             """In the place of vLLM's serialization."""
@@ -98,7 +98,7 @@ def trained(playback, output):
     """The batch as SkyRL's trainer makes it, and the inputs that its model wrapper gives (it can't be imported without
     flash-attn): pictures end to end, token types by the image token, no position ids."""
     sequences, _, _, rewards, mask, scores, *_ = convert_prompts_responses_to_batch_tensors(
-        playback.model.codec.tokenizer.pad_token_id, output["prompt_token_ids"], output["response_ids"], output["rewards"],
+        playback.model.encoder.tokenizer.pad_token_id, output["prompt_token_ids"], output["response_ids"], output["rewards"],
         output["loss_masks"], output["rollout_logprobs"],
     )  # fmt: skip
     before = [0.0] * len(output["prompt_token_ids"][0])

@@ -33,7 +33,7 @@ def likes_short_words(turn):
 class Says:
     """A back-end that needs no weights: a reply follows from its seed."""
 
-    def __init__(self, policy, codec):
+    def __init__(self, policy, encoder):
         pass
 
     def sync(self):

@@ -22,16 +22,16 @@ def weights_of(model: Any) -> tuple[Any, ...]:
 
 
 def once(check: Any) -> Any:
-    """The same function, asked once of a model and a codec that are the same."""
+    """The same function, asked once of a model and a encoder that are the same."""
     known: dict[Any, bool] = {}
 
     @functools.wraps(check)
-    def asked(model: Any, codec: Any, **options: bool) -> bool:
-        settings = (model.packs, model.training, str(model.policy.config), codec.tokenizer.chat_template,
-                    len(codec.tokenizer), codec.image_token_id, codec.forbidden_ids)  # fmt: skip
+    def asked(model: Any, encoder: Any, **options: bool) -> bool:
+        settings = (model.packs, model.training, str(model.policy.config), encoder.tokenizer.chat_template,
+                    len(encoder.tokenizer), encoder.image_token_id, encoder.forbidden_ids)  # fmt: skip
         key = (weights_of(model), type(model.policy), settings, tuple(sorted(options.items())))
         if key not in known:
-            known[key] = check(model, codec, **options)
+            known[key] = check(model, encoder, **options)
         return known[key]
 
     asked.asks_once = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vagen_envs.grid import Position, on_board, outside, relation
 from vagen_envs.things import Thing
@@ -35,6 +35,11 @@ class FrozenLakeState(State):
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.size, self.width or self.size
+
+    def to_json(self) -> dict[str, Any]:
+        """As any state's; what a square map with one goal lacks isn't written."""
+        written = State.to_json(self)
+        return {name: value for name, value in written.items() if name not in _RARE or value}
 
     def sentences(self) -> tuple[str, ...]:
         """Target and holes seen from the player (VAGEN, appendix D.1)."""
@@ -84,3 +89,6 @@ class FrozenLakeState(State):
             ),
             *(on_board("hole", hole, size, beside=beside, ways=to_target | to_player) for hole in self.holes),
         )
+
+
+_RARE = ("width", "more_targets")

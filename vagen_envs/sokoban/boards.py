@@ -181,10 +181,14 @@ def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
     rows: list[str] = []
     began = 0
     for number, line in enumerate([*text.split("\n"), ""], 1):
-        if found := _rows(line):
-            began = began or number
-            rows += found
-        elif rows:
+        found = _rows(line)
+        if not found and rows and line.strip()[:1] == "#" == line.strip()[-1:]:
+            found = [line.rstrip()]  # a row with a sign of another dialect, which `_checked` names
+        for row in found or [""]:
+            if row.strip():
+                began = began or number
+                rows.append(row)
+                continue
             board = "\n".join(rows)
             if any(sign in board for sign in "@+$*."):
                 yield began, board
@@ -247,6 +251,8 @@ def _checked(rows: str) -> _Board:
     if width > 4 * LARGEST or len(lines) > 4 * LARGEST:
         raise _Unplayable(f"larger than {LARGEST} cells a side")
     grid = "".join(line.ljust(width - 1).rjust(width) for line in ["", *lines, ""])
+    if strange := set(grid) - set("#@+$*. -_"):
+        raise _Unplayable(f"with the sign {min(strange)!r}")
     whole = (1 << len(grid)) - 1
     free = whole & ~_where(grid, "#")
     outside = _spread(1, free, width)

@@ -113,9 +113,11 @@ class _Walk:
         self.ids = {element.get("id"): element for element in reversed(list(self.root.iter()))}
 
     def visit_children(self, element: Element, place: _Place) -> None:
+        switch = local_name(element) == "switch"
         for child in element:
-            painted = self.visit(child, place)
-            if painted and local_name(element) == "switch":
+            if switch and child.get("requiredExtensions"):
+                continue
+            if self.visit(child, place) and switch:
                 return
 
     def visit(self, element: Element, outer: _Place) -> bool:

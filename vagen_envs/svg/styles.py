@@ -122,7 +122,10 @@ def style_of(element: Element, sheets: Mapping[Element, Style], parent: Style) -
     if "style" in element.attrib:
         own.update(declarations(element.attrib["style"]))
     for name, value in own.items():
-        style[name] = parent.get(name, "") if value == "inherit" else value
+        if value != "inherit":
+            style[name] = value
+        elif name in parent:
+            style[name] = parent[name]
     return style
 
 

@@ -145,7 +145,8 @@ class _Sentence:
             here = self.at
             self._take("comma")
             self._take("exists") or self._take("be") or self._take("will")
-            subjects = self._things()
+            thing = self._thing()
+            subjects = [thing] if thing is not None else []
             if not subjects:
                 self.at, subjects = here, before
                 if relation.other is None:
@@ -207,7 +208,7 @@ class _Sentence:
         if number not in (None, 1):
             self.at = here
             return None  # "two holes are above": which relation holds of how many isn't read
-        return Mention(word.value, label, word.plural)
+        return Mention(word.value, label, word.plural and not another)
 
     # -- relations ---------------------------------------------------------------------------------
 
@@ -237,7 +238,7 @@ class _Sentence:
 
     def _more(self, relation: Relation) -> None:
         """Read a second part after the other thing, as in "above the player, two columns to the right"."""
-        while self._kind() in ("comma", "and", "in", "exactly"):
+        while self._kind() in ("comma", "and", "in", "exactly", "direction", "number"):
             here = self.at
             self.at += self._kind() in ("comma", "and")
             extra = Relation(ways=list(relation.ways), counts=dict(relation.counts), units=dict(relation.units))
@@ -260,7 +261,7 @@ class _Sentence:
                 relation.viewer = True
             self.at += 1
         kind = self._kind()
-        if kind == "cell" and self._peek(1) in ("in", "of", "direction", "exactly"):
+        if kind in ("cell", "unit") and self._peek(1) in ("in", "of", "direction", "exactly"):
             self.at += 1
             relation.adjacent = relation.exact = True
             return self._part(relation) or self._back(here)

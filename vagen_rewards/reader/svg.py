@@ -139,7 +139,7 @@ def claims_of(_kind: str, text: str, part: Part) -> Reading:
         if clear:
             claims += [Claim(span, fact) for fact in dict.fromkeys(found)]
         elif not _PLAIN.fullmatch(rest):
-            unread.append((span, bool(found) or bool(re.search(rf"\b(?:{_SHAPE})\b", said))))
+            unread.append((span, bool(found) or bool(re.search(rf"\b(?:{_SHAPE}|same|identical)\b", said))))
     return Reading(tuple(claims), tuple([s for s, _ in unread]), tuple([s for s, matters in unread if matters]))
 
 

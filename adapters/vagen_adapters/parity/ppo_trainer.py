@@ -24,14 +24,14 @@ class PPOTrainerAdapter:
 
     def play(self, playback: Playback) -> Sequence[TrainedSequence]:
         """See `Trainer.play`."""
-        codec = playback.model.codec
+        encoder = playback.model.encoder
         longest = 100_000
         if playback.room is not None:
             observation, _ = playback.env.reset()
             system = playback.env.unwrapped.system_prompt  # type: ignore[attr-defined]
-            longest = len(codec.show(system, observation).first_ids) + playback.room
+            longest = len(encoder.show(system, observation).first_ids) + playback.room
         rollout = Rollout(
-            [playback.env], codec, _Sampler(playback.sampler), Sampling(temperature=1.0, top_p=1.0, max_tokens=8),
+            [playback.env], encoder, _Sampler(playback.sampler), Sampling(temperature=1.0, top_p=1.0, max_tokens=8),
             window=self.window, max_length=longest,
         )  # fmt: skip
         (episode,) = rollout.play([Level(playback.recording.seed)], seed=0)
@@ -41,7 +41,7 @@ class PPOTrainerAdapter:
         return [self._trained(playback, episode, sequence) for sequence in sequences]
 
     def _trained(self, playback: Playback, episode: Episode, sequence: TokenSequence) -> TrainedSequence:
-        inputs = model_inputs([sequence.prompt], playback.model.codec, "cpu")
+        inputs = model_inputs([sequence.prompt], playback.model.encoder, "cpu")
         ids = inputs.pop("input_ids")[0].tolist()
         turns = sorted({turn for turn in sequence.turn_ids if turn >= 0})
         rewards = [0.0] * len(ids)

@@ -49,7 +49,7 @@ class Recording:
     def reply_ids(self, turn: int, model: ReferenceModel) -> tuple[int, ...]:
         """Return the tokens of a reply, spelled letter by letter."""
         text = f"<think>I go {self.moves[turn].lower()}.</think><answer>{self.moves[turn]}</answer>"
-        tokenizer = model.codec.tokenizer
+        tokenizer = model.encoder.tokenizer
         ids = [token for letter in text for token in tokenizer.encode(letter, add_special_tokens=False)]
         if turn == self.image_token:
             ids.insert(len(ids) // 2, model.image_token)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.codec import load_policy
+from vagen_adapters.ppo.chat_encoder import load_policy
 
 ENV_ID = "vagen/FrozenLake-v0"
 OPTIONS: dict[str, Any] = {
@@ -33,7 +33,7 @@ class ReferenceModel:
     Attributes:
         folder: a Qwen3-VL checkpoint that any trainer can load.
         model: in float32 on the CPU, in evaluation mode.
-        codec: tokenizer and image processor.
+        encoder: tokenizer and image processor.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -42,29 +42,29 @@ class ReferenceModel:
             texts = tiny.texts_of([ENV_ID], levels=3, **OPTIONS)
             tiny.save_tiny(self.folder, texts, vocabulary=384, hidden=64, layers=2, vision_hidden=32)
             _make_pictures_matter(self.folder)
-        self.model, self.codec = load_policy(self.folder)
+        self.model, self.encoder = load_policy(self.folder)
 
     @property
     def image_token(self) -> int:
         """The id of the image token, one per merged patch."""
-        return self.codec.image_token_id
+        return self.encoder.image_token_id
 
     @property
     def end_token(self) -> int:
         """The id of the token that ends a reply."""
-        end: int = self.codec.end_id
+        end: int = self.encoder.end_id
         return end
 
     def features(self, pictures: Sequence[Pixels]) -> dict[str, Tensor]:
         """Return `pixel_values` and `image_grid_thw` of pictures; empty without pictures."""
         if not pictures:
             return {}
-        made = self.codec.image_processor(images=list(pictures), return_tensors="pt")
+        made = self.encoder.image_processor(images=list(pictures), return_tensors="pt")
         return {name: made[name] for name in ("pixel_values", "image_grid_thw")}
 
     def patches(self, grids: Tensor) -> list[int]:
         """Return the number of image tokens of each picture."""
-        merged: list[int] = (grids.prod(1) // self.codec.image_processor.merge_size**2).tolist()
+        merged: list[int] = (grids.prod(1) // self.encoder.image_processor.merge_size**2).tolist()
         return merged
 
     def collapse(self, ids: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -106,7 +106,7 @@ class ReferenceModel:
 
     def say(self, ids: Sequence[int]) -> str:
         """Decode tokens for a message; runs of image tokens are shown as one."""
-        return " ".join(repr(self.codec.tokenizer.decode([token])) for token in self.collapse(ids)[0])
+        return " ".join(repr(self.encoder.tokenizer.decode([token])) for token in self.collapse(ids)[0])
 
 
 @torch.no_grad()

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.anatomy import logits_of, sight_of, states_of, without_head
-from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.introspection import logits_of, states_of, vision_parameters, without_head
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -24,7 +24,7 @@ from vagen_adapters.ppo.scoring import (
     pieces_for,
     score,
 )
-from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 CRITIC_FILE = "critic.safetensors"
 FOR_CRITIC = "critic_"
@@ -44,7 +44,7 @@ class ActorCritic(nn.Module):
         values: False for estimators without a critic.
 
     Attributes:
-        sight: cached features of frozen vision towers; None if towers are trained.
+        vision_cache: cached features of frozen vision towers; None if towers are trained.
         packs: concatenate a batch's sequences into one row without padding; see `packed_rows`.
         spread: weights are sharded over processes (FSDP, ZeRO 3), which must call each layer equally often.
     """
@@ -62,7 +62,7 @@ class ActorCritic(nn.Module):
             nn.init.zeros_(self.value_head.weight)  # every state has value 0 until the critic has seen a return
             nn.init.zeros_(self.value_head.bias)
         self.reference: Any | None = None
-        self.sight: FrozenSight | None = None
+        self.vision_cache: VisionFeatureCache | None = None
         self.packs = False
         self.spread = False
 
@@ -220,8 +220,8 @@ class ActorCritic(nn.Module):
     def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
         """(B, L, H) The last hidden states of one of these models."""
         inputs = {name: tensor for name, tensor in inputs.items() if not name.startswith(FOR_CRITIC)}
-        if self.sight is not None:
-            inputs = self.sight.given(model, inputs)
+        if self.vision_cache is not None:
+            inputs = self.vision_cache.given(model, inputs)
         read = in_one_row(model, inputs) if self.packs else inputs
         hidden = states_of(model, as_taken_by(model, read))
         return in_rows(hidden, inputs["attention_mask"]) if self.packs else hidden
@@ -262,7 +262,7 @@ class ActorCritic(nn.Module):
     def freeze_vision(self) -> None:
         """Keep the vision towers, and what fits them to the language model, as they are."""
         for backbone in self._backbones():
-            for parameter in sight_of(backbone):
+            for parameter in vision_parameters(backbone):
                 parameter.requires_grad_(False)
 
     def trainable(self, *, critic: bool) -> list[nn.Parameter]:
@@ -313,8 +313,8 @@ class ActorCritic(nn.Module):
         else:
             stored = AutoModelForImageTextToText.from_pretrained(folder, dtype=self.policy.dtype)
             self.policy.load_state_dict(stored.state_dict())
-        if self.sight is not None:
-            self.sight.clear()
+        if self.vision_cache is not None:
+            self.vision_cache.clear()
         if self.value_head is not None:
             self.load_critic(Path(folder) / CRITIC_FILE)
 

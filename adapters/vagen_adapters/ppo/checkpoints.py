@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
@@ -12,6 +14,8 @@ COMPLETE = "complete"
 """The file that marks a folder whose every file is written."""
 BEST = "best"
 """The folder of the model that did best in evaluations."""
+EVALUATIONS = "evaluations.json"
+"""The file of a run's evaluations, in order."""
 
 
 def last_checkpoint(output_dir: str | Path) -> Path | None:
@@ -54,3 +58,14 @@ def recover_best(output_dir: str | Path) -> None:
                 break
     if best.exists():
         shutil.rmtree(old, ignore_errors=True)
+
+
+def write_curve(output_dir: Path, log: Sequence[Mapping[str, float]], *, is_main: bool) -> bool:
+    """Write a run's evaluations; return whether the last one solved more than all before."""
+    names = ("step", "eval_success", "eval_return", "eval_failed")
+    curve = [{name: entry[name] for name in names} for entry in log if "eval_success" in entry]
+    if is_main:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        (output_dir / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
+    successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
+    return successes.index(max(successes)) == len(curve) - 1

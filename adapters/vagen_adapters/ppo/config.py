@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args
 
 from trl.trainer.base_config import _BaseConfig
 
@@ -81,9 +81,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         sampler_correction: truncated importance weights of trainer against sampler, capped at 2: per token, or per
             sequence.
         reasoning_credit: `turn` pays the reasoning reward to all tokens of the turn (VAGEN), `span` credits each
-            sentence's tokens by that sentence's truth; see `word_credit`.
+            sentence's tokens by that sentence's truth; see `span_credit`.
         max_staleness: updates by which the weights that sampled a reply may be older than those that first learn from
-            it; see `ahead`. 0 plays each rollout after the updates of the one before.
+            it; see `async_rollout`. 0 plays each rollout after the updates of the one before.
         dynamic_sampling: how many times more levels are played at most until enough groups have returns that differ
             (DAPO); groups of equal returns are left out. 0 for none.
         overlong_share: last share of `max_tokens` in which a reply costs up to 1 (DAPO, eq. 13); 0 for no penalty.
@@ -190,7 +190,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._check_advantage()
         self._check_combinations()
         steps = self.rollouts * self.steps_per_rollout
-        self._require(self.max_steps in (-1, steps), "max_steps", f"left out: {self.rollouts} rollouts make it {steps}")
+        self._require(
+            vars(self)["max_steps"] in (-1, steps), "max_steps", f"left out: {self.rollouts} rollouts make it {steps}"
+        )
         self.max_steps = steps
         self.remove_unused_columns = False
         if vars(self)["save_steps"] == SAVE_STEPS:  # nobody chose it: round up to the end of a rollout
@@ -212,8 +214,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             setting = getattr(self, name)
             kind = must_be(MultiTurnPPOConfig, name, setting)
             self._require(kind is None, name, str(kind))
-            if get_origin(annotation) is Literal:
-                choices = get_args(annotation)
+            choices = [each for each in get_args(annotation) if isinstance(each, str)]
+            if choices:
                 self._require(setting in choices, name, f"one of {', '.join(choices)}")
         bounds = ((AT_LEAST_1, 1, "at least 1"), (AT_LEAST_0, 0, "at least 0"), (ABOVE_0, 1e-300, "above 0"))
         for names, least, words in bounds:

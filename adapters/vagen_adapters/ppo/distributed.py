@@ -1,14 +1,20 @@
-"""How weights are sharded over processes, which settings go with it, and when gradients are reduced."""
+"""Loading weights, how they are sharded over processes, and when gradients are reduced."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+import torch
+from torch import Tensor
+
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.family_checks import check_attention
 
 T = TypeVar("T")
 
@@ -45,14 +51,32 @@ def with_reduction(accelerator: Any, model: Any, parts: Sequence[T]) -> Iterator
             yield part
 
 
-def load_options(args: MultiTurnPPOConfig) -> dict[str, Any]:
-    """Keywords for `from_pretrained` that put weights where they will be trained.
-
-    Weights go from the file, whose pages a machine's processes share, to the GPU, one tensor after the other. Where
-    they will be sharded they may not fit on one GPU, and FSDP or DeepSpeed distributes them later.
-    """
-    sharded = getattr(args, "deepspeed_plugin", None) is not None or os.environ.get("ACCELERATE_USE_FSDP") == "true"
-    return {} if sharded else {"device_map": str(args.device)}
+def load_actor_critic(
+    cls: type[ActorCritic], model: str, critic: str | None, args: MultiTurnPPOConfig, heads: Mapping[str, Any]
+) -> ActorCritic:
+    """Read policy, critic and reference as the settings ask for them."""
+    check_attention(args.attn_implementation)
+    # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
+    # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
+    deepspeed = getattr(args, "deepspeed_plugin", None) is not None
+    as_stored = deepspeed and args.bf16
+    options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32}
+    if not deepspeed and os.environ.get("ACCELERATE_USE_FSDP") != "true":
+        # From the file, whose pages a machine's processes share, to the GPU, one tensor after the other. Weights that
+        # will be sharded may not fit on one GPU.
+        options["device_map"] = str(args.device)
+    if args.attn_implementation is not None:
+        options["attn_implementation"] = args.attn_implementation
+    with whole_weights(args):
+        loaded = cls.from_pretrained(model, critic, critic=args.critic_kind, heads=heads, **options)
+        if args.lora:
+            loaded.add_adapters(args.lora)
+        if args.freeze_vision:
+            loaded.freeze_vision()
+        if args.kl_coef or args.kl_loss_coef:
+            arithmetic = torch.bfloat16 if args.bf16 else torch.float32
+            loaded.add_reference(arithmetic, model if as_stored else None)
+    return loaded
 
 
 @contextlib.contextmanager
@@ -71,3 +95,16 @@ def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
     unset_hf_deepspeed_config()
     yield
     set_hf_deepspeed_config(plugin.dschf)
+
+
+def own_parts(accelerator: Any, rows: Tensor, size: int) -> Iterator[tuple[Tensor, bool]]:
+    """This process's share of `rows`, up to `size` at a time.
+
+    Every process gets equally many parts, because sharded weights are gathered by all at once: one with no rows left
+    gets the first row, and False for not its own.
+    """
+    rank, world = accelerator.process_index, accelerator.num_processes
+    mine = rows[rank::world]
+    for start in range(0, math.ceil(len(rows) / world), size):
+        part = mine[start : start + size]
+        yield (part, True) if len(part) else (rows[:1], False)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import Prompt, Reply
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import RewardTerm, Turn
@@ -47,7 +47,7 @@ class PlayedTurn:
         reply: the sampled tokens.
         turn: the environment's record.
         rewards: the environment's terms and any others.
-        words: which of the reply's words are true, where they are credited by themselves; see `word_credit`.
+        words: which of the reply's words are true, where they are credited by themselves; see `span_credit`.
         snapshot: the environment before the reply, where it is kept; empty elsewhere.
         version: of the weights that sampled all tokens of the reply, as the number of updates before.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.continuations import StateNumbers
 from vagen_adapters.ppo.episodes import Episode, PlayedTurn, TokenSequence, training_sequences
-from vagen_adapters.ppo.forks import StateNumbers
 from vagen_adapters.ppo.generation import TILE, pad
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
@@ -116,6 +117,18 @@ def trajectories_of(
     )
 
 
+def sampler_correction(
+    sequences: Sequences, logprobs: Tensor, level: Literal["none", "token", "sequence"]
+) -> tuple[Tensor | None, dict[str, float]]:
+    """(B, L) Truncated importance weights of the trainer's policy against the sampler's, and figures of them."""
+    if level == "none":
+        return None, {}
+    weights = losses.sampler_weights(logprobs, sequences.sampled_logprobs, sequences.turn_ids, level)
+    of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
+    capped = (of_tokens >= losses.SAMPLER_CAP).float()
+    return weights, {"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())}
+
+
 def overlong_penalty(played: PlayedTurn, args: MultiTurnPPOConfig) -> float:
     """DAPO's penalty for a reply that is nearly as long as `max_tokens`; 0 if it isn't set."""
     if not args.overlong_share:
@@ -127,3 +140,44 @@ def shortest_first(sequences: Sequences, rows: Tensor) -> Tensor:
     """`rows` ordered by length, so that those that go through the model together need little padding."""
     lengths = torch.tensor([len(sequences.rows[row].prompt.ids) for row in rows.tolist()])
     return rows[lengths.argsort(stable=True)]
+
+
+def policy_loss(
+    experience: Experience, args: MultiTurnPPOConfig, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The policy's loss on some rows, and its terms.
+
+    Args:
+        experience: of the rollout.
+        args: settings.
+        rows: (R,) which rows.
+        weights: (R, L) of each token in the mean over the mini-batch.
+        found: `logprobs` and `entropies`, (R, L), of the present policy.
+    """
+    logprobs, width = found["logprobs"], weights.shape[1]
+    turn_ids = experience.sequences.turn_ids[rows, :width]
+    trained = experience.advantages.mask[rows, :width]
+    old = experience.old_logprobs[rows, :width]
+    # Vanilla PPO's observations are in no turn, and count as sampled.
+    of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
+    ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
+    advantages = experience.advantages.advantages[rows, :width]
+    if args.policy_loss == "cispo":
+        policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
+    else:
+        policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
+    if experience.sampler_weights is not None:
+        policy = policy * experience.sampler_weights[rows, :width]
+    clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
+    terms = {
+        "policy/loss": (policy * weights).sum(),
+        "policy/entropy": (found["entropies"] * weights).sum(),
+        "policy/clip_fraction": (clipped * weights).sum(),
+        "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
+    }
+    loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
+    if args.kl_loss_coef and experience.reference_logprobs is not None:
+        kl = losses.kl_estimates(logprobs, experience.reference_logprobs[rows, :width], "k3")
+        terms["policy/kl_loss"] = (torch.where(trained, kl, 0) * weights).sum()
+        loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
+    return loss, terms

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Codec, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.features import as_taken_by
-from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 ROOM = 64 * 4096
 """Tokens whose keys and values the policy itself holds at a time when it samples."""
@@ -112,29 +112,31 @@ def pad(rows: Sequence[Sequence[Any]], value: float, *, left: bool = False, mult
 
 def model_inputs(
     prompts: Sequence[Prompt],
-    codec: Codec,
+    encoder: ChatEncoder,
     device: torch.device | str,
     *,
     left: bool = False,
     multiple: int = 1,
-    sight: FrozenSight | None = None,
+    vision_cache: VisionFeatureCache | None = None,
 ) -> dict[str, Tensor]:
     """The tensors of a forward pass over `prompts`: tokens, mask, token types and picture features.
 
-    They are as wide as the next `multiple`. With `sight` the pictures are given by number.
+    They are as wide as the next `multiple`. With `vision_cache` the pictures are given by number.
 
     Raises:
         TrainingDataError: image tokens and picture features don't match, which would fail deep in the model.
     """
     for number, prompt in enumerate(prompts):
-        codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
-    ids = pad([prompt.ids for prompt in prompts], codec.pad_id, left=left, multiple=multiple)
+        encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+    ids = pad([prompt.ids for prompt in prompts], encoder.pad_id, left=left, multiple=multiple)
     inputs = {
         "input_ids": ids,
         "attention_mask": pad([[1] * len(prompt.ids) for prompt in prompts], 0, left=left, multiple=multiple),
-        **codec.token_types(ids),
+        **encoder.token_types(ids),
     }
-    inputs |= (sight.inputs if sight else codec.features_of)([shown for prompt in prompts for shown in prompt.shown])
+    inputs |= (vision_cache.inputs if vision_cache else encoder.features_of)(
+        [shown for prompt in prompts for shown in prompt.shown]
+    )
     return {name: tensor.to(device) for name, tensor in inputs.items()}
 
 
@@ -143,16 +145,18 @@ class TransformersSampler:
 
     Args:
         model: the policy.
-        codec: its.
+        encoder: its.
         room: tokens that are held at a time, those of padding and of replies to come among them; a prompt at least.
-        sight: where this is given, the model's tower is frozen and looks at a picture once.
+        vision_cache: where this is given, the model's tower is frozen and looks at a picture once.
     """
 
-    def __init__(self, model: Any, codec: Codec, room: int = ROOM, sight: FrozenSight | None = None) -> None:
+    def __init__(
+        self, model: Any, encoder: ChatEncoder, room: int = ROOM, vision_cache: VisionFeatureCache | None = None
+    ) -> None:
         self.model = model
-        self.codec = codec
+        self.encoder = encoder
         self.room = room
-        self.sight = sight
+        self.vision_cache = vision_cache
         self.reads = Reads()
 
     def sync(self) -> None:
@@ -179,36 +183,38 @@ class TransformersSampler:
                 stop += 1
             replies += self._sample(prompts[start:stop], sampling, seeds[start:stop])
             start = stop
-        if self.sight:
-            self.reads.pictures += self.sight.looks_since()
+        if self.vision_cache:
+            self.reads.pictures += self.vision_cache.looks_since()
         self.model.train(was_training)
         return replies
 
     def _sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         from transformers import GenerationConfig, LogitsProcessorList
 
-        inputs: dict[str, Any] = model_inputs(prompts, self.codec, self.model.device, left=True, sight=self.sight)
-        if self.sight:
-            inputs = self.sight.given(self.model, inputs)
-        draw = Draw(sampling, seeds, self.codec.forbidden_ids)
+        inputs: dict[str, Any] = model_inputs(
+            prompts, self.encoder, self.model.device, left=True, vision_cache=self.vision_cache
+        )
+        if self.vision_cache:
+            inputs = self.vision_cache.given(self.model, inputs)
+        draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen by the trainer.
         settings = GenerationConfig(
             do_sample=False, temperature=1.0, top_p=1.0, top_k=50, repetition_penalty=1.0, num_beams=1,
-            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=self.codec.end_id,
-            pad_token_id=self.codec.pad_id,
+            no_repeat_ngram_size=0, max_new_tokens=sampling.max_tokens, eos_token_id=self.encoder.end_id,
+            pad_token_id=self.encoder.pad_id,
         )  # fmt: skip
         output = self.model.generate(
             **as_taken_by(self.model, inputs), generation_config=settings, logits_processor=LogitsProcessorList([draw])
         )
         replies = self._replies(output[:, inputs["input_ids"].shape[1] :], torch.stack(draw.logprobs, 1))
         self.reads.tokens += sum(len(each.ids) for each in prompts) + sum(len(each.ids) - 1 for each in replies)
-        if not self.sight:
+        if not self.vision_cache:
             self.reads.pictures += sum(bool(shown.features) for each in prompts for shown in each.shown)
         return replies
 
     def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[Reply]:
         """(B, T), (B, T) Tokens and their log-probabilities, of which those after the first end token don't count."""
-        ended = (sampled == self.codec.end_id).long()
+        ended = (sampled == self.encoder.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [
             Reply(tuple(ids[:length]), tuple(scores[:length]))

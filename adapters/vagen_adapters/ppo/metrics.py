@@ -42,6 +42,16 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
     }
 
 
+def of_evaluation(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Success rate and return of the episodes that didn't fail, and the number of those that did."""
+    sound = [episode for episode in episodes if episode.failure is None]
+    return {
+        "success": mean([float(episode.success) for episode in sound]),
+        "return": mean([episode.rewards for episode in sound]),
+        "failed": float(len(episodes) - len(sound)),
+    }
+
+
 def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     """`reasoning/…` of a reward for reasoning.
 

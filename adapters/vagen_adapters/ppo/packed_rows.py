@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.anatomy import backbone_of
-from vagen_adapters.ppo.codec import TOKEN_TYPES
+from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES
+from vagen_adapters.ppo.introspection import backbone_of
 
 
 def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

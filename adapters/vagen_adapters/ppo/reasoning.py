@@ -10,7 +10,7 @@ import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.rollout import Score
-from vagen_adapters.ppo.word_credit import Judged
+from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 from vagen_rewards.credit import kept_out, words_of
@@ -29,7 +29,7 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
     Args:
         reward: whose `prepare` has been called, unless the first turns may wait for it.
         credit: what the reward is for. `turn`: the turn earns it, with all its tokens (VAGEN). `span`: sentences are
-            credited by their own truth, see `word_credit`; scores are logged, and no turn earns them.
+            credited by their own truth, see `span_credit`; scores are logged, and no turn earns them.
 
     Raises:
         TrainingConfigError: sentences are to be credited by a judge that doesn't read them.

@@ -13,10 +13,10 @@ from typing import Any
 import gymnasium as gym
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Codec, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
 from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
-from vagen_adapters.ppo.word_credit import Judged
+from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
@@ -47,7 +47,7 @@ class Rollout:
 
     Args:
         envs: alike; each is reset for every level it plays.
-        codec: of the model that plays.
+        encoder: of the model that plays.
         sampler: where replies come from. With one that is `Streaming`, each episode goes on as soon as its reply is
             there, and environments and judges work while others' replies are written; with others each turn is a batch.
         sampling: how they are drawn.
@@ -70,7 +70,7 @@ class Rollout:
     def __init__(
         self,
         envs: Sequence[gym.Env[Any, Any]],
-        codec: Codec,
+        encoder: ChatEncoder,
         sampler: Sampler,
         sampling: Sampling,
         *,
@@ -87,7 +87,7 @@ class Rollout:
         if threads < 1:
             raise TrainingConfigError(f"threads={threads} is not valid: it must be at least 1")
         self.envs = list(envs)
-        self.codec, self.sampler, self.sampling = codec, sampler, sampling
+        self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
         self.window, self.max_length, self.score = window, max_length, score
         self.prompts = prompts
         self._takes_snapshots = False
@@ -148,7 +148,7 @@ class Rollout:
             under_way[future] = lambda reply: read(env, episode, reply)
 
         def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
-            text = self.codec.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
+            text = self.encoder.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
             now_or_beside(self.step, (env, text), lambda step: advance(env, episode, reply, step))
 
         def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
@@ -205,7 +205,9 @@ class Rollout:
 
     def _step_all(self, moves: Sequence[tuple[gym.Env[Any, Any], Reply]]) -> list[Step | Exception | None]:
         started = time.perf_counter()
-        texts = [self.codec.read(reply.ids) if reply.ids else None for _, reply in moves]  # tokenizers keep to a thread
+        texts = [
+            self.encoder.read(reply.ids) if reply.ids else None for _, reply in moves
+        ]  # tokenizers keep to a thread
         pairs = [(env, text) for (env, _), text in zip(moves, texts, strict=True)]
         steps = list(self.pool.map(self.step, pairs)) if self.pool else [self.step(pair) for pair in pairs]
         took = time.perf_counter() - started
@@ -310,7 +312,7 @@ class Rollout:
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any]) -> Shown:
         core: Any = env.unwrapped
         state = getattr(core, "true_state", None)  # a remote one says none
-        return self.codec.show(core.system_prompt, observation, state)
+        return self.encoder.show(core.system_prompt, observation, state)
 
     def seed(self, seed: int, episode: Episode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""

@@ -6,10 +6,9 @@ TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,33 +22,39 @@ from trl.trainer.base_trainer import _BaseTrainer
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import losses, metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
-from vagen_adapters.ppo.distributed import check_sharding, load_options, sharding_of, whole_weights, with_reduction
+from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
 from vagen_adapters.ppo.episodes import Episode, Level
-from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of, shortest_first, trajectories_of
-from vagen_adapters.ppo.family_checks import check_attention, check_model, check_packing, sight_for
+from vagen_adapters.ppo.experience import (
+    Experience,
+    Sequences,
+    policy_loss,
+    sampler_correction,
+    sequences_of,
+    shortest_first,
+    trajectories_of,
+)
+from vagen_adapters.ppo.family_checks import check_model, check_packing, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, Sampler, model_inputs
 from vagen_adapters.ppo.layout_checks import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
-from vagen_adapters.ppo.playing import Player, seed_of
 from vagen_adapters.ppo.rollout import Score
+from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
 from vagen_adapters.ppo.sample_tables import show_samples
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
-from vagen_adapters.ppo.word_credit import credit_words
+from vagen_adapters.ppo.span_credit import credit_words
+from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-EVALUATIONS = "evaluations.json"
-"""The file of a run's evaluations, in order."""
 EVALUATION_SAMPLES = 4
 """Episodes of an evaluation that trackers show."""
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
-MakeSampler = Callable[[Any, Codec], Sampler]
+MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 
 
 class MultiTurnPPOTrainer(_BaseTrainer):
@@ -60,7 +65,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
         score: reward terms of a turn beside the environment's.
-        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its codec.
+        make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
         callbacks: of transformers' Trainer.
 
     With several processes each plays and scores its share of the episodes. Then all of them hold all episodes, and each
@@ -97,9 +102,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             )
         if args.shared_backbone and critic is not None:
             raise TrainingConfigError(f"critic={critic} would not be used: shared_backbone takes the policy's backbone")
-        self.codec = Codec.from_pretrained(model)
-        check_layout(self.codec)
-        actor_critic = self._load(model, critic, args)
+        self.encoder = ChatEncoder.from_pretrained(model)
+        check_layout(self.encoder)
+        actor_critic = load_actor_critic(self.actor_critic_class, model, critic, args, self.critic_heads(args))
         super().__init__(  # type: ignore[no-untyped-call]
             model=actor_critic,
             args=args,
@@ -107,21 +112,21 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             # Trainer asks for data: one batch of numbers for each update.
             train_dataset=[{}] * (args.max_steps * args.world_size * args.per_device_train_batch_size),
             eval_dataset=[{}],
-            processing_class=self.codec.tokenizer,
+            processing_class=self.encoder.tokenizer,
             callbacks=[*(callbacks or []), _BeforeUpdates(self)],
         )
         self.sharding = sharding_of(self.accelerator, fsdp=self.is_fsdp_enabled)
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
-            check_model(actor_critic, self.codec, turn_by_turn=args.window is not None)
+            check_model(actor_critic, self.encoder, turn_by_turn=args.window is not None)
             if args.packing:
-                check_packing(actor_critic, self.codec)
-            actor_critic.sight = sight_for(actor_critic, self.codec, VISION_CACHE)
+                check_packing(actor_critic, self.encoder)
+            actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
         actor_critic.packs = args.packing
-        make = (lambda policy: make_sampler(policy, self.codec)) if make_sampler else None
-        self.player = Player(
-            model, args, actor_critic, self.codec, self.accelerator, self._record, score=score, make_sampler=make
+        make = (lambda policy: make_sampler(policy, self.encoder)) if make_sampler else None
+        self.worker = RolloutWorker(
+            model, args, actor_critic, self.encoder, self.accelerator, self._record, score=score, make_sampler=make
         )
         self._experience: Experience | None = None
         self._finite_gradients = True
@@ -129,51 +134,30 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._metrics: dict[str, list[float]] = defaultdict(list)
         self._read: Counter[str] = Counter()
 
-    def _load(self, model: str, critic: str | None, args: MultiTurnPPOConfig) -> ActorCritic:
-        check_attention(args.attn_implementation)
-        # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast computes in bfloat16.
-        # DeepSpeed keeps float32 copies of its own, and adapters are small beside the frozen weights.
-        as_stored = getattr(args, "deepspeed_plugin", None) is not None and args.bf16
-        options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32, **load_options(args)}
-        if args.attn_implementation is not None:
-            options["attn_implementation"] = args.attn_implementation
-        with whole_weights(args):
-            loaded = self.actor_critic_class.from_pretrained(
-                model, critic, critic=args.critic_kind, heads=self.critic_heads(args), **options
-            )
-            if args.lora:
-                loaded.add_adapters(args.lora)
-            if args.freeze_vision:
-                loaded.freeze_vision()
-            if args.kl_coef or args.kl_loss_coef:
-                arithmetic = torch.bfloat16 if args.bf16 else torch.float32
-                loaded.add_reference(arithmetic, model if as_stored else None)
-        return loaded
-
     # -- collecting experience ---------------------------------------------------------------------
 
     def before_update(self, step: int) -> None:
         """Collect a rollout's experience before its first update, and go on with asynchronous rollouts."""
         number, update = divmod(step, self.args.steps_per_rollout)
-        self.player.wait()
+        self.worker.wait()
         if update == 0:
             self._experience = self.collect_experience(number)
         if self._experience is not None:
-            self.player.play_ahead(number, update, step)
+            self.worker.play_ahead(number, update, step)
 
     def collect_experience(self, number: int) -> Experience | None:
         """Play, score and estimate advantages; None if no episode of the rollout can be trained on."""
-        clock = self.player.clock = metrics.Clock()
-        episodes, kept = self.player.play_enough(number, self.state.global_step)
+        clock = self.worker.clock = metrics.Clock()
+        episodes, kept = self.worker.play_enough(number, self.state.global_step)
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
-        self.player.check_failures(episodes, number)
+        self.worker.check_failures(episodes, number)
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         state_values: list[list[float]] = []
         if self.args.continuations:
-            kept, state_values = self.player.play_forks(kept, number)
-        self.player.rest()
+            kept, state_values = self.worker.play_continuations(kept, number)
+        self.worker.rest()
         if not kept:
             return None
         if self.args.max_staleness:
@@ -202,9 +186,9 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if args.advantage not in IN_GROUPS:
             advantages = advantages.whitened()
         advantages = self.assign_credit(advantages, sequences)
-        return Experience(
-            sequences, logprobs, reference, scores["values"], advantages, self._correction(sequences, logprobs)
-        )
+        correction, figures = sampler_correction(sequences, logprobs, args.sampler_correction)
+        self._record(figures)
+        return Experience(sequences, logprobs, reference, scores["values"], advantages, correction)
 
     def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
         """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
@@ -212,7 +196,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         wanted_tokens = trained_tokens(sequences.turn_ids, with_observations=not self.args.masks_observations)
         found = {name: torch.zeros(rows, length + (name == "values"), device=device) for name in want}
         self.model_wrapped.eval()
-        for part, own in self._parts(shortest_first(sequences, torch.arange(rows))):
+        size = self.args.per_device_train_batch_size
+        for part, own in own_parts(self.accelerator, shortest_first(sequences, torch.arange(rows)), size):
             inputs = self._inputs(sequences, part, want)
             width = inputs["input_ids"].shape[1]
             with self.accelerator.autocast():
@@ -229,17 +214,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args = self.args
         values = ["values"] if args.critic_kind != "none" else []
         return ["logprobs", *values, *(["reference_logprobs"] if args.kl_coef or args.kl_loss_coef else [])]
-
-    def _correction(self, sequences: Sequences, logprobs: Tensor) -> Tensor | None:
-        """(B, L) Truncated importance weights of the trainer's policy against the sampler's."""
-        level, sampled = self.args.sampler_correction, sequences.sampled_logprobs
-        if level == "none":
-            return None
-        weights = losses.sampler_weights(logprobs, sampled, sequences.turn_ids, level)
-        of_tokens = weights[sequences.turn_ids != NOT_SAMPLED]
-        capped = (of_tokens >= losses.SAMPLER_CAP).float()
-        self._record({"correction/mean": float(of_tokens.mean()), "correction/capped": float(capped.mean())})
-        return weights
 
     # -- what a subclass may replace ---------------------------------------------------------------
 
@@ -259,18 +233,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         """The advantages of single tokens, after whitening."""
         if self.args.reasoning_credit == "turn":
             return advantages
-        advantages, truths = credit_words(advantages, sequences.rows, sequences.episodes, self.codec)
+        advantages, truths = credit_words(advantages, sequences.rows, sequences.episodes, self.encoder)
         self._record(truths)
         return advantages
 
     def measure(self, episodes: Sequence[Episode]) -> dict[str, float]:
         """Figures of an evaluation's episodes."""
-        sound = [episode for episode in episodes if episode.failure is None]
-        return {
-            "success": mean([float(episode.success) for episode in sound]),
-            "return": mean([episode.rewards for episode in sound]),
-            "failed": float(len(episodes) - len(sound)),
-        }
+        return metrics.of_evaluation(episodes)
 
     # -- updates -----------------------------------------------------------------------------------
 
@@ -280,14 +249,14 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         if self._experience is None:  # every episode failed or was filtered out: nothing to learn from
             return torch.zeros((), device=self.args.device)
         model.train()
-        with self.player.clock("update"):
+        with self.worker.clock("update"):
             epoch_seed = seed_of(self.args, number, 1 + update // self.args.minibatches)
             rows = self._experience.minibatch(update, self.args.minibatches, epoch_seed)
             loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
             self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
-            self._record(self.player.clock.shares(tokens))
+            self._record(self.worker.clock.shares(tokens))
         return loss
 
     def backward(self, experience: Experience, rows: Tensor, *, only_critic: bool) -> Tensor:
@@ -300,7 +269,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         weights, value_weights = (each / each.sum().clamp(min=1) for each in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
-        parts = list(self._parts(torch.arange(len(rows))))
+        parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))
         for part, own in with_reduction(self.accelerator, self.model_wrapped, parts):
             with self.accelerator.autocast():
                 loss, terms = self._loss(
@@ -330,7 +299,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}
         if not only_critic:
-            loss, terms = self._policy_loss(experience, rows, weights[:, :width], found)
+            loss, terms = policy_loss(experience, args, rows, weights[:, :width], found)
         if "values" in found:
             errors = losses.value_losses(
                 found["values"],
@@ -342,44 +311,13 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             loss = loss + terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
 
-    def _policy_loss(
-        self, experience: Experience, rows: Tensor, weights: Tensor, found: dict[str, Tensor]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        args, logprobs, width = self.args, found["logprobs"], weights.shape[1]
-        turn_ids = experience.sequences.turn_ids[rows, :width]
-        trained = experience.advantages.mask[rows, :width]
-        old = experience.old_logprobs[rows, :width]
-        # Vanilla PPO's observations are in no turn, and count as sampled.
-        of_turns = turn_ids if args.masks_observations else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
-        ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
-        advantages = experience.advantages.advantages[rows, :width]
-        if args.policy_loss == "cispo":
-            policy = losses.cispo_losses(logprobs, ratios, advantages, args.clip_low, args.clip_high)
-        else:
-            policy = losses.policy_losses(ratios, advantages, args.clip_low, args.clip_high, args.dual_clip)
-        if experience.sampler_weights is not None:
-            policy = policy * experience.sampler_weights[rows, :width]
-        clipped = (ratios < 1 - args.clip_low) | (ratios > 1 + args.clip_high)
-        terms = {
-            "policy/loss": (policy * weights).sum(),
-            "policy/entropy": (found["entropies"] * weights).sum(),
-            "policy/clip_fraction": (clipped * weights).sum(),
-            "policy/kl_to_old": (torch.where(trained, old - logprobs, 0) * weights).sum(),
-        }
-        loss = terms["policy/loss"] - args.entropy_coef * terms["policy/entropy"]
-        if args.kl_loss_coef and experience.reference_logprobs is not None:
-            kl = losses.kl_estimates(logprobs, experience.reference_logprobs[rows, :width], "k3")
-            terms["policy/kl_loss"] = (torch.where(trained, kl, 0) * weights).sum()
-            loss = loss + args.kl_loss_coef * terms["policy/kl_loss"]
-        return loss, terms
-
     # -- passes through the model ------------------------------------------------------------------
 
     def _forward(
         self, inputs: dict[str, Tensor], want: Sequence[str], mask: Tensor, detach_backbone: bool = False
     ) -> dict[str, Tensor]:
         # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
-        forbidden = self.codec.forbidden_ids if self.args.masks_observations else ()
+        forbidden = self.encoder.forbidden_ids if self.args.masks_observations else ()
         found: dict[str, Tensor] = self.model_wrapped(
             inputs,
             want,
@@ -391,22 +329,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         )
         return found
 
-    def _parts(self, rows: Tensor) -> Iterator[tuple[Tensor, bool]]:
-        """This process's share of `rows`, a few at a time.
-
-        Every process gets equally many parts, because sharded weights are gathered by all at once: one that has no rows
-        left gets the first row, and False for not its own.
-        """
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        mine, size = rows[rank::world], self.args.per_device_train_batch_size
-        for start in range(0, math.ceil(len(rows) / world), size):
-            part = mine[start : start + size]
-            yield (part, True) if len(part) else (rows[:1], False)
-
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
         pictures = sum(bool(shown.features) for prompt in prompts for shown in prompt.shown)
-        inputs = model_inputs(prompts, self.codec, self.args.device, multiple=TILE, sight=self.model.sight)
+        inputs = model_inputs(
+            prompts, self.encoder, self.args.device, multiple=TILE, vision_cache=self.model.vision_cache
+        )
         if "values" in want:
             inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
         tokens = sum(len(prompt.ids) for prompt in prompts)
@@ -416,8 +344,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _pictures_read(self) -> int:
         """Pictures that vision towers of this process encoded since the last call."""
-        sight, read = self.model.sight, self._read.pop("pictures", 0)
-        return read if sight is None else sight.looks_since()
+        vision_cache, read = self.model.vision_cache, self._read.pop("pictures", 0)
+        return read if vision_cache is None else vision_cache.looks_since()
 
     def _padding(self) -> float:
         """The share of padding in what this process scored and trained on since the last call."""
@@ -492,11 +420,11 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
-        self.player.wait()
+        self.worker.wait()
         levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.player.play(levels, seed_of(self.args, 0, 99))
+        episodes = self.worker.play(levels, seed_of(self.args, 0, 99))
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
-        self.player.rest()
+        self.worker.rest()
         self.log(dict(found))
         if self.accelerator.is_main_process:
             show_samples(self.callback_handler.callbacks, episodes[:EVALUATION_SAMPLES], self.state.global_step)
@@ -507,14 +435,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _keep_best(self) -> None:
         """Write the curve of evaluations, and save the model if no earlier evaluation was as good."""
-        names = ("step", "eval_success", "eval_return", "eval_failed")
-        curve = [{name: entry[name] for name in names} for entry in self.state.log_history if "eval_success" in entry]
-        successes = [-1.0 if math.isnan(entry["eval_success"]) else entry["eval_success"] for entry in curve]
         folder = Path(str(self.args.output_dir))
-        if self.args.should_save:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")
-        if successes.index(max(successes)) == len(curve) - 1:
+        if write_curve(folder, self.state.log_history, is_main=self.args.should_save):
             replace_best(folder, self.save_model, is_main=self.args.should_save)
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
@@ -523,7 +445,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         folder = Path(output_dir or str(self.args.output_dir))
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(folder, state_dict)
-        self.codec.save_pretrained(folder)
+        self.encoder.save_pretrained(folder)
         torch.save(self.args, folder / "training_args.bin")
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:

@@ -21,7 +21,7 @@ from PIL import Image
 from trl.generation.vllm_client import VLLMClient
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampling
 from vagen_adapters.ppo.vllm_weights import Adapters, Weights
 
@@ -38,7 +38,7 @@ class VLLMSampler:
 
     Args:
         model: the policy, whose weights `sync` takes over.
-        codec: of the policy.
+        encoder: of the policy.
         accelerator: of the trainer.
         path: the folder or name that vLLM loads the model from.
         adapters: whether `sync` hands over the policy's adapters alone, which vLLM adds to the weights it has read.
@@ -49,15 +49,15 @@ class VLLMSampler:
     """
 
     def __init__(
-        self, model: Any, codec: Codec, accelerator: Any, path: str, *, adapters: bool = False, **options: Any
+        self, model: Any, encoder: ChatEncoder, accelerator: Any, path: str, *, adapters: bool = False, **options: Any
     ) -> None:
-        self.codec = codec
+        self.encoder = encoder
         self.adapters = Adapters(model, accelerator) if adapters else None
         if self.adapters is not None:
             options = {**self.adapters.options, **options}
-        self._engine = _Engine(model, accelerator, codec, path, options)
+        self._engine = _Engine(model, accelerator, encoder, path, options)
         self.llm = self._engine.llm
-        self._stream = _Stream(self.llm, accelerator.device, codec.image_token_id)
+        self._stream = _Stream(self.llm, accelerator.device, encoder.image_token_id)
         self._sleeps = bool(options.get("enable_sleep_mode"))
         self._rests = False
         self._synced = 0
@@ -112,14 +112,14 @@ class VLLMSampler:
         """See `Streaming.submit`."""
         from vllm import SamplingParams
 
-        _check([prompt], self.codec)
+        _check([prompt], self.encoder)
         self._wake()
-        settings = SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.codec.forbidden_ids))
+        settings = SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.encoder.forbidden_ids))
         return self._stream.submit(prompt, self._request(prompt), settings, self._adapted)
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         # vLLM repeats a picture's single token itself.
-        ids = _with_single_image_tokens(prompt.ids, self.codec.image_token_id)
+        ids = _with_single_image_tokens(prompt.ids, self.encoder.image_token_id)
         pictures = _pictures(prompt)
         return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
 
@@ -194,7 +194,7 @@ class VLLMServerSampler:
 
     Args:
         model: the policy, whose weights `sync` hands to the server.
-        codec: of the policy.
+        encoder: of the policy.
         accelerator: of the trainer.
         url: of the server.
         weights_folder: where the weights are written for it; None sends them through NCCL.
@@ -208,20 +208,20 @@ class VLLMServerSampler:
     def __init__(
         self,
         model: Any,
-        codec: Codec,
+        encoder: ChatEncoder,
         accelerator: Any,
         url: str = "http://127.0.0.1:8000",
         weights_folder: str | Path | None = None,
         *,
         adapters: bool = False,
     ) -> None:
-        self.codec, self.accelerator = codec, accelerator
+        self.encoder, self.accelerator = encoder, accelerator
         self.adapters = Adapters(model, accelerator) if adapters else None
         if adapters and weights_folder is None:
             raise TrainingConfigError("vllm_options: adapters=true hands adapters over in a folder; set weights_folder")
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
-        self._source = Weights(model, accelerator, codec)
+        self._source = Weights(model, accelerator, encoder)
         self._pool = ThreadPoolExecutor(_AT_ONCE, "vllm")
         self._synced = 0
         # Of the adapters that replies are of. Trainings one after the other may share a server.
@@ -269,12 +269,12 @@ class VLLMServerSampler:
 
     def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
         """See `Streaming.submit`."""
-        _check([prompt], self.codec)
+        _check([prompt], self.encoder)
         return self._pool.submit(self._ask, prompt, sampling, seed)
 
     def _ask(self, prompt: Prompt, sampling: Sampling, seed: int) -> Reply:
         (shown,) = self.client.image_features([_pictures(prompt)])
-        settings = _sampling_settings(sampling, self.codec.forbidden_ids)
+        settings = _sampling_settings(sampling, self.encoder.forbidden_ids)
         # Not through the client's own `generate`: it gives all prompts one seed, and asks of a log-probability the
         # name of its token, which vLLM 0.32 has stopped sending.
         request = {
@@ -290,7 +290,7 @@ class VLLMServerSampler:
 
     def _placed(self, features: dict[str, Any], prompt: Prompt) -> dict[str, Any]:
         """The features with the places of their pictures in the prompt; the server saw them without it."""
-        places = list(_image_runs(prompt.ids, self.codec.image_token_id))
+        places = list(_image_runs(prompt.ids, self.encoder.image_token_id))
         ours = [place["length"] for place in places]
         theirs = [place["length"] for place in features["mm_placeholders"]["image"]]
         if ours != theirs:
@@ -335,9 +335,9 @@ class VLLMServerSampler:
 class _Engine(Weights):
     """TRL's engine in this process, with the options of `vllm.LLM` that TRL does not pass on, such as its dtype."""
 
-    def __init__(self, model: Any, accelerator: Any, codec: Codec, path: str, options: dict[str, Any]) -> None:
+    def __init__(self, model: Any, accelerator: Any, encoder: ChatEncoder, path: str, options: dict[str, Any]) -> None:
         self._path, self._options = path, options
-        super().__init__(model, accelerator, codec)
+        super().__init__(model, accelerator, encoder)
 
     def _init_vllm(self) -> None:
         import gc
@@ -361,9 +361,9 @@ class _Engine(Weights):
         self.accelerator.wait_for_everyone()
 
 
-def _check(prompts: Sequence[Prompt], codec: Codec) -> None:
+def _check(prompts: Sequence[Prompt], encoder: ChatEncoder) -> None:
     for number, prompt in enumerate(prompts):
-        codec.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
+        encoder.check_pictures(prompt.ids, prompt.shown, f"prompt {number}")
 
 
 def _sampling_settings(sampling: Sampling, forbidden_ids: Sequence[int]) -> dict[str, Any]:

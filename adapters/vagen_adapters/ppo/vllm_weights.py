@@ -12,8 +12,8 @@ from trl.distributed import DistributedBackend
 from trl.generation.vllm_generation import VLLMGeneration
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.anatomy import sight_of
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.introspection import vision_parameters
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Largest ranks that vLLM makes room for (`vllm.config.lora`)."""
@@ -22,8 +22,8 @@ _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 class Weights(VLLMGeneration):
     """TRL's walk over a model's whole parameters, without an engine."""
 
-    def __init__(self, model: Any, accelerator: Any, codec: Codec) -> None:
-        super().__init__(model, accelerator, codec.tokenizer)
+    def __init__(self, model: Any, accelerator: Any, encoder: ChatEncoder) -> None:
+        super().__init__(model, accelerator, encoder.tokenizer)
 
     def _init_vllm(self) -> None:
         pass
@@ -88,7 +88,7 @@ class Adapters:
                 getattr(settings, name, plain) in (plain, [], False),
                 f"{name}={getattr(settings, name, None)!r} of lora is beyond what vLLM adds; leave one of them out",
             )
-        seen = {id(each) for each in sight_of(model)}
+        seen = {id(each) for each in vision_parameters(model)}
         beside = next((name for name, each in model.named_parameters() if "lora_" in name and id(each) in seen), None)
         _require(beside is None, f"vLLM adds adapters to the language model alone, and there is {beside}; name the "
                  "language model's layers in lora's target_modules, or exclude_modules the tower's")  # fmt: skip

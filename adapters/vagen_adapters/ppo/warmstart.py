@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import Reply, model_inputs
 from vagen_envs import VagenEnv, VagenError
@@ -36,7 +36,7 @@ class Demonstration:
     imitated: frozenset[int]
 
 
-def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, noise: float = 0.0) -> Demonstration:
+def demonstrate(env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, noise: float = 0.0) -> Demonstration:
     """Play a level with the oracle; with probability `noise`, a turn takes random actions instead.
 
     Noise shows the model how to go on after mistakes. Only the oracle's replies are imitated. An episode ends early
@@ -59,8 +59,8 @@ def demonstrate(env: gym.Env[Any, Any], codec: Codec, level: Level, noise: float
             break
         if not random:
             imitated.add(len(episode.turns))
-        shown = codec.show(core.system_prompt, observation)
-        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
+        shown = encoder.show(core.system_prompt, observation)
+        ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
         reply = Reply(ids, (0.0,) * len(ids))
         episode.turns.append(PlayedTurn(shown, reply, info["turn"], info["turn"].rewards))
@@ -82,14 +82,14 @@ class Demonstrations(Dataset[Demonstration]):
     Args:
         env_id: as in `gym.make`.
         options: of the environment.
-        codec: of the model.
+        encoder: of the model.
         count: of episodes.
         noise: as in `demonstrate`.
     """
 
-    def __init__(self, env_id: str, options: Mapping[str, Any], codec: Codec, count: int, noise: float) -> None:
+    def __init__(self, env_id: str, options: Mapping[str, Any], encoder: ChatEncoder, count: int, noise: float) -> None:
         self._env = gym.make(env_id, **options)
-        self._codec, self._count, self._noise = codec, count, noise
+        self._codec, self._count, self._noise = encoder, count, noise
 
     def __len__(self) -> int:
         return self._count
@@ -102,10 +102,10 @@ class Demonstrations(Dataset[Demonstration]):
         self._env.close()
 
 
-def batch_of(demonstrations: Sequence[Demonstration], codec: Codec) -> dict[str, Tensor]:
+def batch_of(demonstrations: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, Tensor]:
     """Model inputs with `labels`, (B, L): the tokens of imitated replies, `IGNORED` elsewhere."""
     sequences = [training_sequences(each.episode, None, with_end=False)[0] for each in demonstrations]
-    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, "cpu")
+    inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, "cpu")
     labels = torch.full_like(inputs["input_ids"], IGNORED)
     for row, (sequence, demonstration) in enumerate(zip(sequences, demonstrations, strict=True)):
         learned = torch.tensor([turn in demonstration.imitated for turn in sequence.turn_ids])
@@ -115,7 +115,7 @@ def batch_of(demonstrations: Sequence[Demonstration], codec: Codec) -> dict[str,
 
 def warm_start(
     model: Any,
-    codec: Codec,
+    encoder: ChatEncoder,
     demonstrations: Demonstrations,
     updates: int,
     *,
@@ -127,7 +127,7 @@ def warm_start(
 
     Args:
         model: the policy, such as a Qwen2.5-VL, with or without PEFT adapters.
-        codec: of the model.
+        encoder: of the model.
         demonstrations: shuffled, and used again when they are all seen.
         updates: optimizer steps.
         batch_size: episodes per update.
@@ -158,7 +158,7 @@ def warm_start(
             **({"gradient_checkpointing": True} if on_gpu else {}),
         )
         trainer = Trainer(
-            model, arguments, train_dataset=demonstrations, data_collator=lambda batch: batch_of(batch, codec)
+            model, arguments, train_dataset=demonstrations, data_collator=lambda batch: batch_of(batch, encoder)
         )
         loss: float = trainer.train().training_loss
     return loss

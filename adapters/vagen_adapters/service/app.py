@@ -12,7 +12,6 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from vagen_envs.errors import MissingExtraError
 
@@ -124,19 +123,13 @@ class _Sockets:
             tenant.connections -= 1
 
     async def _answer(self, request: bytes, tenant: Tenant, sessions: Sessions) -> bytes:
-        number: Any = None
-        pictures: Sequence[tuple[str, bytes]] = ()
         try:
             data = read_request(request)
-            if not isinstance(data.get("id"), int | str | None):
-                raise Refused("bad_request", "`id` must be an integer or a string")
-            number = data.get("id")
             results = await sessions.handle(data.get("verb"), data.get("items"), tenant)
-            body, pictures = _items(results), _pictures(results)
         except Refused as refused:
             self._metrics.failures.labels(refused.failure.code).inc()
-            body = _error(refused.failure)
-        return pack(written({"id": number})[:-1] + b"," + body[1:], pictures)
+            return pack(_error(refused.failure), ())
+        return pack(_items(results), _pictures(results))
 
 
 class _Gate:

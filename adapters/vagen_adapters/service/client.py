@@ -67,11 +67,7 @@ class Service:
         self._pid = os.getpid()
 
     def ask(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
-        """Carry out items of one kind, concurrently.
-
-        Raises:
-            ServiceError: the server can't be reached or refuses the request as a whole.
-        """
+        """Carry out items of one kind, concurrently. Raises ServiceError if the server can't be reached or refuses."""
         return self._journal.ask(verb, items)
 
     def _send(self, verb: str, items: Sequence[dict[str, Any]]) -> list[Reply]:
@@ -125,7 +121,7 @@ class Service:
             wait = min(2 * wait, 2.0)
 
     def _talk(self, verb: str, items: Sequence[dict[str, Any]], home: str) -> list[Reply]:
-        request = written({"id": 1, "verb": verb, "items": items})
+        request = written({"verb": verb, "items": items})
         if len(request) > MAX_REQUEST:
             raise ServiceError("too_large", f"a request of {len(request)} bytes; the server takes {MAX_REQUEST}")
         connection = self._take(home)

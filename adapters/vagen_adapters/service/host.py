@@ -36,17 +36,11 @@ class Call(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a call.
+    """The result of a call. After `reset` and `step` the body's `picture` has `sha256` and `shape`, or is null."""
 
-    Attributes:
-        body: a JSON object. After `reset` and `step` its `picture` has `sha256` and `shape`, or is null.
-        picture: the SHA-256 of the picture, and the PNG.
-        digest: after `reset` and `step`, a digest of all answers of the episode so far; also in the body.
-    """
-
-    body: bytes
-    picture: tuple[str, bytes] | None = None
-    digest: str = ""
+    body: bytes  # a JSON object
+    picture: tuple[str, bytes] | None = None  # the SHA-256 of the picture, and the PNG
+    digest: str = ""  # of all answers of the episode so far; also in the body
 
 
 class Failure(NamedTuple):

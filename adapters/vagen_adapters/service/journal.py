@@ -44,21 +44,13 @@ Send = Callable[[str, Sequence[dict[str, Any]]], list[Reply]]
 
 @dataclass(slots=True)
 class History:
-    """One session's history.
+    """One session's history."""
 
-    Attributes:
-        opening: the item that opened it.
-        move: the number of its last move.
-        level: seed and split of the running episode; None if there is none.
-        replies: those of the running episode, in order.
-        digest: the latest answer's.
-    """
-
-    opening: dict[str, Any]
-    move: int = 0
-    level: dict[str, Any] | None = None
-    replies: list[str] = field(default_factory=list)
-    digest: str = ""
+    opening: dict[str, Any]  # the item that opened it
+    move: int = 0  # the number of its last move
+    level: dict[str, Any] | None = None  # seed and split of the running episode
+    replies: list[str] = field(default_factory=list)  # of the running episode
+    digest: str = ""  # of the latest answer
 
     def reopening(self, verb: str) -> dict[str, Any]:
         """The item that opens the session again, in the state before a call of this kind."""
@@ -83,11 +75,7 @@ class History:
 
 
 class Journal:
-    """The histories of many sessions, between their player and the backend. Threads may share one.
-
-    Args:
-        send: carries out items of one kind, concurrently.
-    """
+    """The histories of many sessions; `send` carries out items of one kind, concurrently. Threads may share one."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

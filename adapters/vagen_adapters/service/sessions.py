@@ -53,18 +53,12 @@ class Session:
 
     env_id: str
     tenant: Tenant
-    move: int
-    """The number of the latest reset or step that was begun."""
-    digest: str
-    """Of the latest answer (see `host.Answer`), empty before the first."""
-    used: float
-    """The loop's time of the latest request or result."""
-    request: bytes = b""
-    """A digest of the latest move, to recognise one that is sent again."""
-    answer: Result | None = None
-    """The result of the latest move."""
-    pending: asyncio.Future[Result] | None = None
-    """The result of the call that it waits for, if any."""
+    move: int  # the number of the latest reset or step that was begun
+    digest: str  # of the latest answer (see `host.Answer`), empty before the first
+    used: float  # the loop's time of the latest request or result
+    request: bytes = b""  # a digest of the latest move, to recognise one that is sent again
+    answer: Result | None = None  # to the latest move
+    pending: asyncio.Future[Result] | None = None  # the result of the call that it waits for
 
 
 class Sessions:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.codec import Codec, load_policy
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
 from vagen_adapters.ppo.episodes import Episode, Level
 from vagen_benchmarks.meter import Meter
 from vagen_experiments import imitation
@@ -30,7 +30,7 @@ Report = Callable[[str], None]
 def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     """Write the initial policy and its critic to `out`."""
     how = experiment.checkpoint
-    model, codec = _initial_model(experiment, out)
+    model, encoder = _initial_model(experiment, out)
     report(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters")
     with Meter("episodes of scripted play", how.episodes) as meter:
         played = list(meter.over(_scripted_play(experiment, out, IMITATED, how.episodes, how.oracle_share)))
@@ -40,28 +40,28 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     passes = itertools.chain.from_iterable(itertools.repeat(played, how.passes))
     with Meter("imitation updates", updates) as meter:
         imitation.imitate(
-            model, codec, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
+            model, encoder, passes, updates, batch_size=BATCH, learning_rate=how.learning_rate, report=_progress(meter)
         )
     model.save_pretrained(out)
-    _pretrain_critic(experiment, out, out, codec, privileged=False)
+    _pretrain_critic(experiment, out, out, encoder, privileged=False)
 
 
 def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:
     """Write the policy of `checkpoint` to `out`, with a critic that is given states, trained on the same play."""
-    codec = Codec.from_pretrained(str(checkpoint))
-    codec.save_pretrained(out)
-    _pretrain_critic(experiment, checkpoint, out, codec, privileged=True)
+    encoder = ChatEncoder.from_pretrained(str(checkpoint))
+    encoder.save_pretrained(out)
+    _pretrain_critic(experiment, checkpoint, out, encoder, privileged=True)
 
 
-def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, Codec]:
+def _initial_model(experiment: Experiment, out: Path) -> tuple[Any, ChatEncoder]:
     weights = experiment.checkpoint.weights
     if not weights:
         tiny.save_tiny(out, tiny.texts_of([experiment.env], levels=200, **experiment.options))
         return load_policy(out)
-    model, codec = load_policy(CHECKPOINTS / weights)
+    model, encoder = load_policy(CHECKPOINTS / weights)
     model.float().save_pretrained(out)  # stored in half precision
-    codec.save_pretrained(out)
-    return model, codec
+    encoder.save_pretrained(out)
+    return model, encoder
 
 
 def _scripted_play(
@@ -91,7 +91,9 @@ def _pretrain_vision(model: Any, played: Sequence[Episode], updates: int, report
         report(f"vision: {relation}: R² {fit.explained:.2f}, mean error {fit.off:.2f} ({fit.count} objects)")
 
 
-def _pretrain_critic(experiment: Experiment, policy: Path, out: Path, codec: Codec, *, privileged: bool) -> None:
+def _pretrain_critic(
+    experiment: Experiment, policy: Path, out: Path, encoder: ChatEncoder, *, privileged: bool
+) -> None:
     how = experiment.checkpoint
     with torch.random.fork_rng(devices=[]):  # the critic's heads start from random weights
         torch.manual_seed(0)
@@ -104,7 +106,7 @@ def _pretrain_critic(experiment: Experiment, policy: Path, out: Path, codec: Cod
     with Meter("critic updates", how.critic_updates) as meter:
         teach_critic(
             model,
-            codec,
+            encoder,
             episodes,
             how.critic_updates,
             reward_scale=REWARD_SCALE,

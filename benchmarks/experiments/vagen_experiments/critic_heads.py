@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_envs.seeding import HashStream
 
 GRID = 8

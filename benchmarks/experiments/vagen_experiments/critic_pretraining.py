@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.anatomy import sight_of
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import Episode, training_sequences
-from vagen_adapters.ppo.family_checks import sight_for
+from vagen_adapters.ppo.family_checks import vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_experiments.critic_targets import values_at
@@ -31,7 +31,7 @@ Step = Callable[[], tuple[Tensor, float]]
 
 def teach_critic(
     model: StudyActorCritic,
-    codec: Codec,
+    encoder: ChatEncoder,
     episodes: Iterable[Episode],
     updates: int,
     *,
@@ -56,7 +56,7 @@ def teach_critic(
 
     Args:
         model: its critic is trained in place, its policy is not touched.
-        codec: of both.
+        encoder: of both.
         episodes: on a backbone of its own at least `updates * batch_size`; else all are read, and a tenth held out.
         updates: how many.
         reward_scale: as in `MultiTurnPPOConfig`.
@@ -66,19 +66,19 @@ def teach_critic(
             that it hadn't learned.
     """
     teach = _taught_whole if model.critic is not None else _taught_heads
-    with _towers_as_they_are(model, codec):
-        step = teach(model, codec, iter(episodes), reward_scale, batch_size)
+    with _towers_as_they_are(model, encoder):
+        step = teach(model, encoder, iter(episodes), reward_scale, batch_size)
         model.train()
         fit(model.trainable(critic=True), updates, learning_rate, step, report)
         model.eval()
 
 
 def _taught_whole(
-    model: StudyActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
+    model: StudyActorCritic, encoder: ChatEncoder, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
     def step() -> tuple[Tensor, float]:
         batch = list(itertools.islice(episodes, batch_size))
-        inputs, targets = _with_targets(model, codec, batch, reward_scale)
+        inputs, targets = _with_targets(model, encoder, batch, reward_scale)
         values = model(inputs, ["values"], temperature=1.0)["values"]
         known = ~targets.isnan()
         loss = (values[known] - targets[known]).square().mean()
@@ -88,7 +88,7 @@ def _taught_whole(
 
 
 def _taught_heads(
-    model: StudyActorCritic, codec: Codec, episodes: Iterator[Episode], reward_scale: float, batch_size: int
+    model: StudyActorCritic, encoder: ChatEncoder, episodes: Iterator[Episode], reward_scale: float, batch_size: int
 ) -> Step:
     states: list[Tensor] = []
     worth: list[Tensor] = []
@@ -97,7 +97,7 @@ def _taught_heads(
     sizes: list[Tensor] = []
     counts: list[int] = []
     while batch := list(itertools.islice(episodes, batch_size)):
-        inputs, targets = _with_targets(model, codec, batch, reward_scale)
+        inputs, targets = _with_targets(model, encoder, batch, reward_scale)
         known = ~targets[:, 1:].isnan()  # a value stands after the position before
         hidden, seen = model.before_heads(inputs)
         if seen is not None:
@@ -132,14 +132,14 @@ def _taught_heads(
 
 
 def _with_targets(
-    model: StudyActorCritic, codec: Codec, batch: Sequence[Episode], reward_scale: float
+    model: StudyActorCritic, encoder: ChatEncoder, batch: Sequence[Episode], reward_scale: float
 ) -> tuple[dict[str, Tensor], Tensor]:
     """A batch of episodes, and what its values, (B, L + 1), are to be; NaN where nothing is known."""
     head = model.value_head
     assert head is not None
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in batch]
     prompts = [each.prompt for each in sequences]
-    inputs = model_inputs(prompts, codec, head.weight.device, multiple=TILE, sight=model.sight)
+    inputs = model_inputs(prompts, encoder, head.weight.device, multiple=TILE, vision_cache=model.vision_cache)
     inputs |= model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
     rows, length = inputs["input_ids"].shape
     turn_ids = torch.full((rows, length), NOT_SAMPLED)
@@ -152,16 +152,16 @@ def _with_targets(
 
 
 @contextlib.contextmanager
-def _towers_as_they_are(model: StudyActorCritic, codec: Codec) -> Iterator[None]:
+def _towers_as_they_are(model: StudyActorCritic, encoder: ChatEncoder) -> Iterator[None]:
     """Neither trained nor asked twice about one picture."""
-    held = [each for each in sight_of(model.critic or model.policy) if each.requires_grad]
+    held = [each for each in vision_parameters(model.critic or model.policy) if each.requires_grad]
     for each in held:
         each.requires_grad_(False)
-    model.sight = sight_for(model, codec, SIGHT_MEMORY)
+    model.vision_cache = vision_cache_for(model, encoder, SIGHT_MEMORY)
     try:
         yield
     finally:
-        model.sight = None
+        model.vision_cache = None
         for each in held:
             each.requires_grad_(True)
 

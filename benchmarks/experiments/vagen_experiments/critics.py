@@ -17,14 +17,14 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.anatomy import decoder_of
-from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig
 from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of
+from vagen_adapters.ppo.introspection import decoder_of
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages, PackedTokens
-from vagen_adapters.ppo.playing import seed_of
+from vagen_adapters.ppo.rollout_worker import seed_of
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_experiments.critic_heads import COUNTS, THINGS, ReadingHead, Watched, pictures_in, told_of
@@ -224,7 +224,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
     def assign_credit(self, advantages: Advantages, sequences: Sequences) -> Advantages:
         """See `StudyConfig.learn_from` and `span_credit_weight`."""
         if self.args.learn_from == "actions":
-            return answers_only(advantages, sequences, self.codec)
+            return answers_only(advantages, sequences, self.encoder)
         credited = super().assign_credit(advantages, sequences)
         if self.args.span_credit_weight == 1:
             return credited
@@ -238,7 +238,7 @@ class StudyTrainer(MultiTurnPPOTrainer):
         sound = [episode for episode in episodes if episode.failure is None]
         if not self.args.eval_continuations or self.args.critic_kind == "none" or not sound:
             return found
-        returns = self.player.play_on_from(sound, self.args.eval_continuations)
+        returns = self.worker.play_on_from(sound, self.args.eval_continuations)
         sequences = sequences_of(sound, self.args.window, self.args.device, with_end=False)
         with torch.no_grad():
             values = self._scores(sequences, ["values"])["values"].tolist()
@@ -283,7 +283,7 @@ def without_a_poor_critic(batch: Trajectories, name: str, settings: Mapping[str,
     return replace(batch, values=torch.full_like(targets, mean), bootstrap_values=at_ends), explained
 
 
-def answers_only(advantages: Advantages, sequences: Sequences, codec: Any) -> Advantages:
+def answers_only(advantages: Advantages, sequences: Sequences, encoder: Any) -> Advantages:
     """Advantages for the tokens of executed actions alone; other tokens still count in the KL to the reference."""
     acts = torch.zeros_like(advantages.mask)
     for row, (sequence, episode) in enumerate(zip(sequences.rows, sequences.episodes, strict=True)):
@@ -293,7 +293,7 @@ def answers_only(advantages: Advantages, sequences: Sequences, codec: Any) -> Ad
             if not actions:
                 continue
             columns = [column for column, own in enumerate(sequence.turn_ids) if own == turn]
-            begins = codec.begins(played.reply.ids)
+            begins = encoder.begins(played.reply.ids)
             ends = [*begins[1:], len(played.turn.reply)]
             for column, begin, end in zip(columns, begins, ends, strict=True):
                 acts[row, column] = end > actions[0].start and begin < actions[-1].end

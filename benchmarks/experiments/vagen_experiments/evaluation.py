@@ -12,7 +12,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from vagen_adapters.ppo.codec import load_policy
+from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.episodes import Level
 from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
@@ -32,7 +32,7 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
 
     Args:
         experiment: whose levels are played.
-        folder: of a model and its codec.
+        folder: of a model and its encoder.
         model: plays instead of the one in `folder`.
 
     Returns:
@@ -40,8 +40,8 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
         play (`random`), and if the experiment asks for it, of sampled replies to the images of other levels
         (`shuffled_images`).
     """
-    stored, codec = load_policy(folder)
-    sampler = TransformersSampler(model if model is not None else stored, codec)
+    stored, encoder = load_policy(folder)
+    sampler = TransformersSampler(model if model is not None else stored, encoder)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
     levels = [Level(seed, "test") for seed in range(episodes)]
     envs = [gym.make(experiment.env, **experiment.options) for _ in range(min(settings.get("num_envs", 128), episodes))]
@@ -53,10 +53,10 @@ def evaluate(experiment: Experiment, folder: Path, model: Any = None) -> dict[st
         for name, temperature in meter.over(ways):
             sampling = Sampling(temperature=temperature, top_p=1.0, max_tokens=settings.get("max_tokens", 64))
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
-            rollout = Rollout(players, codec, sampler, sampling, threads=settings.get("env_threads", 1))
+            rollout = Rollout(players, encoder, sampler, sampling, threads=settings.get("env_threads", 1))
             found[name] = _figures(rollout.play(levels, seed=0), representation)
             sampler.finish()
-    random = [demonstrate(envs[0], codec, level, oracle_share=0.0) for level in levels]
+    random = [demonstrate(envs[0], encoder, level, oracle_share=0.0) for level in levels]
     found["random"] = _figures(random, representation)
     for env in envs:
         env.close()

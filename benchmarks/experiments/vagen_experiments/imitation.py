@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.codec import Codec, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences
 from vagen_adapters.ppo.generation import TILE, Reply, model_inputs
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
@@ -29,7 +29,7 @@ OTHER_LEVEL = 5_000_000
 
 
 def demonstrate(
-    env: gym.Env[Any, Any], codec: Codec, level: Level, *, oracle_share: float = 0.35, forks: int = 0,
+    env: gym.Env[Any, Any], encoder: ChatEncoder, level: Level, *, oracle_share: float = 0.35, forks: int = 0,
     aim_noise: int = 0, word_noise: float = 0.0,
 ) -> Episode:  # fmt: skip
     """Play a level by rule: each turn the oracle's action with chance `oracle_share`, else any.
@@ -39,7 +39,7 @@ def demonstrate(
 
     Args:
         env: the environment.
-        codec: of the model that is shown the episode.
+        encoder: of the model that is shown the episode.
         level: what to play.
         oracle_share: share of turns that the oracle plays.
         forks: how often each state is played on from, in the same way, for what it is worth (`Episode.worth`).
@@ -55,7 +55,7 @@ def demonstrate(
         raise TrainingConfigError(f"{env} is no VagenEnv, which knows an oracle and what is random; it can't be shown")
 
     def show() -> Shown:
-        return codec.show(core.system_prompt, observation, core.true_state)
+        return encoder.show(core.system_prompt, observation, core.true_state)
 
     stream = HashStream("demonstration", level.split, level.seed)
     misspeak = _misspeaker(env, core, level, word_noise) if word_noise else str
@@ -67,7 +67,7 @@ def demonstrate(
             streams = [HashStream("fork", level.split, level.seed, number, each) for each in range(forks)]
             episode.worth += (_worth_of_here(env, core, streams, oracle_share, aim_noise),)
         text = _said(core, *_noisy_actions(core, stream, oracle_share, aim_noise), misspeak)
-        ids = (*codec.tokenizer(text, add_special_tokens=False)["input_ids"], codec.end_id)
+        ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
         shown = episode.last_shown
         assert shown is not None
         observation, _, episode.terminated, episode.truncated, info = env.step(text)
@@ -127,7 +127,7 @@ def _worth_of_here(
 
 def imitate(
     model: Any,
-    codec: Codec,
+    encoder: ChatEncoder,
     episodes: Iterable[Episode],
     updates: int,
     *,
@@ -142,7 +142,7 @@ def imitate(
 
     Args:
         model: the policy, trained in place.
-        codec: its codec.
+        encoder: its encoder.
         episodes: demonstrations, at least `updates * batch_size`.
         updates: how many.
         batch_size: episodes in an update.
@@ -152,7 +152,7 @@ def imitate(
     source = iter(episodes)
 
     def step() -> tuple[Tensor, float]:
-        loss = imitation_loss(model, codec, list(itertools.islice(source, batch_size)))
+        loss = imitation_loss(model, encoder, list(itertools.islice(source, batch_size)))
         return loss, float(loss.detach())
 
     model.train()
@@ -160,10 +160,10 @@ def imitate(
     model.eval()
 
 
-def imitation_loss(model: Any, codec: Codec, episodes: Sequence[Episode]) -> Tensor:
+def imitation_loss(model: Any, encoder: ChatEncoder, episodes: Sequence[Episode]) -> Tensor:
     """The mean cross-entropy of the reply tokens of `episodes`."""
     sequences = [training_sequences(episode, None, with_end=False)[0] for episode in episodes]
-    inputs = model_inputs([sequence.prompt for sequence in sequences], codec, model.device, multiple=TILE)
+    inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, model.device, multiple=TILE)
     labels = torch.full_like(inputs["input_ids"], -100)
     for row, sequence in enumerate(sequences):
         said = torch.tensor(sequence.turn_ids, device=labels.device) != NOT_SAMPLED
@@ -181,7 +181,7 @@ def demonstrations(
     Args:
         env_id: the environment, as in `gym.make`.
         options: its options.
-        folder: of the model whose codec it is.
+        folder: of the model whose encoder it is.
         levels: what to play.
         oracle_share: as in `demonstrate`.
         processes: how many; 0 plays in the caller's.
@@ -207,10 +207,10 @@ class _Play(IterableDataset[Episode]):
     def __iter__(self) -> Iterator[Episode]:
         worker = get_worker_info()
         levels = self.levels if worker is None else self.levels[worker.id :: worker.num_workers]
-        env, codec = gym.make(self.env_id, **self.options), Codec.from_pretrained(self.folder)
+        env, encoder = gym.make(self.env_id, **self.options), ChatEncoder.from_pretrained(self.folder)
         try:
             for level in levels:
-                yield demonstrate(env, codec, level, **self.how)
+                yield demonstrate(env, encoder, level, **self.how)
         finally:
             env.close()
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.anatomy import sight_of
-from vagen_adapters.ppo.codec import Shown
+from vagen_adapters.ppo.chat_encoder import Shown
+from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_envs.things import Thing
 from vagen_experiments.supervised import Report, fit
 
@@ -90,7 +90,7 @@ def teach_sight(
         return loss + keep * kept, float(loss.detach())
 
     model.train()
-    fit([*sight_of(model), *reader.parameters()], updates, learning_rate, step, report)
+    fit([*vision_parameters(model), *reader.parameters()], updates, learning_rate, step, report)
     model.eval()
     return reader
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Model, Profile
 from vagen_envs.core import Turn, VagenEnv
 
+Options = Mapping[str, Any]
 TURNS = 2
 """The second shows whether a model copies the form of its own first reply."""
 SHOWN = 200
@@ -52,7 +53,7 @@ class Tried:
 
 
 def fit(
-    model: Model, profiles: Sequence[Profile], env_id: str, strategy: str, *, base_url: str | None, timeout: float
+    model: Model, profiles: Sequence[Profile], env_id: str, options: Options, *, base_url: str | None, timeout: float
 ) -> list[Tried]:
     """Ask with the first profile, and with those that would have fitted what came, until one does.
 
@@ -60,18 +61,18 @@ def fit(
         EndpointError: there is no reply to be had.
         ProtocolError: the model's SDK or key is missing.
     """
-    return asyncio.run(_fit(model, profiles, env_id, strategy, base_url, timeout))
+    return asyncio.run(_fit(model, profiles, env_id, options, base_url, timeout))
 
 
 async def _fit(
-    model: Model, profiles: Sequence[Profile], env_id: str, strategy: str, base_url: str | None, timeout: float
+    model: Model, profiles: Sequence[Profile], env_id: str, options: Options, base_url: str | None, timeout: float
 ) -> list[Tried]:
     agent = ChatAgent(model, base_url=base_url, timeout=timeout, profile=profiles[0], attempts=2, patience=0.0)
     try:
-        tried = [await _ask(agent, profiles[0], env_id, strategy)]
-        others = sorted(profiles[1:], key=lambda each: -_score(each, tried[0], env_id, strategy))
+        tried = [await _ask(agent, profiles[0], env_id, options)]
+        others = sorted(profiles[1:], key=lambda each: -_score(each, tried[0], env_id, options))
         for profile in others if not tried[0].fits else ():
-            tried.append(await _ask(agent, profile, env_id, strategy))
+            tried.append(await _ask(agent, profile, env_id, options))
             if tried[-1].fits:
                 break
     finally:
@@ -79,14 +80,14 @@ async def _fit(
     return tried
 
 
-def _make(env_id: str, strategy: str, profile: Profile) -> gym.Env[dict[str, Any], str]:
-    return gym.make(env_id, disable_env_checker=True, **{"strategy": strategy, "max_turns": TURNS, **profile.options})
+def _make(env_id: str, options: Options, profile: Profile) -> gym.Env[dict[str, Any], str]:
+    return gym.make(env_id, disable_env_checker=True, **{"max_turns": TURNS, **profile.options, **options})
 
 
-async def _ask(agent: ChatAgent, profile: Profile, env_id: str, strategy: str) -> Tried:
+async def _ask(agent: ChatAgent, profile: Profile, env_id: str, options: Options) -> Tried:
     """Play two turns, more than one episode if the first turn ends one."""
     agent.profile = profile
-    env = _make(env_id, strategy, profile)
+    env = _make(env_id, options, profile)
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
     played: list[tuple[Reply, Turn]] = []
@@ -117,9 +118,9 @@ def _turn(reply: Reply, turn: Turn) -> TriedTurn:
     return TriedTurn(seen, len(turn.executed), parsed.format_correct, problem)
 
 
-def _score(profile: Profile, tried: Tried, env_id: str, strategy: str) -> float:
+def _score(profile: Profile, tried: Tried, env_id: str, options: Options) -> float:
     """How many of these replies it would have paid; reasoning in a field of its own is for one that reads it."""
-    env = _make(env_id, strategy, profile)
+    env = _make(env_id, options, profile)
     inner = env.unwrapped
     assert isinstance(inner, VagenEnv)
     paid = sum(inner.grammar.parse(reply.text).format_correct for reply in tried.replies)

@@ -41,7 +41,7 @@ class Trained(Agent):
         for module in ("torch", "trl", "transformers"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(f"the agent {folder}", "ppo", module)
-        from vagen_adapters.ppo.codec import load_policy
+        from vagen_adapters.ppo.chat_encoder import load_policy
 
         best = Path(folder) / BEST
         self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
@@ -78,15 +78,15 @@ class Trained(Agent):
         from vagen_adapters.ppo.generation import Reply as Sampled
         from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 
-        system, codec, history = game.env.system_prompt, self._codec, []
+        system, encoder, history = game.env.system_prompt, self._codec, []
         for turn in game.turns:
-            ids = (*codec.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], codec.end_id)
-            shown = codec.show(system, _seen(turn.observed))
+            ids = (*encoder.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], encoder.end_id)
+            shown = encoder.show(system, _seen(turn.observed))
             history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
-        prompt = lay_out(history, (), codec.show(system, _seen(game.now))).prompt
-        sampler = TransformersSampler(self._model, codec)
+        prompt = lay_out(history, (), encoder.show(system, _seen(game.now))).prompt
+        sampler = TransformersSampler(self._model, encoder)
         (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=limit), [0])
-        text: str = codec.read(answer.ids)
+        text: str = encoder.read(answer.ids)
         return text
 
 

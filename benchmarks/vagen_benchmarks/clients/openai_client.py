@@ -12,6 +12,7 @@ from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
 from vagen_benchmarks.clients.http import SdkClient, split_url
 from vagen_benchmarks.clients.responses import error_of
 from vagen_envs.chat import Message
+from vagen_envs.replies.tool_calls import tool_call_reply
 
 LENGTH = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
 FILTERED = frozenset(
@@ -85,7 +86,7 @@ class OpenAIClient(SdkClient):
         if finish in BROKEN:
             raise error_of({"message": f"the reply broke off: its finish_reason is {finish}"})
         message = choice["message"]
-        content = message["content"] if "content" in message else message.get("refusal")
+        content = message.get("content") if "content" in message or "tool_calls" in message else message.get("refusal")
         refusal, thought = message.get("refusal"), _thought(message)
         if isinstance(content, list):  # some servers answer in parts, and some of these are thoughts
             kinds = [part.get("type") if isinstance(part, Mapping) else "" for part in content]
@@ -96,6 +97,10 @@ class OpenAIClient(SdkClient):
         if not isinstance(content, str | None):
             raise TypeError("its content is not text")
         text = content or (refusal if isinstance(refusal, str) else "")
+        calls = message.get("tool_calls")
+        if isinstance(calls, list) and calls and isinstance(calls[0].get("function"), Mapping):
+            called = calls[0]["function"]
+            text = tool_call_reply(str(called["name"]), called.get("arguments") or "", text)
         ending = ending_of(finish, text, length=LENGTH, filtered=FILTERED, refused=bool(refusal) or finish == "refusal")
         usage = data.get("usage")
         return Answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,7 @@ from rich.text import Text
 from vagen_benchmarks.agents.profile_fit import Tried, fit
 from vagen_benchmarks.clients.registry import Model, Registry
 from vagen_benchmarks.commands.completion import complete_env
+from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.runs.protocol import resolve_id
 
@@ -64,6 +66,7 @@ def try_model(
         str, typer.Option("--env", "-e", autocompletion=complete_env, help="The environment to play.")
     ] = "frozenlake",
     strategy: Annotated[str, typer.Option(help="The reasoning strategy.")] = "free_think",
+    option: OptionPairs = None,
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds for one request.")] = 120.0,
 ) -> None:
     """Ask a model for two turns as the paper does, and say which profile fits what it writes.
@@ -74,7 +77,8 @@ def try_model(
     """
     registry = Registry(own)
     model = registry.find(name, base_url)
-    tried = fit(model, list(registry.profiles.values()), resolve_id(env), strategy, base_url=base_url, timeout=timeout)
+    options = {"strategy": strategy, **parse_options(option or [])}
+    tried = fit(model, list(registry.profiles.values()), resolve_id(env), options, base_url=base_url, timeout=timeout)
     for each in tried:
         out.print(f"\nprofile {each.profile.name}:", style="bold")
         for turn in each.turns:
@@ -84,7 +88,11 @@ def try_model(
     best = tried[-1]
     if best.fits:
         out.print(f"\nThe profile that fits {name} is {best.profile.name}:", style="green", end=" ")
-        out.print(f"vagen bench -a {name} --profile {best.profile.name}", soft_wrap=True, markup=False)
+        words = ["vagen", "bench", "-a", name, "--profile", best.profile.name]
+        words += ["--base-url", base_url] if base_url else []  # without it a key would go to the provider
+        words += ["--models", str(own)] if own else []
+        words += [word for pair in option or [] for word in ("-o", pair)]
+        out.print(shlex.join(words), soft_wrap=True, markup=False)
         raise typer.Exit(0)
     err.print(f"\nNo profile fits what {name} writes.", style="red", end=" ")
     err.print(_why_none(tried[0]), soft_wrap=True)

@@ -42,11 +42,11 @@ def warmstart(
     need("vagen warmstart", *EXTRA)
     from transformers import AutoModelForImageTextToText
 
-    from vagen_adapters.ppo.codec import Codec
+    from vagen_adapters.ppo.chat_encoder import ChatEncoder
     from vagen_adapters.ppo.warmstart import Demonstrations, warm_start
 
     env_id, options = resolve_id(env), parse_options(option or [])
-    codec = Codec.from_pretrained(model)
+    encoder = ChatEncoder.from_pretrained(model)
     try:
         policy: Any = AutoModelForImageTextToText.from_pretrained(model, dtype="auto" if lora else "float32")
     except (OSError, ValueError) as error:
@@ -54,17 +54,17 @@ def warmstart(
     if lora:
         policy = _with_adapters(policy, lora)
     rate = learning_rate or (1e-4 if lora else 1e-5)
-    with contextlib.closing(Demonstrations(env_id, options, codec, episodes, noise)) as demonstrations:
+    with contextlib.closing(Demonstrations(env_id, options, encoder, episodes, noise)) as demonstrations:
         loss = warm_start(
             policy,
-            codec,
+            encoder,
             demonstrations,
             max(1, episodes // 16),
             sequences_per_forward=sequences_per_forward,
             learning_rate=rate,
         )
     (policy.merge_and_unload() if lora else policy).save_pretrained(out)
-    codec.save_pretrained(out)
+    encoder.save_pretrained(out)
     typer.echo(f"mean loss {loss:.3f}; {out} holds the model. Try it: vagen bench --agent {out} --env {env}")
 
 

@@ -6,8 +6,10 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import gymnasium as gym
@@ -130,6 +132,8 @@ def short_name(env_id: str) -> str:
 def resolve_id(name: str) -> str:
     """A registered id for what a person may write: `vagen/Sokoban-v0`, `Sokoban-v0` or `sokoban`."""
     if name in gym.registry or ":" in name:
+        if ":" in name and "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.append(str(Path.cwd()))  # a console script's path lacks the folder that it is called in
         return name
     wanted = name.lower()
     for env_id in reversed(vagen_envs.ENV_IDS):

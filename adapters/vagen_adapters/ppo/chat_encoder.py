@@ -30,7 +30,6 @@ from vagen_adapters.ppo.processors import Family, refusal
 from vagen_envs import State
 
 _OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
-_SOME_SIZES = ((64, 64, 3), (64, 96, 3), (96, 64, 3))
 TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
 """By which models tell a picture's tokens from words."""
 
@@ -74,7 +73,7 @@ class Shown:
         return self.features.get("image_grid_thw", torch.zeros((0, 3), dtype=torch.int64))
 
 
-class Codec:
+class ChatEncoder:
     """A family's processor and chat template.
 
     Args:
@@ -116,7 +115,6 @@ class Codec:
         )["images_kwargs"]
         self._says_parts = True
         self._says_parts = self._tries_parts()
-        self._together = self._must_be_together()
         self._looked: weakref.WeakValueDictionary[int, Looked] = weakref.WeakValueDictionary()
         self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)  # many observations differ in pictures only
 
@@ -227,22 +225,7 @@ class Codec:
 
     def features_of(self, shown: Sequence[Shown], wanted: Container[str] | None = None) -> dict[str, Tensor]:
         """What the model is given of these observations' pictures, or those of it by name that are wanted."""
-        if not self._together:
-            return joined_features([each.features for each in shown], wanted)
-        made, _ = self.look([picture for each in shown for picture in each.pictures])
-        return {name: each for name, each in made.items() if wanted is None or name in wanted}
-
-    def _must_be_together(self) -> bool:
-        """Whether features of several pictures are others than those of each, end to end: some count through all."""
-        pictures = [np.full(size, 9 * number, np.uint8) for number, size in enumerate(_SOME_SIZES, start=1)]
-        try:
-            made, _ = self.look(pictures)
-            apart = joined_features([self.look([each])[0] for each in pictures])
-        except Exception:  # a processor raises whatever it likes; `family_checks` says so
-            return False
-        # What fills up is laid out in other ways, and is zero.
-        pairs = [(made[name], apart[name]) for name in made]
-        return not all(torch.equal(one[one != 0], other[other != 0]) for one, other in pairs)
+        return joined_features([each.features for each in shown], wanted)
 
     def _look_once(self, pictures: Sequence[NDArray[np.uint8]], number: int) -> Looked:
         """As `look`. A picture that is still in use somewhere isn't processed again: a third of play without words."""
@@ -294,12 +277,12 @@ class Codec:
         return text
 
 
-def load_policy(folder: str | Path) -> tuple[Any, Codec]:
-    """Read a model in evaluation mode, and its codec."""
+def load_policy(folder: str | Path) -> tuple[Any, ChatEncoder]:
+    """Read a model in evaluation mode, and its encoder."""
     from transformers import AutoModelForImageTextToText
 
     model: Any = AutoModelForImageTextToText.from_pretrained(folder)
-    return model.eval(), Codec.from_pretrained(str(folder))
+    return model.eval(), ChatEncoder.from_pretrained(str(folder))
 
 
 def as_features(made: Any) -> Tensor:

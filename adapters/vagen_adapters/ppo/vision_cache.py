@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.anatomy import backbone_of, sight_of
-from vagen_adapters.ppo.codec import Codec, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.introspection import backbone_of, vision_parameters
 
 NUMBERS = "picture_numbers"
 """By this name a batch's observations with pictures stand among a model's inputs, in the place of their pixels."""
@@ -27,12 +27,12 @@ PARTS = ("pooler_output", "deepstack_features")
 """Of a tower's output, what language models read."""
 
 
-class FrozenSight:
+class VisionFeatureCache:
     """Keeps what towers said, the latest used first, up to a number of bytes.
 
     Args:
         models: that read pictures; those whose towers are equal share what is kept.
-        codec: theirs.
+        encoder: theirs.
         most: bytes, on the models' device.
 
     Attributes:
@@ -40,8 +40,8 @@ class FrozenSight:
         held: bytes that are kept now.
     """
 
-    def __init__(self, models: Sequence[Any], codec: Codec, most: int) -> None:
-        self.codec, self.most = codec, most
+    def __init__(self, models: Sequence[Any], encoder: ChatEncoder, most: int) -> None:
+        self.encoder, self.most = encoder, most
         self.looks = self.held = self._asked = 0
         self._pictures: weakref.WeakValueDictionary[int, Shown] = weakref.WeakValueDictionary()
         self._kept: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
@@ -55,14 +55,14 @@ class FrozenSight:
         self._towers = towers
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """As `Codec.features_of`, with the pictures' numbers instead of their pixels."""
+        """As `ChatEncoder.features_of`, with the pictures' numbers instead of their pixels."""
         seen = [each for each in shown if each.features]
         if not seen:
             return {}
         for each in seen:
             self._pictures[each.number] = each
         small = {name for each in seen for name in each.features} - {"pixel_values", "pixel_attention_mask"}
-        return {NUMBERS: torch.tensor([each.number for each in seen]), **self.codec.features_of(seen, small)}
+        return {NUMBERS: torch.tensor([each.number for each in seen]), **self.encoder.features_of(seen, small)}
 
     def given(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of a model's forward pass, in which numbers have become what its tower says of them."""
@@ -108,7 +108,7 @@ class FrozenSight:
         was_training = backbone.training
         backbone.eval()  # a tower that isn't trained drops nothing out
         taken = inspect.signature(backbone.get_image_features).parameters
-        features = {name: each.to(backbone.device) for name, each in self.codec.features_of(shown, taken).items()}
+        features = {name: each.to(backbone.device) for name, each in self.encoder.features_of(shown, taken).items()}
         output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)
         parts = {name: _split(part, shown) for name in PARTS if (part := output.get(name)) is not None}
@@ -117,13 +117,13 @@ class FrozenSight:
         ]
 
 
-def can_be_kept(model: Any, codec: Codec) -> bool:
+def can_be_kept(model: Any, encoder: ChatEncoder) -> bool:
     """Whether a model's tower is frozen, and its language model takes what the tower has said."""
-    return codec.takes(GIVEN) and not any(each.requires_grad for each in sight_of(model))
+    return encoder.takes(GIVEN) and not any(each.requires_grad for each in vision_parameters(model))
 
 
 def _same_tower(one: Any, other: Any) -> bool:
-    pairs = zip(sight_of(one), sight_of(other), strict=True)
+    pairs = zip(vision_parameters(one), vision_parameters(other), strict=True)
     return all(mine is its or torch.equal(mine, its.to(mine.dtype)) for mine, its in pairs)
 
 

@@ -12,7 +12,7 @@ from vagen_envs import Turn
 
 
 @dataclass(frozen=True, eq=False)
-class Fork:
+class Continuation:
     """An episode that begins where another one was, and who wants to know what came of it.
 
     Attributes:
@@ -26,9 +26,9 @@ class Fork:
     asked: list[int]
 
 
-def fork_all(episodes: Sequence[Episode], times: int) -> list[Fork]:
+def continue_all(episodes: Sequence[Episode], times: int) -> list[Continuation]:
     """`times` forks of every state that the episodes' turns met; those that met it by the same words share them."""
-    found: dict[tuple[object, ...], list[Fork]] = {}
+    found: dict[tuple[object, ...], list[Continuation]] = {}
     for number, episode in enumerate(episodes):
         said: tuple[tuple[int, ...], ...] = ()
         for turn, played in enumerate(episode.turns):
@@ -36,7 +36,7 @@ def fork_all(episodes: Sequence[Episode], times: int) -> list[Fork]:
             key = (level.split, level.seed, level.prompts, said, played.snapshot)
             forks = found.setdefault(key, [])
             if not forks:
-                forks += [Fork(episode.fork(turn, each), turn, []) for each in range(times)]
+                forks += [Continuation(episode.fork(turn, each), turn, []) for each in range(times)]
             for fork in forks:
                 fork.asked.append(number)
             said = (*said, played.reply.ids)
@@ -44,13 +44,13 @@ def fork_all(episodes: Sequence[Episode], times: int) -> list[Fork]:
 
 
 def returns_of(
-    episodes: Sequence[Episode], forks: Sequence[Fork], played: Sequence[Episode], gamma: float
+    episodes: Sequence[Episode], forks: Sequence[Continuation], played: Sequence[Episode], gamma: float
 ) -> list[list[list[float]]]:
     """For each episode and turn the discounted returns of its forks, those that failed left out.
 
     Args:
         episodes: that were forked.
-        forks: of `fork_all`.
+        forks: of `continue_all`.
         played: their episodes, played to their ends, in the same order.
         gamma: discount from one turn to the next.
     """
@@ -63,8 +63,8 @@ def returns_of(
     return returns
 
 
-def worth_of(
-    episodes: Sequence[Episode], forks: Sequence[Fork], played: Sequence[Episode], gamma: float
+def state_values_of(
+    episodes: Sequence[Episode], forks: Sequence[Continuation], played: Sequence[Episode], gamma: float
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, forks, played, gamma)

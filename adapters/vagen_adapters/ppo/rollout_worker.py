@@ -14,14 +14,14 @@ from accelerate.utils import gather_object
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.ahead import Ahead, CopySampler
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.async_rollout import AsyncRollout, CopySampler
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
+from vagen_adapters.ppo.continuations import Continuation, continue_all, returns_of, state_values_of
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
-from vagen_adapters.ppo.forks import Fork, fork_all, returns_of, worth_of
 from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout, Score
-from vagen_adapters.ppo.seeing import FrozenSight
+from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 from vagen_envs.core import VagenEnv
 from vagen_envs.prompting import Prompts
 from vagen_envs.seeding import HashStream
@@ -30,14 +30,14 @@ MOST_FAILED = 0.5
 """Share of a rollout's episodes that may fail: the rest may be the easy part."""
 
 
-class Player:
+class RolloutWorker:
     """Plays for a training, each process its share of the episodes; then all of them hold all.
 
     Args:
         path: of the model.
         args: the settings.
         model: plays by its policy.
-        codec: of the model.
+        encoder: of the model.
         accelerator: of the trainer.
         record: is given what is logged.
         score: reward terms of a turn beside the environment's.
@@ -53,24 +53,26 @@ class Player:
         path: str,
         args: MultiTurnPPOConfig,
         model: ActorCritic,
-        codec: Codec,
+        encoder: ChatEncoder,
         accelerator: Any,
         record: Callable[[dict[str, float]], None],
         *,
         score: Score | None = None,
         make_sampler: Callable[[Any], Sampler] | None = None,
     ) -> None:
-        self.args, self.model, self.codec, self.accelerator = args, model, codec, accelerator
+        self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
         self._record = record
         self.clock = metrics.Clock()
         sampler = make_sampler(model.policy) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
-        self._ahead: Ahead | None = None
+        self._ahead: AsyncRollout | None = None
         if args.max_staleness:
             if args.generation == "transformers":
                 sampler = CopySampler(model.policy, make_sampler or self._sampler_of)
             beside = self._make_rollout(sampler, score)
-            self._ahead = Ahead(beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0)
+            self._ahead = AsyncRollout(
+                beside, args.max_staleness, accelerator.autocast, snapshots=args.continuations > 0
+            )
 
     def wait(self) -> None:
         """Until what is played beside an update is over. Raises what it raised."""
@@ -82,10 +84,10 @@ class Player:
         if isinstance(self.rollout.sampler, Resting):
             self.rollout.sampler.rest()
 
-    def play_forks(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
+    def play_continuations(self, episodes: Sequence[Episode], number: int) -> tuple[list[Episode], list[list[float]]]:
         """The episodes whose states could all be played on from, and what each state was worth."""
         forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
-        worth = worth_of(episodes, forks, played, self.args.turn_discount)
+        worth = state_values_of(episodes, forks, played, self.args.turn_discount)
         sound = [all(map(math.isfinite, each)) for each in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
         both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
@@ -96,8 +98,8 @@ class Player:
         forks, played = self._forked(episodes, times, seed_of(self.args, 0, 98))
         return returns_of(episodes, forks, played, self.args.turn_discount)
 
-    def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Fork], list[Episode]]:
-        forks = fork_all(episodes, times)
+    def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Continuation], list[Episode]]:
+        forks = continue_all(episodes, times)
         return forks, self._play_on([fork.episode for fork in forks], seed, name="forks")
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
@@ -191,7 +193,7 @@ class Player:
         args = self.args
         return Rollout(
             [gym.make(args.env_id, **args.plain_options) for _ in range(min(args.num_envs, args.episodes_per_rollout))],
-            self.codec,
+            self.encoder,
             sampler,
             Sampling(temperature=args.temperature, top_p=args.top_p, max_tokens=args.max_tokens),
             window=args.window,
@@ -203,20 +205,24 @@ class Player:
 
     def _sampler_of(self, policy: Any) -> Sampler:
         """Of a copy that plays in a thread, with a memory of pictures of its own."""
-        sight = FrozenSight([policy], self.codec, self.model.sight.most) if self.model.sight else None
-        return TransformersSampler(policy, self.codec, sight=sight)
+        vision_cache = (
+            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.most)
+            if self.model.vision_cache
+            else None
+        )
+        return TransformersSampler(policy, self.encoder, vision_cache=vision_cache)
 
     def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
-            return TransformersSampler(policy, self.codec, sight=self.model.sight)
+            return TransformersSampler(policy, self.encoder, vision_cache=self.model.vision_cache)
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         if args.generation == "vllm-server":
-            return VLLMServerSampler(policy, self.codec, self.accelerator, **args.vllm_options)
+            return VLLMServerSampler(policy, self.encoder, self.accelerator, **args.vllm_options)
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {"max_model_len": args.max_length, "dtype": dtype, "seed": args.seed, **args.vllm_options}
-        return VLLMSampler(policy, self.codec, self.accelerator, path, **options)
+        return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

@@ -10,9 +10,9 @@ pytest.importorskip("trl")
 
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
+from vagen_adapters.ppo.continuations import StateNumbers, continue_all, state_values_of  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level  # noqa: E402
-from vagen_adapters.ppo.forks import StateNumbers, fork_all, worth_of  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, Sampling, TransformersSampler  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
 
@@ -27,11 +27,11 @@ def loaded(tiny_folder):
 class Walking:
     """A back-end that walks somewhere, drawn from the reply's seed, in words that are cut as no tokenizer would."""
 
-    def __init__(self, codec):
+    def __init__(self, encoder):
         def ids(text):
-            return [i for letter in text for i in codec.tokenizer(letter, add_special_tokens=False)["input_ids"]]
+            return [i for letter in text for i in encoder.tokenizer(letter, add_special_tokens=False)["input_ids"]]
 
-        self.replies = [(*ids(f"<answer>{way}</answer>"), codec.end_id) for way in ("Left", "Down", "Right", "Up")]
+        self.replies = [(*ids(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Left", "Down", "Right", "Up")]
 
     def sample(self, prompts, sampling, seeds):
         drawn = [self.replies[(seed if sampling.temperature else len(prompt.ids)) % 4]
@@ -39,12 +39,12 @@ class Walking:
         return [Reply(ids, (-1.0,) * len(ids)) for ids in drawn]
 
 
-def rollout(codec, sampler, temperature, **options):
+def rollout(encoder, sampler, temperature, **options):
     envs = [
         gym.make("vagen/FrozenLake-v0", strategy="no_think", prompt_pack=tiny.PROMPTS, max_turns=4, **options)
         for _ in range(4)
     ]
-    return Rollout(envs, codec, sampler, Sampling(temperature=temperature, top_p=1.0, max_tokens=6))
+    return Rollout(envs, encoder, sampler, Sampling(temperature=temperature, top_p=1.0, max_tokens=6))
 
 
 def turns_of(episode):
@@ -54,16 +54,16 @@ def turns_of(episode):
 @pytest.mark.parametrize("kind", [TransformersSampler, None])
 def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
     """Most likely replies leave nothing to chance: every fork is the episode again, and its worth what came of it."""
-    model, codec = loaded
-    player = rollout(codec, kind(model, codec) if kind else Walking(codec), 0.0)
+    model, encoder = loaded
+    player = rollout(encoder, kind(model, encoder) if kind else Walking(encoder), 0.0)
     episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
-    forks = fork_all(episodes, 1)
+    forks = continue_all(episodes, 1)
     played = player.play_on([fork.episode for fork in forks], 1)
     for fork, again in zip(forks, played, strict=True):
         for number in fork.asked:
             assert turns_of(again) == turns_of(episodes[number])
             assert (again.terminated, again.truncated) == (episodes[number].terminated, episodes[number].truncated)
-    worth = worth_of(episodes, forks, played, 0.9)
+    worth = state_values_of(episodes, forks, played, 0.9)
     for episode, of_turns in zip(episodes, worth, strict=True):
         rewards = [turn.reward for turn in episode.turns]
         expected = [sum(0.9**i * each for i, each in enumerate(rewards[turn:])) for turn in range(len(rewards))]
@@ -71,10 +71,10 @@ def test_a_fork_that_says_the_same_sees_and_gets_the_same(kind, loaded):
 
 
 def test_forks_differ_from_each_other_and_share_what_came_before(loaded):
-    codec = loaded[1]
-    player = rollout(codec, Walking(codec), 1.0)
+    encoder = loaded[1]
+    player = rollout(encoder, Walking(encoder), 1.0)
     episodes = player.play_on([Episode(level) for level in LEVELS], 0, snapshots=True)
-    forks = fork_all(episodes, 16)
+    forks = continue_all(episodes, 16)
     played = player.play_on([fork.episode for fork in forks], 1)
     firsts = [fork for fork in forks if fork.turn == 0]
     assert sorted(len(fork.asked) for fork in firsts) == [2] * 3 * 16  # both episodes of a level began alike
@@ -91,8 +91,8 @@ def test_forks_differ_from_each_other_and_share_what_came_before(loaded):
 
 def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
     """With one random move left, what 400 forks earn is the mean over the four moves."""
-    codec = loaded[1]
-    player = rollout(codec, Walking(codec), 1.0, is_slippery=False)
+    encoder = loaded[1]
+    player = rollout(encoder, Walking(encoder), 1.0, is_slippery=False)
     played = player.play_on([Episode(Level(seed)) for seed in range(20)], 0, snapshots=True)
     episode = next(each for each in played if len(each.turns) == 4)
     last, exact = 3, []
@@ -102,30 +102,30 @@ def test_the_worth_of_a_state_is_its_value_under_the_policy(loaded):
         _, reward, terminated, truncated, _ = env.step(f"<answer>{way}</answer>")
         assert terminated or truncated
         exact.append(reward)
-    forks = [fork for fork in fork_all([episode], 400) if fork.turn == last]
+    forks = [fork for fork in continue_all([episode], 400) if fork.turn == last]
     played = player.play_on([fork.episode for fork in forks], 3)
-    worth = worth_of([episode], forks, played, 1.0)[0][last]
+    worth = state_values_of([episode], forks, played, 1.0)[0][last]
     spread = max(exact) - min(exact)
     assert worth == pytest.approx(sum(exact) / 4, abs=max(1e-9, 4 * spread / 2 / 400**0.5))
 
 
 def test_a_state_whose_forks_all_fail_is_worth_nothing_that_is_known(loaded):
-    codec = loaded[1]
-    player = rollout(codec, Walking(codec), 1.0)
+    encoder = loaded[1]
+    player = rollout(encoder, Walking(encoder), 1.0)
     (episode,) = player.play_on([Episode(Level(1))], 0, snapshots=True)
-    forks = fork_all([episode], 2)
+    forks = continue_all([episode], 2)
     played = player.play_on([fork.episode for fork in forks], 1)
     for fork, again in zip(forks, played, strict=True):
         if fork.turn == 0:
             again.failure = "the simulator is gone"
-    worth = worth_of([episode], forks, played, 1.0)[0]
+    worth = state_values_of([episode], forks, played, 1.0)[0]
     assert math.isnan(worth[0])
     assert all(map(math.isfinite, worth[1:]))
 
 
 def test_states_have_one_number_wherever_they_are_met(loaded):
-    codec = loaded[1]
-    episodes = rollout(codec, Walking(codec), 1.0).play(LEVELS, 0)
+    encoder = loaded[1]
+    episodes = rollout(encoder, Walking(encoder), 1.0).play(LEVELS, 0)
     number_of, known = StateNumbers(), {}
     for episode in episodes:
         for turn in episode.turns:

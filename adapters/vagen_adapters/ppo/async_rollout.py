@@ -22,7 +22,7 @@ from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampler, Samplin
 from vagen_adapters.ppo.rollout import Rollout
 
 
-class Ahead:
+class AsyncRollout:
     """A rollout that is played in parts.
 
     Args:

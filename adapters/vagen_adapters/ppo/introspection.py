@@ -40,7 +40,7 @@ def decoder_of(model: Any) -> Any:
     return None if decoder is whole else decoder
 
 
-def sight_of(model: Any) -> list[nn.Parameter]:
+def vision_parameters(model: Any) -> list[nn.Parameter]:
     """The parameters of a vision-language model outside its language model, by its structure: families name them apart.
 
     Raises:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from vagen_adapters.ppo.codec import Codec
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import Episode, TokenSequence
 from vagen_adapters.ppo.packing import Advantages
 from vagen_envs import Turn
@@ -31,7 +31,7 @@ def credit_words(
     advantages: Advantages,
     sequences: Sequence[TokenSequence],
     episodes: Sequence[Episode],
-    codec: Codec,
+    encoder: ChatEncoder,
 ) -> tuple[Advantages, dict[str, float]]:
     """The same advantages, but of the words of observations and predictions those of their own truth.
 
@@ -42,13 +42,13 @@ def credit_words(
         advantages: (B, L) of the task.
         sequences: the B rows.
         episodes: of each row.
-        codec: of the model that wrote them.
+        encoder: of the model that wrote them.
 
     Returns:
         The advantages, and for the log the mean truth of each part.
     """
     dense = advantages.advantages
-    spoken = [_spoken(codec, sequence, episode) for sequence, episode in zip(sequences, episodes, strict=True)]
+    spoken = [_spoken(encoder, sequence, episode) for sequence, episode in zip(sequences, episodes, strict=True)]
     told: dict[str, float] = {}
     for part in PARTS:
         words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
@@ -69,13 +69,13 @@ def credit_words(
     return replace(advantages, advantages=dense), told
 
 
-def _spoken(codec: Codec, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
+def _spoken(encoder: ChatEncoder, sequence: TokenSequence, episode: Episode) -> list[tuple[int, int, Words]]:
     """The tokens of a row that are words: the column, where in its reply it begins, and the field that it is in."""
     return [
         (column, begin, field)
         for turn, places in _columns(sequence).items()
         if (played := episode.turns[turn]).words
-        for column, begin in zip(places, codec.begins(played.reply.ids), strict=True)
+        for column, begin in zip(places, encoder.begins(played.reply.ids), strict=True)
         for field in played.words
         if field.span[0] <= begin < field.span[1]
     ]

@@ -12,14 +12,14 @@ pytest.importorskip("trl")
 import vagen_envs  # noqa: E402, F401
 from vagen_adapters.errors import TrainingConfigError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo.codec import load_policy  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, training_sequences  # noqa: E402
 from vagen_adapters.ppo.generation import Reply, model_inputs  # noqa: E402
 from vagen_adapters.ppo.packing import Advantages  # noqa: E402
 from vagen_adapters.ppo.reasoning import make_reward, reasoning_score  # noqa: E402
+from vagen_adapters.ppo.span_credit import credit_words  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_adapters.ppo.word_credit import credit_words  # noqa: E402
 from vagen_experiments.imitation import sentences  # noqa: E402
 from vagen_rewards import RuleJudge  # noqa: E402
 from vagen_rewards.credit import words_of  # noqa: E402
@@ -80,24 +80,24 @@ def test_a_sentence_is_true_as_often_as_the_state_says_so_itself():
 
 
 def test_tokens_begin_where_their_text_does(loaded):
-    codec = loaded[1]
+    encoder = loaded[1]
     for text in ("<answer>Up</answer>", f"<observation>{TRUE} {FALSE}</observation>", "Grüße 😀 日本"):
-        ids = [*codec.encode(text), codec.end_id]
-        begins = codec.begins(ids)
+        ids = [*encoder.encode(text), encoder.end_id]
+        begins = encoder.begins(ids)
         assert begins == sorted(begins)
         assert begins[-1] == len(text)
         for number in range(len(ids)):
-            assert text.startswith(codec.read(ids[:number]).rstrip("�"))
-            assert abs(begins[number] - len(codec.read(ids[:number]))) <= 1
+            assert text.startswith(encoder.read(ids[:number]).rstrip("�"))
+            assert abs(begins[number] - len(encoder.read(ids[:number]))) <= 1
 
 
 def test_only_a_sentences_own_tokens_get_its_truth(loaded):
-    codec = loaded[1]
+    encoder = loaded[1]
     rows = []
     for observation in (f"{TRUE} {NEITHER} {FALSE}", TRUE, FALSE):
         env, turn = played(observation)
-        shown = codec.show(env.unwrapped.system_prompt, env.reset(seed=0)[0])
-        ids = (*codec.encode(turn.reply), codec.end_id)
+        shown = encoder.show(env.unwrapped.system_prompt, env.reset(seed=0)[0])
+        ids = (*encoder.encode(turn.reply), encoder.end_id)
         judged = reasoning_score(make_reward(BOTH, env), "span")(turn)
         assert judged.turn.rewards == turn.rewards, "no turn earns what its words are credited with"
         assert judged.turn.metrics["world_modeling"] is not None
@@ -105,11 +105,11 @@ def test_only_a_sentences_own_tokens_get_its_truth(loaded):
     sequences = [sequence for each in rows for sequence in training_sequences(each, None, with_end=False)]
     mask = torch.nn.utils.rnn.pad_sequence([torch.tensor(each.turn_ids) >= 0 for each in sequences], batch_first=True)
     task = Advantages(torch.full(mask.shape, 7.0) * mask, mask, torch.zeros(0), torch.zeros(0))
-    found, told = credit_words(task, sequences, rows, codec)
+    found, told = credit_words(task, sequences, rows, encoder)
     credited = []
     for row, (episode, sequence) in enumerate(zip(rows, sequences, strict=True)):
         reply = episode.turns[0].turn.reply
-        begins = codec.begins(episode.turns[0].reply.ids)
+        begins = encoder.begins(episode.turns[0].reply.ids)
         places = [column for column, turn in enumerate(sequence.turn_ids) if turn == 0]
         for begin, column in zip(begins, places, strict=True):
             advantage = float(found.advantages[row, column])
@@ -178,8 +178,8 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     class Two:
         """Samples between two replies by the model's own log-probabilities."""
 
-        def __init__(self, policy, codec):
-            self.policy, self.codec = policy, codec
+        def __init__(self, policy, encoder):
+            self.policy, self.encoder = policy, encoder
 
         def sync(self):
             pass
@@ -190,8 +190,8 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
             true = env.unwrapped.true_state.natural_language().partition(".")[0] + "."
             other = {"above": "below", "below": "above", "left": "right", "right": "left"}
             false = " ".join(other.get(word, word) for word in true.split())
-            said = [(*self.codec.encode(env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")),
-                     self.codec.end_id) for each in (true, false)]  # fmt: skip
+            said = [(*self.encoder.encode(env.unwrapped.grammar.render(["Left"], observation=each, reasoning="-", prediction="-")),
+                     self.encoder.end_id) for each in (true, false)]  # fmt: skip
             return [Reply(said[seed % 2], (-1.0,) * len(said[seed % 2])) for seed in seeds]
 
     settings = MultiTurnPPOConfig(
@@ -203,8 +203,8 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
-    trainer.player.levels = lambda number, extra=0: [Level(0, draw=16 * number + draw) for draw in range(16)]
-    episodes = trainer.player.play(trainer.player.levels(0), 0)
+    trainer.worker.levels = lambda number, extra=0: [Level(0, draw=16 * number + draw) for draw in range(16)]
+    episodes = trainer.worker.play(trainer.worker.levels(0), 0)
     truth = [each.turns[0].turn.metrics["grounding"] for each in episodes]
     middle = (min(truth) + max(truth)) / 2  # half of the false sentence may hold
     assert min(truth) < middle < max(truth)
@@ -212,7 +212,7 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     def lead():
         """Nats by which what is true is likelier than what isn't, over the same words, before an answer."""
         sequences = [each for episode in episodes for each in training_sequences(episode, None, with_end=False)]
-        rows = model_inputs([each.prompt for each in sequences], trainer.codec, "cpu")
+        rows = model_inputs([each.prompt for each in sequences], trainer.encoder, "cpu")
         with torch.no_grad():
             found = trainer.model.eval()(rows, ["logprobs"], temperature=1.0)["logprobs"]
         sums = [float(found[row, : len(each.turn_ids)][torch.tensor(each.turn_ids) >= 0].sum())

@@ -48,14 +48,14 @@ def trained(folder, out, slow=0.0, **changes):
         return [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)]
 
     trainer = MultiTurnPPOTrainer(folder, settings(out, **changes), score=later, callbacks=[keep])
-    play = trainer.player.play_enough
+    play = trainer.worker.play_enough
 
     def kept(*words):
         episodes, chosen = play(*words)
         keep.rollouts.append(list(chosen))
         return episodes, chosen
 
-    trainer.player.play_enough = kept
+    trainer.worker.play_enough = kept
     trainer.train()
     return trainer, keep
 
@@ -73,15 +73,15 @@ def test_each_token_is_known_to_the_weights_that_sampled_it(tiny_folder, tmp_pat
     assert logged == [0, 2, 2]
     lines = [line["staleness/mean"] for line in trainer.state.log_history if "staleness/mean" in line]
     assert lines[0] == 0 < lines[1] < 2
-    policy, codec = trainer.model.policy.eval(), trainer.codec
+    policy, encoder = trainer.model.policy.eval(), trainer.encoder
     for rollout in keep.rollouts:
         for episode in rollout[:2]:
             for number, turn in enumerate(episode.turns):
                 policy.load_state_dict(keep.policies[turn.version])
                 sequence = lay_out(episode.turns[:number], episode.turns[number : number + 1], None, number)
                 with torch.no_grad():
-                    found, _ = score_tokens(policy, model_inputs([sequence.prompt], codec, "cpu"), temperature=1.0,
-                                            forbidden_ids=codec.forbidden_ids)  # fmt: skip
+                    found, _ = score_tokens(policy, model_inputs([sequence.prompt], encoder, "cpu"), temperature=1.0,
+                                            forbidden_ids=encoder.forbidden_ids)  # fmt: skip
                 said = [each for each, of in zip(found[0].tolist(), sequence.turn_ids, strict=True) if of == number]
                 assert said == pytest.approx(turn.reply.logprobs, abs=1e-5)
 
@@ -101,7 +101,7 @@ def test_a_rollout_beside_no_update_is_that_of_today(tiny_folder, tmp_path):
         [turn.reply.ids for episode in each.rollouts[0] for turn in episode.turns] for each in (of_beside, of_today)
     ]
     assert replies[0] == replies[1]
-    assert today.player._ahead is None
+    assert today.worker._ahead is None
     assert not [line for line in today.state.log_history if "staleness/max" in line]
 
 
@@ -109,7 +109,7 @@ def test_a_sampler_that_fails_beside_an_update_ends_the_run(tiny_folder, tmp_pat
     calls = []
 
     class Fails:
-        def __init__(self, policy, codec):
+        def __init__(self, policy, encoder):
             self.policy = policy
 
         def sync(self):
@@ -141,9 +141,11 @@ def test_settings_that_dont_go_with_it_are_refused(changes, reason, tmp_path):
 class Says:
     """The same walk whatever the weights: the reply depends on the number of the turn alone."""
 
-    def __init__(self, policy, codec):
+    def __init__(self, policy, encoder):
         self.policy = policy
-        self.replies = [(*codec.encode(f"<answer>{way}</answer>"), codec.end_id) for way in ("Right", "Down", "Left")]
+        self.replies = [
+            (*encoder.encode(f"<answer>{way}</answer>"), encoder.end_id) for way in ("Right", "Down", "Left")
+        ]
 
     def sync(self):
         pass
@@ -161,13 +163,13 @@ def test_forks_of_episodes_begun_beside_updates_are_worth_what_came_of_these(tin
     found = []
     trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path, **FORKED), make_sampler=Says,
                                   score=lambda turn: [RewardTerm("brevity", 1.0 - len(turn.reply) / 20)])  # fmt: skip
-    fork = trainer.player.play_forks
+    fork = trainer.worker.play_continuations
 
     def kept(episodes, number):
         found.append(fork(episodes, number))
         return found[-1]
 
-    trainer.player.play_forks = kept
+    trainer.worker.play_continuations = kept
     trainer.train()
     assert [max(turn.version for episode in episodes for turn in episode.turns) for episodes, _ in found] == [0, 3, 6]
     for episodes, worth in found:

@@ -8,10 +8,10 @@ import families  # noqa: E402
 import numpy as np  # noqa: E402
 
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
-from vagen_adapters.ppo import family_checks, seeing  # noqa: E402
+from vagen_adapters.ppo import family_checks, vision_cache  # noqa: E402
 from vagen_adapters.ppo import trainer as trainers  # noqa: E402
 from vagen_adapters.ppo.actor_critic import ActorCritic  # noqa: E402
-from vagen_adapters.ppo.codec import Codec  # noqa: E402
+from vagen_adapters.ppo.chat_encoder import ChatEncoder  # noqa: E402
 from vagen_adapters.ppo.config import MultiTurnPPOConfig  # noqa: E402
 from vagen_adapters.ppo.episodes import lay_out  # noqa: E402
 from vagen_adapters.ppo.generation import model_inputs  # noqa: E402
@@ -21,9 +21,9 @@ from vagen_envs import RewardTerm  # noqa: E402
 PLENTY = 1 << 30
 
 
-def prompt(codec, *numbers):
+def prompt(encoder, *numbers):
     """A conversation of one observation, its picture grey and of a size of its own."""
-    shown = [codec.show("Play.", {"text": "See <image>.", "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8)})
+    shown = [encoder.show("Play.", {"text": "See <image>.", "image": np.full((64, 64 + 32 * (each % 2), 3), 40 * each + 9, np.uint8)})
              for each in numbers]  # fmt: skip
     return [lay_out((), (), each).prompt for each in shown]
 
@@ -34,46 +34,49 @@ def prompt(codec, *numbers):
 @torch.no_grad()
 def test_a_model_says_the_same_of_pictures_that_its_tower_has_seen(name, tmp_path):
     folder = families.save(name, tmp_path)
-    model, codec = ActorCritic.from_pretrained(folder).eval(), Codec.from_pretrained(folder)
+    model, encoder = ActorCritic.from_pretrained(folder).eval(), ChatEncoder.from_pretrained(folder)
     model.freeze_vision()
     model.add_reference()
-    sight = model.sight = family_checks.sight_for(model, codec, PLENTY)
+    sight = model.vision_cache = family_checks.vision_cache_for(model, encoder, PLENTY)
     assert sight is not None
     start = sight.looks
-    first, again = prompt(codec, 1, 2, 3), prompt(codec, 3, 1, 4, 2, 1)
+    first, again = prompt(encoder, 1, 2, 3), prompt(encoder, 3, 1, 4, 2, 1)
     for prompts, new in ((first, 3), (again, 1), (again[::-1], 0)):
-        pixels = model_inputs(prompts, codec, "cpu")
-        numbers = model_inputs(prompts, codec, "cpu", sight=sight)
+        pixels = model_inputs(prompts, encoder, "cpu")
+        numbers = model_inputs(prompts, encoder, "cpu", vision_cache=sight)
         assert "pixel_values" not in numbers
         before = sight.looks
         for each in (model.policy, model.critic, model.reference):  # their towers are equal
             torch.testing.assert_close(model.hidden(each, numbers), model.hidden(each, pixels), rtol=0, atol=5e-6)
         assert sight.looks - before == new
     assert sight.looks - start == 4
-    states = model.hidden(model.policy, model_inputs(first, codec, "cpu", sight=sight))
+    states = model.hidden(model.policy, model_inputs(first, encoder, "cpu", vision_cache=sight))
     sight.clear()
     assert sight.held == 0
-    anew = model_inputs(first, codec, "cpu", sight=sight)
+    anew = model_inputs(first, encoder, "cpu", vision_cache=sight)
     assert torch.equal(states, model.hidden(model.policy, anew))  # what is kept is what was said, bit by bit
 
 
 @torch.no_grad()
 def test_memory_is_bounded_and_what_was_used_last_stays(tiny_folder):
-    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none").eval(), Codec.from_pretrained(tiny_folder)
+    model, encoder = (
+        ActorCritic.from_pretrained(tiny_folder, critic="none").eval(),
+        ChatEncoder.from_pretrained(tiny_folder),
+    )
     model.freeze_vision()
-    one = family_checks.sight_for(model, codec, PLENTY)
-    single = prompt(codec, 2)
-    one.given(model.policy, model_inputs(single, codec, "cpu", sight=one))
-    small = seeing.FrozenSight([model.policy], codec, 2 * one.held)
+    one = family_checks.vision_cache_for(model, encoder, PLENTY)
+    single = prompt(encoder, 2)
+    one.given(model.policy, model_inputs(single, encoder, "cpu", vision_cache=one))
+    small = vision_cache.VisionFeatureCache([model.policy], encoder, 2 * one.held)
     kept = []
     for numbers in ((0, 2), (4,), (2,), (0,), (2, 0)):
-        prompts = prompt(codec, *numbers)
+        prompts = prompt(encoder, *numbers)
         before = small.looks
-        model.sight = small
-        states = model.hidden(model.policy, model_inputs(prompts, codec, "cpu", sight=small))
-        model.sight = None
+        model.vision_cache = small
+        states = model.hidden(model.policy, model_inputs(prompts, encoder, "cpu", vision_cache=small))
+        model.vision_cache = None
         torch.testing.assert_close(
-            states, model.hidden(model.policy, model_inputs(prompts, codec, "cpu")), rtol=0, atol=5e-6
+            states, model.hidden(model.policy, model_inputs(prompts, encoder, "cpu")), rtol=0, atol=5e-6
         )
         assert 0 < small.held <= small.most
         kept.append(small.looks - before)
@@ -119,7 +122,7 @@ def test_a_frozen_tower_looks_once_in_a_run_and_learns_the_same(tiny_folder, tmp
     assert plain[1] == (2 * shown, 3 * shown, 2 * 2 * shown)  # a prompt of three turns is read in each
     assert reads[1][1:] == (0, 0)
     assert reads[1][0] <= distinct < shown
-    assert 0 < with_sight.model.sight.held < 2**30
+    assert 0 < with_sight.model.vision_cache.held < 2**30
     for name, weight in without.model.named_parameters():
         torch.testing.assert_close(with_sight.model.get_parameter(name), weight, rtol=0, atol=2e-5, msg=name)
 
@@ -127,9 +130,9 @@ def test_a_frozen_tower_looks_once_in_a_run_and_learns_the_same(tiny_folder, tmp
 def test_a_critic_whose_tower_saw_otherwise_looks_for_itself(tiny_folder, tmp_path):
     trainer = MultiTurnPPOTrainer(tiny_folder, settings(tmp_path))
     with torch.no_grad():
-        seeing.sight_of(trainer.model.critic)[0].add_(0.1)
+        vision_cache.vision_parameters(trainer.model.critic)[0].add_(0.1)
     trainer.model.save_pretrained(tmp_path / "model")
-    trainer.codec.save_pretrained(tmp_path / "model")
+    trainer.encoder.save_pretrained(tmp_path / "model")
     other, reads = trained(str(tmp_path / "model"), tmp_path / "run")
     shown, distinct = pictures(other)
     assert 0 < reads[1][1] <= distinct < shown
@@ -141,31 +144,31 @@ def test_a_critic_whose_tower_saw_otherwise_looks_for_itself(tiny_folder, tmp_pa
 def test_a_tower_that_is_trained_looks_each_time(changes, tiny_folder, tmp_path):
     trainer, reads = trained(tiny_folder, tmp_path, rollouts=1, **changes)
     shown, _ = pictures(trainer)
-    assert trainer.model.sight is None
+    assert trainer.model.vision_cache is None
     assert reads == [(2 * shown, 3 * shown, 4 * shown)]
 
 
 def test_adapters_of_the_language_model_leave_the_tower_as_it_is(tiny_folder, tmp_path):
     adapters = {"r": 2, "target_modules": ["q_proj", "v_proj"]}
     trainer, reads = trained(tiny_folder, tmp_path, rollouts=1, lora=adapters)
-    assert trainer.model.sight is not None
+    assert trainer.model.vision_cache is not None
     assert reads[0][1:] == (0, 0)
 
 
 def test_what_was_kept_is_forgotten_when_weights_are_read(tiny_folder, tmp_path):
     trainer, _ = trained(tiny_folder, tmp_path, rollouts=1)
     trainer.model.save_pretrained(tmp_path / "saved")
-    assert trainer.model.sight.held > 0
+    assert trainer.model.vision_cache.held > 0
     trainer.model.load_trained(tmp_path / "saved")
-    assert trainer.model.sight.held == 0
+    assert trainer.model.vision_cache.held == 0
 
 
 def test_a_model_that_takes_what_was_said_for_something_else_is_found_out(tiny_folder, monkeypatch):
-    model, codec = ActorCritic.from_pretrained(tiny_folder, critic="none"), Codec.from_pretrained(tiny_folder)
-    assert family_checks.sight_for(model, codec, PLENTY) is None  # its tower is trained
+    model, encoder = ActorCritic.from_pretrained(tiny_folder, critic="none"), ChatEncoder.from_pretrained(tiny_folder)
+    assert family_checks.vision_cache_for(model, encoder, PLENTY) is None  # its tower is trained
     model.freeze_vision()
-    assert family_checks.sight_for(model, codec, PLENTY) is not None
-    joined = seeing._joined
-    monkeypatch.setattr(seeing, "_joined", lambda parts: joined(parts[::-1]))
-    assert family_checks.sight_for(model, codec, PLENTY) is None
-    assert model.sight is None
+    assert family_checks.vision_cache_for(model, encoder, PLENTY) is not None
+    joined = vision_cache._joined
+    monkeypatch.setattr(vision_cache, "_joined", lambda parts: joined(parts[::-1]))
+    assert family_checks.vision_cache_for(model, encoder, PLENTY) is None
+    assert model.vision_cache is None

@@ -1,0 +1,91 @@
+"""Contrast with peer states: constants earn nothing, true claims never cost, false ones never pay."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+import gymnasium as gym
+import pytest
+
+import vagen_envs  # noqa: F401
+from vagen_rewards import ReasoningReward
+from vagen_rewards.contrast import Contrast, Step, register_peers
+
+CONSTANTS = {
+    "vagen/FrozenLake-v0": ("The target is below and on the right side of the player.", "The target is below the player.",
+                            "A hole is above the player.", "The target is at the same row as the player."),
+    "vagen/Sokoban-v0": ("The box is above the player. The target is below the player.", "The box is below the player.",
+                         "The target is at the same row and to the left of the box."),
+}  # fmt: skip
+
+
+def turns(env, count, reply=None):
+    """Turns of fresh levels, by the oracle or always with one reply."""
+    found = []
+    for seed in range(900_000, 900_000 + count):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            said = env.unwrapped.oracle_reply() if reply is None else reply
+            *_, terminated, truncated, info = env.step(said)
+            found.append(info["turn"])
+            over = terminated or truncated
+    return found
+
+
+@pytest.mark.parametrize("env_id", CONSTANTS)
+def test_a_constant_statement_earns_nothing_whatever_is_played(env_id):
+    with gym.make(env_id, observation="text") as env:
+        reward = ReasoningReward().of(env)
+        for text in CONSTANTS[env_id]:
+            for action in ("Down", "Left,Left"):
+                reply = env.unwrapped.grammar.render(
+                    action.split(","), observation=text, reasoning="-", prediction=text
+                )
+                scores = [reward.paid(turn)[1] for turn in turns(env, 60, reply)]
+                for part in ("grounding", "world_modeling"):
+                    earned = [getattr(each, part).value for each in scores if getattr(each, part) is not None]
+                    assert statistics.fmean(value or 0.0 for value in earned) <= 0.12, (text, action, part)
+
+
+@pytest.mark.parametrize("env_id", CONSTANTS)
+@pytest.mark.parametrize("form", ["natural_language", "structured", "symbolic"])
+def test_the_states_own_words_earn_one_on_average(env_id, form):
+    with gym.make(env_id, observation="text", representation=form) as env:
+        reward = ReasoningReward().of(env)
+        values = [reward.paid(turn)[1].grounding.value for turn in turns(env, 60)]
+    assert statistics.fmean(values) == pytest.approx(1.0, abs=0.12)
+    assert min(values) > 0
+
+
+def test_true_claims_never_cost_and_false_ones_never_pay():
+    with gym.make("vagen/FrozenLake-v0", observation="text") as env:
+        reward = ReasoningReward().of(env)
+        for turn in turns(env, 30):
+            for claim in ("above", "below", "to the left of", "to the right of"):
+                text = f"The target is {claim} the player."
+                said = dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, observation=text))
+                row, column = (a - b for a, b in zip(turn.before.target, turn.before.player, strict=True))
+                true = {"above": row < 0, "below": row > 0, "to the left of": column < 0, "to the right of": column > 0}
+                value = reward.paid(said)[1].grounding.value
+                assert value >= 0 if true[claim] else value <= 0
+
+
+def test_a_prediction_that_copies_the_observation_earns_nothing():
+    with gym.make("vagen/Sokoban-v0", observation="text") as env:
+        reward = ReasoningReward().of(env)
+        for turn in turns(env, 20):
+            copied = turn.before.natural_language()
+            said = dataclasses.replace(turn, parsed=dataclasses.replace(turn.parsed, prediction=copied))
+            assert reward.paid(said)[1].world_modeling.value <= 0
+
+
+def test_peers_may_be_made_of_the_state_itself(monkeypatch):
+    from vagen_rewards import contrast
+
+    monkeypatch.setattr(contrast, "_PEERS", dict(contrast._PEERS))
+    register_peers("frozen_lake", lambda step, steps, options: [step])  # the text tells everything
+    made = Contrast("vagen/FrozenLake-v0", {})
+    assert made.norm("grounding", 0)[0] == 0.0
+    assert isinstance(made.reference[0][0], Step)

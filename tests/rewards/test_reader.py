@@ -1,0 +1,195 @@
+"""The reader: claims of documented English, and abstention from everything else."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.navigation.state import NavigationState
+from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.seeding import HashStream
+from vagen_envs.sokoban.state import SokobanState
+from vagen_envs.svg.state import Element, SvgState
+from vagen_rewards import RuleJudge
+from vagen_rewards.reader import read
+from vagen_rewards.scores import Statement
+
+LAKE = FrozenLakeState(4, (2, 0), (0, 3), ((3, 2),))
+BOARD = SokobanState(6, 6, (1 << 36) - 1, (3, 2), ((2, 3),), ((3, 1),))
+ROOM = NavigationState("Vase", 2.8, "right", (("Laptop", "ahead", 1.6), ("Sofa", "left", 2.5)))
+TABLE = PrimitiveSkillState("place", {"red_cube": (-80, 150, 20), "green_cube": (-5, -154, 20)}, "", None)
+PICTURE = SvgState((Element("circle", "filled", "#0000ff", 50, 50, 40, 40),))
+STATES = (LAKE, BOARD, ROOM, TABLE, PICTURE)
+
+
+def held(state, text, part="grounding"):
+    return [claim.holds(state) for claim in read(state.kind, text, part).claims]
+
+
+def direct(state, text, part="grounding"):
+    return RuleJudge("direct").score(Statement(part, text, state)).value
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("form", ["natural_language", "structured", "symbolic"])
+def test_the_states_own_descriptions_are_read_in_full(state, form):
+    try:
+        text = state.describe(form)
+    except NotImplementedError:
+        pytest.skip("this environment has no such form")
+    for part in ("grounding", "world_modeling"):
+        reading = read(state.kind, text, part)
+        assert reading.unread == ()
+        assert reading.claims
+        assert RuleJudge().score(Statement("grounding", text, state)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (LAKE, "The goal is two rows above and three columns to the right of me."),
+        (LAKE, "Goal: 2 up, 3 right."),
+        (LAKE, "The flag is northeast of the agent, and there's a hole at my lower right."),
+        (LAKE, "I am below the goal."),
+        (BOARD, "The crate is one tile up and one tile to the right of me. The target is directly to my left."),
+        (BOARD, "Left of the player there is a target."),
+        (BOARD, "The player and the target are in the same row."),
+        (BOARD, "box ↗ player"),
+        (BOARD, "player: (3, 2), box: (2, 3), target: (3, 1)"),
+        (ROOM, "To my right there is the vase, the laptop is in front of me and the couch is on the left."),
+        (ROOM, "vase: right, ~2.8 m"),
+        (TABLE, "- red cube: (-80, 150, 20)\n- green cube: (-5, -154, 20)"),
+        (PICTURE, "A blue circle at (50, 50), 40 wide and 40 high."),
+    ],
+)
+def test_plain_variations_are_read(state, text):
+    assert direct(state, text) == 1.0
+    assert set(held(state, text)) == {True}
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (BOARD, "The box is in the cell to my right."),  # it is diagonal
+        (BOARD, "The box is left of the player."),
+        (BOARD, "The box is two rows above the player."),
+        (BOARD, "The target is directly above the player."),
+        (LAKE, "The goal is below me."),
+        (LAKE, "The hole is down and over to the left."),  # "over" is no direction
+        (ROOM, "The vase is behind me."),
+        (TABLE, "The red cube is at (80, 100, 20)."),
+        (PICTURE, "A red triangle at (50, 50)."),
+    ],
+)
+def test_false_statements_are_refused(state, text):
+    assert direct(state, text) == 0.0
+    assert False in held(state, text)
+
+
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        (LAKE, "The goal might be above the player."),
+        (LAKE, "The goal is above or below the player."),
+        (LAKE, "Going right would drop me into a hole above the player."),
+        (LAKE, "If I go up, the goal is to the right."),
+        (LAKE, "The goal is not above the player."),
+        (LAKE, "Is the goal above the player?"),
+        (LAKE, "The goal is a third of the board above the player."),
+        (LAKE, "The goal is half a row above the player."),
+        (LAKE, "The goal is in row 1, column 4."),  # counted from 1 or from 0
+        (LAKE, "A hole lies below the tile that is above the player."),
+        (BOARD, "The target, which is near the box above the player, is left."),
+        (BOARD, "Every box is above the player."),
+        (ROOM, "The vase is on my right in the mirror of the hall."),
+        (TABLE, "The red cube was at (-80, 150, 20)."),
+        (PICTURE, "Not a blue circle."),
+    ],
+)
+def test_what_isnt_surely_read_is_unscored(state, text):
+    assert held(state, text) == []
+    assert direct(state, text) is None
+    assert RuleJudge().score(Statement("grounding", text, state)).value is None
+
+
+def test_a_false_clause_that_wasnt_read_is_not_accepted_beside_a_true_one():
+    assert direct(LAKE, "On me, there's a hole. The goal is above me.") in (None, 0.0)
+    assert direct(LAKE, "The goal is above me, and the hole gapes where the sun is on the left.") is None
+    assert direct(LAKE, "It is cold. The goal is above me.") == 1.0
+
+
+def test_clauses_are_read_one_by_one():
+    text = "The goal is above me. Perhaps a hole is to the left."
+    reading = read("frozen_lake", text, "grounding")
+    assert [text[slice(*claim.span)] for claim in reading.claims] == ["The goal is above me"]
+    assert [text[slice(*span)] for span in reading.unread] == ["Perhaps a hole is to the left"]
+
+
+def test_holes_and_the_goal_may_be_related():
+    lake = FrozenLakeState(4, (2, 0), (0, 3), ((3, 3),))
+    assert held(lake, "The hole is below the goal.") == [True]
+    assert held(lake, "The goal is below the hole.") == [False]
+
+
+def test_several_holes_that_are_described_alike_must_all_be_there():
+    two = FrozenLakeState(4, (2, 0), (0, 3), ((0, 0), (1, 0)))
+    text = "A hole is above the player. Another hole is above the player."
+    assert held(two, text) == [True, True]
+    assert held(FrozenLakeState(4, (2, 0), (0, 3), ((0, 0),)), text) == [True, False]
+
+
+def test_an_observation_doesnt_tell_the_future():
+    assert held(LAKE, "The goal will be above the player.") == []
+    assert held(LAKE, "The goal will be above the player.", "world_modeling") == [True]
+
+
+SUBJECTS = {"box": ("The box", "the crate", "A box"), "target": ("The target", "the goal", "The destination")}
+VERBS = ("is", "lies", "is located", "can be seen")
+WAYS = {(-1, 0): ("above", "north of"), (1, 0): ("below", "beneath"), (0, -1): ("to the left of", "west of"),
+        (0, 1): ("to the right of", "east of")}  # fmt: skip
+
+
+def test_generated_sentences_are_as_true_as_their_geometry():
+    """The oracle is the arithmetic of positions, not the reader."""
+    stream = HashStream("reader", 0)
+    cells = list(itertools.product(range(6), range(6)))
+    for _ in range(400):
+        player, box, target = stream.sample(cells, 3)
+        state = SokobanState(6, 6, (1 << 36) - 1, player, (box,), (target,))
+        kind = stream.choice(sorted(SUBJECTS))
+        (down, right), words = stream.choice(sorted(WAYS.items()))
+        text = f"{stream.choice(SUBJECTS[kind])} {stream.choice(VERBS)} {stream.choice(words)} the player."
+        row, column = (
+            (box if kind == "box" else target)[0] - player[0],
+            (box if kind == "box" else target)[1] - player[1],
+        )
+        true = row * down + column * right > 0
+        assert set(held(state, text)) == {true}, (text, state)
+
+
+@pytest.mark.parametrize("kind", ["sokoban", "frozen_lake", "navigation", "primitive_skill", "svg"])
+def test_no_text_breaks_the_reader(kind):
+    words = [
+        "the box",
+        "above",
+        "(1, 2)",
+        "{",
+        "}",
+        "3",
+        ":",
+        "and",
+        "player",
+        "\n",
+        "İ",
+        "not",
+        "-",
+        "[",
+        "is",
+        "'s",
+        "0.5",
+    ]
+    stream = HashStream("noise", kind)
+    for _ in range(300):
+        read(kind, " ".join(stream.choice(words) for _ in range(stream.below(30))), "grounding")
