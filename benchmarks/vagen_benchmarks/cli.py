@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,7 +44,6 @@ EXTRAS = {"train": "ppo", "warmstart": "ppo", "serve": "serve", "export": "expor
 
 def main() -> None:
     """Run the command. Errors of this package are one message and exit code 2, or 3 if a run can't be stored."""
-    sys.path.append(str(Path.cwd()))  # so that `-e module:ID` finds a module here; last, so that it shadows nothing
     try:
         app()
     except (BenchError, VagenError) as error:
