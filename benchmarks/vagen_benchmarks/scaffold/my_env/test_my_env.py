@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gymnasium as gym
-import my_env  # noqa: F401  (registers the id)
+import my_env  # type: ignore[import-not-found]  # noqa: F401  (registers the id)
 
 from vagen_envs.conformance import check
 
