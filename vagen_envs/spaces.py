@@ -145,7 +145,7 @@ def _equivalent(space_1: UnicodeText, space_2: Any) -> bool:
 
 
 @create_zero_array.register
-def _zero(space: UnicodeText) -> str:  # noqa: ARG001
+def _zero(space: UnicodeText) -> str:  # type: ignore[misc]  # noqa: ARG001
     return ""
 
 
@@ -160,7 +160,7 @@ def _flat_length(space: UnicodeText) -> int:
 
 
 @flatten.register
-def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
+def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:  # type: ignore[misc]
     """Code points, and `_NO_CHARACTER` after the text's end."""
     flat = np.full(space.max_length, _NO_CHARACTER, np.int32)
     flat[: len(x)] = np.frombuffer(x.encode("utf-32-le", "surrogatepass"), np.uint32)
@@ -168,7 +168,7 @@ def _flatten(space: UnicodeText, x: str) -> NDArray[np.int32]:
 
 
 @unflatten.register
-def _unflatten(space: UnicodeText, x: NDArray[Any]) -> str:  # noqa: ARG001
+def _unflatten(space: UnicodeText, x: NDArray[Any]) -> str:  # type: ignore[misc]  # noqa: ARG001
     return "".join(chr(point) for point in x.astype(np.int64).tolist() if 0 <= point < _NO_CHARACTER)
 
 

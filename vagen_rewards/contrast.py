@@ -74,7 +74,8 @@ class Contrast:
     """Scores claims in one configuration of an environment.
 
     Args:
-        env_id, options: of the environment.
+        env_id: the environment, as in `gym.make`.
+        options: its options.
     """
 
     def __init__(self, env_id: str, options: Mapping[str, Any]) -> None:

@@ -77,7 +77,8 @@ class Budget:
     """Dollars and tokens spent, and caps on them.
 
     Args:
-        max_dollars, max_tokens: the caps; `None` for none.
+        max_dollars: the cap on dollars; None for no cap.
+        max_tokens: the cap on tokens; None for no cap.
     """
 
     def __init__(self, max_dollars: float | None = None, max_tokens: int | None = None) -> None:
@@ -106,8 +107,8 @@ class Spending(Budget):
 
     Args:
         price: of the model.
-        max_dollars, max_tokens: no request starts once either is reached; requests in flight finish, so
-            the overshoot is at most what is in flight.
+        max_dollars: no request starts once it is reached; requests in flight finish.
+        max_tokens: the same for tokens.
     """
 
     def __init__(

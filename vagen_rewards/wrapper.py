@@ -25,7 +25,8 @@ class VisualReasoningReward(gym.Wrapper[dict[str, Any], str, dict[str, Any], str
     Args:
         env: an environment of this package.
         judge: of `ReasoningReward`, or a whole `ReasoningReward`.
-        beta_grounding, beta_world_modeling: as there.
+        beta_grounding: weight of the observation's score.
+        beta_world_modeling: weight of the prediction's score.
         max_unscored: share of statements that a judge failed at above which a step raises TooManyUnscoredError,
             once 20 statements have been seen. What a judge merely didn't understand doesn't count.
         options: further options of `ReasoningReward`: `gate`, `weighting`, `penalty`.

@@ -230,8 +230,8 @@ def _watched(make: Callable[[], Any]) -> Any:
 @contextlib.contextmanager
 def _one_process_at_a_time() -> Iterator[None]:
     """EGL of some drivers hangs where several processes initialize it at once (MuJoCo's issue 3444)."""
-    if fcntl is None:
-        yield
+    if fcntl is None:  # Windows
+        yield  # type: ignore[unreachable]
         return
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
         for _ in range(int(START_SECONDS * 20)):  # one that hangs must not hold up all others for ever

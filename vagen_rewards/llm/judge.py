@@ -47,7 +47,8 @@ class LLMJudge(Judge):
         model: the endpoint's name of the model; the paper's is `gpt-4.1-nano`.
         mode: `"direct"`: the model says YES or NO (appendix D.1.1). `"structured"`: the model only turns
             the text into a dictionary, which is compared with the truth here, by F1 (appendix D.1.2).
-        base_url, api_key: as in the OpenAI SDK; from `OPENAI_BASE_URL` and `OPENAI_API_KEY` by default.
+        base_url: as in the OpenAI SDK; `OPENAI_BASE_URL` by default.
+        api_key: as in the OpenAI SDK; `OPENAI_API_KEY` by default.
         temperature: 0.1 in the paper's released code.
         max_tokens: of a reply.
         structured_output: ask the server to hold replies to a JSON schema (`mode="direct"`) or to JSON.
@@ -57,8 +58,9 @@ class LLMJudge(Judge):
         item_timeout: seconds for a statement with all its retries.
         retries: tries after the first, for broken connections, time-outs, 408, 409, 429 and 5xx.
         cache: path of the file of replies; `None` keeps them in memory.
-        price, max_dollars, max_tokens_total: accounting and caps, see `Spending`. What the caps forbid is
-            unscored.
+        price: of the model, see `Price`.
+        max_dollars: cap on the cost; statements beyond it are unscored.
+        max_tokens_total: cap on tokens; statements beyond it are unscored.
         prompts: folder of prompts that replace ours by file name.
         grading: how an extracted dictionary is graded, see `RuleJudge`.
 

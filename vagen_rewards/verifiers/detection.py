@@ -175,7 +175,7 @@ class DetectionVerifier(Verifier):
     The answer is the list of boxes in `<answer>`. Labels must be equal but for case. The paper defines
     equation 3 for one box; for several the released code's reward is paid, see `released_reward`.
 
-    Parameters:
+    Keywords of a sample:
         iou_threshold: ε of this sample, above 0 and at most 1, instead of the schedule's.
         det_verifier_normalized: as in the released data: the truth is in thousandths of the picture's sides and
             the answer in pixels, which are converted, rounded down. The released code takes the size that the model's

@@ -26,6 +26,13 @@ STOP = 0
 WIDTH = 3
 """Positions per turn: two sampled tokens and one observation."""
 
+# Two levels with rewards in the middle: stopping early pays in the first and costs in the second.
+_REWARDS: Array = np.array([
+    [[[1.0, 0.0], [0.5, -0.5]], [[0.2, 0.6], [-0.4, 0.1]], [[0.0, 2.0], [1.5, -1.0]]],
+    [[[-1.0, 0.3], [0.0, 0.8]], [[0.5, -0.2], [0.1, 0.4]], [[3.0, 1.0], [0.5, 2.5]]],
+])  # fmt: skip
+_LOGITS: Array = np.array([[0.3, 0.8, -0.4], [-0.5, 0.2, 0.9], [0.1, -0.3, 0.6]])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Batch:
@@ -251,11 +258,3 @@ def _error(level: int, past: tuple[tuple[int, int], ...], *known: int) -> float:
     """A fixed error of the critic for each prefix, between -1 and 1."""
     digits = [level, len(known), *itertools.chain(*past), *known]
     return math.sin(12.9898 * sum(digit * 3**place for place, digit in enumerate(digits)) + 1)
-
-
-# Two levels with rewards in the middle: stopping early pays in the first and costs in the second.
-_REWARDS = np.array([
-    [[[1.0, 0.0], [0.5, -0.5]], [[0.2, 0.6], [-0.4, 0.1]], [[0.0, 2.0], [1.5, -1.0]]],
-    [[[-1.0, 0.3], [0.0, 0.8]], [[0.5, -0.2], [0.1, 0.4]], [[3.0, 1.0], [0.5, 2.5]]],
-])  # fmt: skip
-_LOGITS = np.array([[0.3, 0.8, -0.4], [-0.5, 0.2, 0.9], [0.1, -0.3, 0.6]])
