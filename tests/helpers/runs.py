@@ -32,10 +32,13 @@ def rows(path):
 
 
 class Liar(Agent):
-    """Says what can't be, and walks into the wall."""
+    """Places the target on the wrong side in both directions, also after the move, and walks up."""
 
     name = "liar"
 
     def reply(self, game):
-        lie = "The target is above the player. The target is below the player."
+        state = game.env.true_state
+        vertical = "below" if state.target[0] < state.player[0] else "above"
+        horizontal = "right" if state.target[1] < state.player[1] else "left"
+        lie = f"The target is {vertical} and on the {horizontal} side of the player."
         return Reply(game.env.grammar.render(["Up"], observation=lie, reasoning="-", prediction=lie))
