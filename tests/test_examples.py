@@ -93,8 +93,11 @@ def test_the_tiny_recipe_trains_on_the_sixth_environment(here):
     few = ("rollouts=1", "episodes_per_rollout=4", "num_envs=4", "minibatches=1", "max_tokens=8", "use_cpu=true",
            "critic_warmup_rollouts=0", "report_to=none")  # fmt: skip
     settings = [word for setting in few for word in ("-s", setting)]
-    made = ("--out", "start", "--episodes", "16")
-    vagen("warmstart", *play, *made)
+    from vagen_adapters.parity.tiny_model import save_tiny, texts_of
+
+    texts = texts_of([ENV_ID], levels=3, strategy="no_think", prompt_pack=str(LIGHTS / "prompts"))
+    save_tiny(here / "tiny", texts, vocabulary=320, hidden=64, layers=2, vision_layers=1)
+    vagen("warmstart", *play, "--model", "tiny", "--out", "start", "--episodes", "16")
     vagen("train", "--recipe", "tiny-vagen-base", *play, "--model", "start", "--out", "lights", *settings)
     assert (here / "lights" / "model.safetensors").is_file()
 

@@ -36,9 +36,7 @@ def test_the_command_without_its_extra_is_one_line():
     ("module", "arguments", "extra"),
     [
         ("torch", ["train", "--recipe", "vagen-base", "--env", "sokoban", "--out", "x"], "ppo"),
-        ("trl", ["warmstart", "--env", "sokoban", "--out", "x"], "ppo"),
-        ("skimage", ["judge", "calibrate"], "svg"),
-        ("torch", ["judge", "calibrate", "--judge", "clip"], "clip"),
+        ("trl", ["warmstart", "--env", "sokoban", "--model", "x", "--out", "x"], "ppo"),
         ("uvicorn", ["serve"], "serve"),
     ],
 )

@@ -128,6 +128,7 @@ def test_simulators_are_the_same_there(service, env_id, options):
 APART = (
     "is_a_vagen_environment",
     "the_oracle_succeeds",
+    "only_changes_are_effective",
     "episodes_end_once",
     "a_snapshot_brings_the_moment_back",
     "foreign_snapshots_are_refused",

@@ -107,7 +107,7 @@ def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkey
     """By what the words of the declarations say, and by their kind: a free text is open only where it is listed here."""
     declared = config_class(env_id, monkeypatch)
     texts = {name for name, bound in remote_bounds(declared).items() if bound.admits("x") or bound.admits(["x"])}
-    assert texts <= {"separator", "tags", "desc", "sources"}
+    assert texts <= {"separator", "tags", "desc", "sources", "action_names"}
     for name in ("prompt_pack", "dataset", "scoring", "scorer_address", "scorer_weights", "episodes", "thor_executable",
                  "assets", "device", "workers", "backend"):  # fmt: skip
         assert name not in remote_bounds(declared)

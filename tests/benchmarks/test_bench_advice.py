@@ -57,7 +57,7 @@ def test_failure_is_named_with_what_mends_it(tmp_path, endpoint, status, body, m
 
 def test_replies_that_cannot_be_read_are_said(tmp_path, endpoint):
     """A score of 0 then measures how the model is served, and not how it plays."""
-    endpoint.script = lambda number, asked: "&lt;answer&gt;Up&lt;/answer&gt;"
+    endpoint.script = lambda number, asked: "I see a frozen lake."
     shown = bench(endpoint, tmp_path / "run")
     assert shown.exit_code == 0
     assert "only 0% of its turns had an answer that could be read; vagen models try openai:m" in shown.output
@@ -72,7 +72,7 @@ def test_replies_that_cannot_be_read_are_said(tmp_path, endpoint):
     [
         ({"content": None, "reasoning_content": "<answer>Up</answer>"}, "without its reasoning parser"),
         ({"content": "<think>and", "finish": "length"}, "--max-tokens"),
-        ({"content": "&lt;answer&gt;Up&lt;/answer&gt;"}, "&lt;"),
+        ({"content": "I see a frozen lake."}, "&lt;"),
     ],
 )
 def test_what_fits_no_profile_is_told_why(endpoint, message, said):

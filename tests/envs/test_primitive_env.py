@@ -264,9 +264,7 @@ def test_fractions_are_rounded_and_a_full_stop_may_follow(blind, answer, execute
     assert turn.parsed.problems == ()
 
 
-@pytest.mark.parametrize(
-    "answer", ["pick(1,2,3)!", "pick(1,2,3). Done", "pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"]
-)
+@pytest.mark.parametrize("answer", ["pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"])
 def test_what_is_no_call_with_numbers_is_a_problem(blind, answer):
     turn = play(blind["place"], 0, answer)[0]
     assert turn.executed == ()

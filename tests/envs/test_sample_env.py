@@ -128,7 +128,7 @@ def test_looking_does_not_move_the_threshold_back():
         ("<think>\\boxed{TRUTH}</think><answer>\\boxed{99}</answer>", 0, 1.0),
         ("<think>x</think><answer>TRUTH</answer>", 0, 1.0),  # not boxed: no answer
         ("<answer>\\boxed{TRUTH}</answer>", 1, 0.5),  # malformed, and read all the same
-        ("\\boxed{TRUTH}", 0, 0.0),
+        ("\\boxed{TRUTH}", 1, 0.0),  # without tags it is the answer all the same
         ("", 0, 0.0),
     ],
 )

@@ -106,6 +106,6 @@ def test_elements_stand_in_their_half_of_the_picture():
 
 def test_a_state_that_knows_no_things_has_none():
     class Plain(vagen_envs.State):
-        """Of someone else's world."""
+        kind = "plain"
 
     assert Plain().things() == ()

@@ -25,8 +25,11 @@ class Refused(Exception):  # noqa: N818 - it carries a client's answer and isn't
     """A request is refused as a whole."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(code, message)
         self.failure = Failure(code, message)
+
+    def __str__(self) -> str:
+        return self.failure.message
 
 
 def _text(value: Any) -> str:
