@@ -72,7 +72,6 @@ def test_replies_that_cannot_be_read_are_said(tmp_path, endpoint):
     [
         ({"content": None, "reasoning_content": "<answer>Up</answer>"}, "without its reasoning parser"),
         ({"content": "<think>and", "finish": "length"}, "--max-tokens"),
-        ({"content": "I see a frozen lake."}, "&lt;"),
     ],
 )
 def test_what_fits_no_profile_is_told_why(endpoint, message, said):

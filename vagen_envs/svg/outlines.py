@@ -10,8 +10,6 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from fontTools.pens.recordingPen import DecomposingRecordingPen
-from fontTools.svgLib.path.parser import parse_path
 from numpy.typing import NDArray
 
 from vagen_envs.svg.check import local_name
@@ -113,6 +111,9 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
 
 
 def _path(data: str) -> list[Points]:
+    from fontTools.pens.recordingPen import DecomposingRecordingPen
+    from fontTools.svgLib.path.parser import parse_path
+
     pen = DecomposingRecordingPen({})
     with contextlib.suppress(Exception):  # what stands before an error is drawn (SVG 2, section 9.5.4)
         parse_path(data, pen)
