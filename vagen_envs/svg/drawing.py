@@ -11,8 +11,6 @@ from xml.etree.ElementTree import Element, tostring
 
 from PIL import Image
 
-from vagen_envs.svg.marks import letterbox
-
 RendererName = Literal["resvg", "cairosvg"]
 RENDERERS: tuple[str, ...] = get_args(RendererName)
 
@@ -32,6 +30,8 @@ def draw(root: Element, size: int, renderer: str, font: str) -> Image.Image:
     Raises:
         Exception: whatever the renderer raises for what it can't draw.
     """
+    from vagen_envs.svg.marks import letterbox  # here: it needs libraries of the extra `svg`
+
     width, height = letterbox(root, size)
     root.set("width", str(width))
     root.set("height", str(height))
