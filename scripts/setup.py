@@ -73,7 +73,7 @@ def main() -> int:
         pip("install", "--no-deps", *ALONE[profile])
     if profile == "vllm":
         pip("uninstall", "-y", "torchaudio", "torchcodec")  # built for CUDA, they stop whatever looks for them
-        mend_torchvision()
+        fix_torchvision()
     stamp.write_text(wanted)
     return 0
 
@@ -85,7 +85,7 @@ def first_look() -> None:
     subprocess.run([PYTHON, "-m", "vagen_benchmarks", "play", "sokoban", "--oracle", "--seed", "7"], check=False)
 
 
-def mend_torchvision() -> None:
+def fix_torchvision() -> None:
     """Let a torchvision that was built for CUDA be imported beside a torch for CPU; vLLM needs no more of it."""
     if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode:
         (packages,) = VENV.glob("lib/python*/site-packages")
@@ -164,7 +164,7 @@ def pip(*words: str) -> None:
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         print(done.stdout)
-        raise SystemExit(f"pip {' '.join(words)} failed, see above; mend that and run make again")
+        raise SystemExit(f"pip {' '.join(words)} failed, see above; fix that and run make again")
 
 
 def say(what: str) -> None:

@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _lacking():
-    """What this machine lacks beside Python: the words of an error that comes of it, and the packages that mend it."""
+    """What this machine lacks beside Python: the words of an error that comes of it, and the packages that fix it."""
     vulkan = any(Path(folder).glob("*.json") for folder in ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"))
     return [
         (re.compile(words, re.IGNORECASE), packages)

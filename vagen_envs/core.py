@@ -525,7 +525,7 @@ class VagenEnv(Forkable):
         return self.grammar.actions.random(stream, count)
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        """Options that can't be used on this machine: the option, what is missing, and what mends it."""
+        """Options that can't be used on this machine: the option, what is missing, and what fixes it."""
         return ()
 
     def _reason(self, actions: Sequence[str]) -> str:

@@ -63,7 +63,7 @@ def rows(file: Path, extra: str, failure: type[VagenError], columns: Collection[
                     try:
                         yield json.loads(line)
                     except (ValueError, RecursionError) as error:
-                        raise failure(f"{file} line {number} is not JSON ({error}); mend that line") from error
+                        raise failure(f"{file} line {number} is not JSON ({error}); fix that line") from error
         return
     try:
         import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Everything that `vagen_benchmarks` raises, in one place. A message says the value, the reason and the mend."""
+"""Everything that `vagen_benchmarks` raises, in one place. A message says the value, the reason and the fix."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def recognise(status: int, body: str) -> Stop | None:
 
 
 def is_permanent(body: str) -> bool:
-    """Whether an endpoint's error is one that asking again won't mend, whatever its status: no money, no pictures."""
+    """Whether an endpoint's error is one that asking again won't fix, whatever its status: no money, no pictures."""
     return _first("permanent", body) is not None
 
 

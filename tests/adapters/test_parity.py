@@ -114,7 +114,7 @@ def test_trl_5663_the_template_drops_pictures_of_later_turns(model, monkeypatch)
 
 
 def test_prime_rl_2786_pixels_lost_on_the_wire(model):
-    """prime-rl #2786: the tensors don't survive the way to the trainer (mismatch 5.24, mended 0.001)."""
+    """prime-rl #2786: the tensors don't survive the way to the trainer (mismatch 5.24, fixed 0.001)."""
     kept = ("mm_token_type_ids", "attention_mask", "image_grid_thw")
     report = run(
         Faulty(lambda _, row: replace(row, forward={name: row.forward[name] for name in kept})), model, ["truncated"]

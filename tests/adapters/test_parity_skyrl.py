@@ -1,4 +1,4 @@
-"""The parity kit on SkyRL's generator for pictures: as it is, and with its rendering mended."""
+"""The parity kit on SkyRL's generator for pictures: as it is, and with its rendering fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parity kit on TRL's own GRPO with an environment, and on what TRL has mended, put back."""
+"""The parity kit on TRL's own GRPO with an environment, and on what TRL has fixed, put back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that are of another type than their field, or that would do nothing: refused, with the reason and the mend."""
+"""Settings that are of another type than their field, or that would do nothing: refused, with the reason and the fix."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""What the terminal says mends a failure: by the words of the endpoint, whatever its status."""
+"""What the terminal says fixes a failure: by the words of the endpoint, whatever its status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from vagen_benchmarks.cli import app
 
-SAID = [  # status, body, words of the mend
+SAID = [  # status, body, words of the fix
     (400, {"error": {"message": "Your credit balance is too low to access the Anthropic API."}}, "out of money"),
     (403, {"error": "Your newly created team doesn't have any credits or licenses yet."}, "out of money"),
     (429, {"error": "Your team x has either used all available credits or reached its monthly spending limit."}, "out of money"),
@@ -41,8 +41,8 @@ def bench(endpoint, out, *more):
     return CliRunner().invoke(app, ["bench", *options, "--attempts", "2", "--out", str(out), *more])
 
 
-@pytest.mark.parametrize(("status", "body", "mend"), SAID)
-def test_failure_is_named_with_what_mends_it(tmp_path, endpoint, status, body, mend):
+@pytest.mark.parametrize(("status", "body", "fix"), SAID)
+def test_failure_is_named_with_what_fixes_it(tmp_path, endpoint, status, body, fix):
     text = (body if isinstance(body, str) else json.dumps(body, indent=2)).encode()
     endpoint.script = lambda number, asked: (
         b"HTTP/1.1 %d No\r\ncontent-length: %d\r\n\r\n%b" % (status, len(text), text)
@@ -51,7 +51,7 @@ def test_failure_is_named_with_what_mends_it(tmp_path, endpoint, status, body, m
     assert shown.exit_code in (1, 3)
     assert f"1 × HTTP {status}: " in shown.output
     said = shown.output.partition("1 × HTTP")[2].splitlines()
-    assert mend in said[1]  # the failure is one line, and the next one mends it
+    assert fix in said[1]  # the failure is one line, and the next one fixes it
     assert len(endpoint.requests) <= 2  # asking a third time is no use
 
 

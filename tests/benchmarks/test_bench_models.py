@@ -413,7 +413,7 @@ def test_page_of_a_proxy_is_no_word_of_the_model(tmp_path, endpoint):
         (page("400 The plain HTTP request was sent to HTTPS port"), "what stands before the model refuses"),
     ],
 )  # fmt: skip
-def test_what_fails_alike_is_said_with_its_mend(tmp_path, endpoint, fault, says):
+def test_what_fails_alike_is_said_with_its_fix(tmp_path, endpoint, fault, says):
     endpoint.script = lambda number, body: fault
     asked = ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "3", "--base-url", endpoint.url, "--attempts", "1",
              "--patience", "0", "--out", str(tmp_path / "run")]  # fmt: skip
@@ -423,7 +423,7 @@ def test_what_fails_alike_is_said_with_its_mend(tmp_path, endpoint, fault, says)
     assert says in shown.output.replace("\n", " "), shown.output
 
 
-def test_a_port_that_nobody_listens_at_is_said_with_its_mend(tmp_path, closed_port):
+def test_a_port_that_nobody_listens_at_is_said_with_its_fix(tmp_path, closed_port):
     asked = ["bench", "-e", "frozenlake", "-a", "openai:m", "-n", "3", "--base-url", closed_port, "--attempts", "1",
              "--patience", "0", "--out", str(tmp_path / "run")]  # fmt: skip
     shown = CliRunner().invoke(app, asked)

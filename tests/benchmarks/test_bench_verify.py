@@ -83,7 +83,7 @@ def test_honest_run_is_confirmed(honest):
 
 
 def edit(change):
-    """An attack that changes the second episode, and mends the hashes of all."""
+    """An attack that changes the second episode, and fixes the hashes of all."""
 
     def attack(path):
         data = [json.loads(line) for line in lines(path)]

@@ -293,7 +293,7 @@ def test_states_read_back_from_json():
         ({"split": "dev"}, "split='dev'"),
     ],
 )
-def test_wrong_options_are_refused_with_the_mend(options, message):
+def test_wrong_options_are_refused_with_the_fix(options, message):
     with pytest.raises(ConfigError) as caught:
         gym.make("vagen/Sokoban-v0", **options)
     assert message in str(caught.value)

@@ -184,7 +184,7 @@ def test_wrong_maps_are_refused(desc, message):
         ({"corners": True, "min_solution_length": 7, "max_solution_length": 7}, "at least 8"),
     ],
 )
-def test_an_impossible_window_is_refused_with_the_mend(options, says):
+def test_an_impossible_window_is_refused_with_the_fix(options, says):
     with pytest.raises(ConfigError, match=says):
         gym.make("vagen/FrozenLake-v0", **options)
 

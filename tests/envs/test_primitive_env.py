@@ -373,7 +373,7 @@ print([name for name in ("torch", "sapien", "mani_skill") if name in sys.modules
     assert done.stdout.strip() == "[]"
 
 
-def test_a_missing_driver_names_the_mend(tmp_path):
+def test_a_missing_driver_names_the_fix(tmp_path):
     code = """
 import gymnasium as gym, vagen_envs
 env = gym.make("vagen/PrimitiveSkill-v0", observation="text", workers=0)

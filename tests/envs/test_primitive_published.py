@@ -158,7 +158,7 @@ def test_levels_do_not_depend_on_where_the_files_are(data, tmp_path):
      "assets/mani_skill2_ycb/models/013_apple/textured.obj", "partnet_mobility/dataset/1016/mobility_cvx.urdf",
      "partnet_mobility/dataset/1016/textured_objs/original-7.obj"],
 )  # fmt: skip
-def test_what_is_absent_is_named_with_the_command_that_mends_it(tmp_path, missing):
+def test_what_is_absent_is_named_with_the_command_that_fixes_it(tmp_path, missing):
     write_apple(tmp_path)
     write_cabinet(tmp_path)
     (tmp_path / missing).unlink()

@@ -86,7 +86,7 @@ def test_a_row_becomes_a_sample():
     ],
     ids=str,
 )  # fmt: skip
-def test_a_bad_row_is_said_with_field_value_reason_and_mend(changes, said):
+def test_a_bad_row_is_said_with_field_value_reason_and_fix(changes, said):
     with pytest.raises(SampleError) as caught:
         sample_from_row(row(**changes), "data.parquet row 7")
     for words in ["data.parquet row 7", *said]:

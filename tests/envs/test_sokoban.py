@@ -146,7 +146,7 @@ def test_boards_are_walled_and_hold_what_they_should(seed):
     assert not level.boxes >> level.player & 1
 
 
-def test_an_impossible_window_is_refused_with_the_mend():
+def test_an_impossible_window_is_refused_with_the_fix():
     env = gym.make("vagen/Sokoban-v0", dim_room=(5, 8), min_solution_length=59, max_solution_length=60)
     with pytest.raises(LevelError, match="widen the window"):
         env.reset(seed=1)

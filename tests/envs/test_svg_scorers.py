@@ -128,7 +128,7 @@ def test_a_scorer_that_lacks_something_says_what_and_never_is_another(tmp_path, 
     found = {each.scorer: each for each in doctor(str(tmp_path))}
     assert found["classical"].ready
     assert not found["dreamsim"].ready
-    assert found["dreamsim"].mend
+    assert found["dreamsim"].fix
 
 
 def test_only_arrays_are_unpickled():

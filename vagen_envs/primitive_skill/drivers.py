@@ -11,7 +11,7 @@ import sapien
 from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_envs.primitive_skill import ENV_ID
 
-VULKAN_MEND = (
+VULKAN_FIX = (
     "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install Mesa 23.1 or newer: "
     "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, `apt-get update && "
     "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers libgl1 libglib2.0-0` "
@@ -41,7 +41,7 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
-        raise SimulatorError(ENV_ID, f"{error}. {VULKAN_MEND}") from error
+        raise SimulatorError(ENV_ID, f"{error}. {VULKAN_FIX}") from error
 
 
 @functools.cache

@@ -38,7 +38,7 @@ BEHIND = 170
 PALM = 115
 """The hand is as wide as this to either side, and mustn't come down on the drawers above."""
 _YCB = Path("assets") / "mani_skill2_ycb"
-_MEND = (
+_FIX = (
     "Download ManiSkill's assets, `python -m mani_skill.utils.download_asset ycb` and `… download_asset "
     f"partnet_mobility/{CABINET}`, and give the folder `data` that they are in (in ~/.maniskill, or in what "
     'MS_ASSET_DIR says); or leave assets="" for the scene made of simple shapes, which needs no download'
@@ -125,10 +125,10 @@ def read_published(assets: str) -> PublishedCabinet:
         urdf = _find_urdf(folder)
         return PublishedCabinet(assets=str(folder), urdf=str(urdf), **_measure(urdf), **apple)
     except FileNotFoundError as error:
-        raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_MEND}") from error
+        raise ConfigError(f"assets={assets!r} is not valid: there is no {error.filename}. {_FIX}") from error
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         why = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"assets={assets!r} is not valid: its files can't be read ({why}). {_MEND}") from error
+        raise ConfigError(f"assets={assets!r} is not valid: its files can't be read ({why}). {_FIX}") from error
 
 
 def _read_apple(ycb: Path) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class SampleImage:
             data = base64.b64decode(value.partition(",")[2] if value.startswith("data:") else value, validate=True)
         except ValueError as error:
             raise SampleError(
-                f"{where}={value!r:.60} is neither an existing file nor base64; mend the path or the encoding"
+                f"{where}={value!r:.60} is neither an existing file nor base64; fix the path or the encoding"
             ) from error
         return cls(data, None, where)
 

@@ -1,7 +1,7 @@
 """A sample: a question about pictures, and how its answer is rewarded (V-Triune, section 3.1 and figure 9).
 
 Rows are checked here, once: what is wrong is one `SampleError` with the row, the field, its value, the
-reason and the mend.
+reason and the fix.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path | None = None) 
         folder: where relative paths of pictures begin.
 
     Raises:
-        SampleError: with row, field, value, reason and mend.
+        SampleError: with row, field, value, reason and fix.
     """
     check = _Check(where)
     if not isinstance(row, Mapping):
@@ -171,8 +171,8 @@ class _Check:
     def __init__(self, where: str) -> None:
         self.where = where
 
-    def fail(self, name: str, value: Any, reason: str, mend: str) -> NoReturn:
-        raise SampleError(f"{self.where}: {name}={value!r:.120} {reason}; {mend}")
+    def fail(self, name: str, value: Any, reason: str, fix: str) -> NoReturn:
+        raise SampleError(f"{self.where}: {name}={value!r:.120} {reason}; {fix}")
 
     def mapping(self, row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         value = row.get(name)

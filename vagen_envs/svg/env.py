@@ -288,7 +288,7 @@ class SvgEnv(VagenEnv):
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
         found = doctor(self.config.scorer_weights)
-        return [(f"scorer={each.scorer}", each.missing, each.mend) for each in found if not each.ready]
+        return [(f"scorer={each.scorer}", each.missing, each.fix) for each in found if not each.ready]
 
     def plan(self) -> Sequence[str]:
         """The target's own SVG."""

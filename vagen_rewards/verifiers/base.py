@@ -113,7 +113,7 @@ def score(sample: Sample, response: str, iou_threshold: float = 0.85) -> Verdict
 def _checked(verdict: Verdict, verifier: Verifier) -> Verdict:
     """The verdict, if it is one: a user's verifier may give anything, and a NaN would spoil a whole batch."""
     if not isinstance(verdict, Verdict):
-        raise VerifierError(f"the verifier {verifier.name!r} gave {type(verdict).__name__}, not a Verdict; mend it")
+        raise VerifierError(f"the verifier {verifier.name!r} gave {type(verdict).__name__}, not a Verdict; fix it")
     shares = {"accuracy": 0.0 if verdict.accuracy is None else verdict.accuracy, "format": verdict.format}
     for name, value in shares.items():
         if not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -199,7 +199,7 @@ class DetectionVerifier(Verifier):
         threshold = sample.reward_model.verifier_parm.get("iou_threshold")
         number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
         if threshold is not None and not (number and 0 < threshold <= 1):
-            raise VerifierError(f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; mend it")
+            raise VerifierError(f"verifier_parm['iou_threshold']={threshold!r} must be above 0 and at most 1; fix it")
         given = sample.reward_model.verifier_parm
         for name, words in (("coordinates", ("pixels", "thousandths")), ("matching", ("released", "assignment"))):
             if given.get(name, words[0]) not in words:
@@ -207,7 +207,7 @@ class DetectionVerifier(Verifier):
         normalized = given.get("det_verifier_normalized")
         if normalized is not None and not isinstance(normalized, bool):
             raise VerifierError(
-                f"verifier_parm['det_verifier_normalized']={normalized!r} must be true or false; mend it"
+                f"verifier_parm['det_verifier_normalized']={normalized!r} must be true or false; fix it"
             )
         ratios = given.get("det_reward_ratio") or {}
         good = isinstance(ratios, Mapping) and all(_is_share(each) for each in ratios.values())

@@ -110,7 +110,7 @@ class MathVerifyVerifier(Verifier):
         right = self._compare(gold, answer)
         if isinstance(right, str):
             raise VerifierError(
-                f"math-verify can't read the ground truth {gold!r:.80} ({right}); mend it or leave the sample out"
+                f"math-verify can't read the ground truth {gold!r:.80} ({right}); fix it or leave the sample out"
             )
         return Verdict(float(right is True), format_score, answer, _REASONS[right])
 

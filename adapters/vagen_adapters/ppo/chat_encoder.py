@@ -330,10 +330,10 @@ def _inputs_of_model(family: Family) -> frozenset[str]:
     known = AutoModelForImageTextToText._model_mapping
     if type(family.config) not in known:
         parts = [name for name in family.config.sub_configs if type(getattr(family.config, name, None)) in known]
-        mend = "train a vision-language model whose family has one"
+        fix = "train a vision-language model whose family has one"
         if parts:
-            mend = f"save its part {parts[0].removesuffix('_config')!r} as a model of its own, and train that"
-        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText", mend)
+            fix = f"save its part {parts[0].removesuffix('_config')!r} as a model of its own, and train that"
+        raise refusal(family.name, "its model", "transformers has none under AutoModelForImageTextToText", fix)
     return frozenset(inspect.signature(known[type(family.config)].forward).parameters)
 
 

@@ -124,6 +124,6 @@ def shortened(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def failed(encoder: ChatEncoder, check: str, found: str, mend: str) -> TrainingConfigError:
+def failed(encoder: ChatEncoder, check: str, found: str, fix: str) -> TrainingConfigError:
     """See `refusal`."""
-    return refusal(encoder.family.name, check, found, mend)
+    return refusal(encoder.family.name, check, found, fix)

@@ -48,9 +48,9 @@ class Family:
         return cls(config.model_type, config, _processor(path, config, files), files)
 
 
-def refusal(family: str, check: str, found: str, mend: str) -> TrainingConfigError:
-    """The one form in which a family is refused: which check failed, for which family, and what mends it."""
-    return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {mend}")
+def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigError:
+    """The one form in which a family is refused: which check failed, for which family, and what fixes it."""
+    return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")
 
 
 def _contents(path: str, name: str) -> bytes | None:

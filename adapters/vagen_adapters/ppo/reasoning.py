@@ -45,7 +45,7 @@ def reasoning_score(reward: ReasoningReward, credit: Literal["turn", "span"] = "
         paid, scores = reward.paid(turn, read)
         for part, verdict in scores.by_part():
             if verdict.value is None and not verdict.unread:
-                raise TrainingDataError(f"{part} is unscored: {verdict.reason}; mend the judge {reward.judge.name}")
+                raise TrainingDataError(f"{part} is unscored: {verdict.reason}; fix the judge {reward.judge.name}")
         if read is None:
             return paid
         words = kept_out(turn) if reward.gate and not passes(turn) else words_of(turn, read)

@@ -273,5 +273,5 @@ OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_
 
 def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in OWN & extra.keys():
-        mend = "use --max-tokens" if "tokens" in name else "leave it out"
-        raise ProtocolError(f"--extra {name} can't be set, since the run itself says it; {mend}")
+        fix = "use --max-tokens" if "tokens" in name else "leave it out"
+        raise ProtocolError(f"--extra {name} can't be set, since the run itself says it; {fix}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import anthropic
-import httpx2
 
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
-from vagen_benchmarks.clients.http import SdkClient, split_url
+from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.chat import Message
 
@@ -17,30 +15,13 @@ LENGTH = ("max_tokens", "model_context_window_exceeded")
 """Stop reasons of a reply that was cut."""
 
 
-class AnthropicClient(SdkClient):
+class AnthropicClient(PostingClient):
     """A model that answers Anthropic's messages."""
 
-    def __init__(
-        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(timeout, base_url)
-        self.model = model
-        self._url, self._query = split_url(base_url, "/messages", "/v1")
-        self._key, self._headers = key, dict(headers or {})
-
-    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
-        return anthropic.AsyncAnthropic(
-            api_key=self._key, base_url=self._url, http_client=http, max_retries=0,
-            default_headers=self._headers, default_query=self._query,
-        )  # fmt: skip
-
-    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
-        body = self._body(messages, sampling)
-        try:
-            response: httpx2.Response = await sdk.post("/v1/messages", body=body, cast_to=httpx2.Response)
-        except anthropic.APIStatusError as error:
-            return error.response
-        return response
+    sdk_class = anthropic.AsyncAnthropic
+    status_errors = anthropic.APIStatusError
+    path = "/v1/messages"
+    ends = ("/messages", "/v1")
 
     def check(self, sampling: Sampling) -> None:
         if sampling.seed is not None:

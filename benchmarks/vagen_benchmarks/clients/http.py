@@ -10,8 +10,9 @@ import os
 import re
 import ssl
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
@@ -154,6 +155,56 @@ class SdkClient(Client):
     @abstractmethod
     def _read(self, data: Any) -> Answer:
         """The answer in a response. Raises TypeError, KeyError, IndexError or AttributeError if there is none."""
+
+
+class PostingClient(SdkClient):
+    """A client over an SDK that posts any JSON to a path and returns the HTTP response.
+
+    Args:
+        model: the provider's name of the model.
+        key: the API key.
+        base_url: the endpoint; None for the SDK's own address. A path that the SDK adds may be part of it.
+        timeout: seconds for one request.
+        headers: further headers.
+    """
+
+    sdk_class: ClassVar[Callable[..., Any]]
+    status_errors: ClassVar[type[Exception]]
+    """The SDK's exception for an HTTP status, which holds the response."""
+    path: ClassVar[str]
+    ends: ClassVar[tuple[str, ...]]
+    """What the SDK adds to a base URL."""
+
+    def __init__(
+        self, model: str, *, key: str, base_url: str | None, timeout: float, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(timeout, base_url)
+        self.model = model
+        self._url, self._query = split_url(base_url, *self.ends)
+        self._key, self._headers = key, dict(headers or {})
+
+    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
+        return type(self).sdk_class(
+            api_key=self._key,
+            base_url=self._url,
+            http_client=http,
+            max_retries=0,
+            default_headers=self._headers,
+            default_query=self._query,
+        )
+
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        body = self._body(messages, sampling)
+        try:
+            # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
+            response: httpx2.Response = await sdk.post(self.path, body=body, cast_to=httpx2.Response)
+        except self.status_errors as error:
+            response = error.response  # type: ignore[attr-defined]
+        return response
+
+    @abstractmethod
+    def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
+        """The JSON of a request."""
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import httpx2
 import openai
 
 from vagen_benchmarks.clients.base import Answer, Sampling, count, ending_of
-from vagen_benchmarks.clients.http import SdkClient, split_url
+from vagen_benchmarks.clients.http import PostingClient
 from vagen_benchmarks.clients.responses import error_of
 from vagen_envs.chat import Message
 from vagen_envs.replies.tool_calls import tool_call_reply
@@ -31,12 +30,17 @@ _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 """Types of parts of a content that aren't the reply."""
 
 
-class OpenAIClient(SdkClient):
+class OpenAIClient(PostingClient):
     """A model that answers chat completions.
 
     Args:
         token_field: the request's name for the limit of tokens; OpenAI's own API wants `max_completion_tokens`.
     """
+
+    sdk_class = openai.AsyncOpenAI
+    status_errors = openai.APIStatusError
+    path = "/chat/completions"
+    ends = ("/chat/completions",)
 
     def __init__(
         self,
@@ -48,25 +52,8 @@ class OpenAIClient(SdkClient):
         headers: Mapping[str, str] | None = None,
         token_field: str = "max_tokens",  # noqa: S107
     ) -> None:
-        super().__init__(timeout, base_url)
-        self.model, self._token_field = model, token_field
-        self._url, self._query = split_url(base_url, "/chat/completions")
-        self._key, self._headers = key or "none", dict(headers or {})
-
-    def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
-        return openai.AsyncOpenAI(
-            api_key=self._key, base_url=self._url, http_client=http, max_retries=0,
-            default_headers=self._headers, default_query=self._query,
-        )  # fmt: skip
-
-    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
-        body = self._body(messages, sampling)
-        try:
-            # The SDK's call for endpoints without types: any field may be sent, any answer comes back.
-            response: httpx2.Response = await sdk.post("/chat/completions", body=body, cast_to=httpx2.Response)
-        except openai.APIStatusError as error:
-            return error.response
-        return response
+        super().__init__(model, key=key or "none", base_url=base_url, timeout=timeout, headers=headers)
+        self._token_field = token_field
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": messages, self._token_field: sampling.limit}

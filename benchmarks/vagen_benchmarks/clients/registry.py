@@ -161,7 +161,7 @@ def expanded(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_url(url: str | None) -> str | None:
-    """The URL, if it is one. Raises ProtocolError with the mend."""
+    """The URL, if it is one. Raises ProtocolError with the fix."""
     if url is None:
         return None
     try:

@@ -100,15 +100,13 @@ def try_model(
 
 
 def _why_none(tried: Tried) -> str:
-    """What mends it that no profile fits."""
+    """Explain why no profile fits, and what to change."""
     calls = [reply.call for reply in tried.replies if reply.call is not None]
     if all(call.reasoning for call in calls) and not any(reply.text for reply in tried.replies):
         return (
-            "Its server takes all that it writes for reasoning: start it without its reasoning parser, or with the "
+            "The server returns the whole reply as reasoning: start it without its reasoning parser, or with the "
             "model's own."
         )
     if any(call.ending == "length" for call in calls):
-        return "Its replies end at their limit of tokens: --max-tokens, --reasoning-tokens."
-    if any("&lt;" in reply.text for reply in tried.replies):
-        return "What stands before it writes < as &lt;: ask the model's own server."
+        return "The replies reach the token limit: raise --max-tokens or --reasoning-tokens."
     return "It may need a larger --max-tokens, or another way to serve it."

@@ -57,7 +57,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 
 def print_failures(outcome: Outcome, job: Job) -> None:
-    """Say what went wrong, how often, what mends it, and whether to resume."""
+    """Say what went wrong, how often, what fixes it, and whether to resume."""
     if not outcome.failed:
         return
     err.print(f"{outcome.failed} episode(s) failed and have no score:", style="red")
@@ -65,13 +65,13 @@ def print_failures(outcome: Outcome, job: Job) -> None:
     advice = advise(outcome.failures, " or ".join(sorted(filter(None, keys))) or "the key")
     for each in advice:
         err.print(f"  {each.count} × {each.what}", soft_wrap=True)
-        err.print(f"    {each.mend}", style="yellow", soft_wrap=True)
+        err.print(f"    {each.fix}", style="yellow", soft_wrap=True)
     if outcome.reason:  # which says how to go on
         return
     if all(each.resume_helps for each in advice):
         err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
     else:
-        err.print(f"that mended, vagen resume {job.path} plays them again", soft_wrap=True)
+        err.print(f"that fixed, vagen resume {job.path} plays them again", soft_wrap=True)
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Subject:
         except (BenchError, SimulatorError):
             raise
         except Exception as error:
-            raise BenchError(f"{where}: {type(error).__name__}: {error}; mend the agent and diagnose again") from error
+            raise BenchError(f"{where}: {type(error).__name__}: {error}; fix the agent and diagnose again") from error
         text = said.text if isinstance(said, Reply) else said
         if not isinstance(text, str):
             raise BenchError(f"{where}: reply() gave a {type(text).__name__}; it must give a Reply or a string")

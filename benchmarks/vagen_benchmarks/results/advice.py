@@ -1,4 +1,4 @@
-"""What went wrong in a run, how often, and what mends it."""
+"""What went wrong in a run, how often, and what fixes it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from vagen_benchmarks.stop_reasons import Stop
 
 RESUME_HELPS = frozenset({Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE,
                           Stop.ENVIRONMENT})  # fmt: skip
-"""What may be gone by itself the next time. Everything else has to be mended first."""
+"""What may be gone by itself the next time. Everything else has to be fixed first."""
 
-MENDS = Path(__file__).parent / "mends.toml"
-"""Words of a failure, its kind, and the mend."""
+FIXES = Path(__file__).parent / "fixes.toml"
+"""Words of a failure, its kind, and the fix."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What happened to how many episodes, what mends it, and whether to resume without mending anything helps."""
+    """What happened to how many episodes, what fixes it, and whether to resume without fixing anything helps."""
 
     count: int
     what: str
-    mend: str
+    fix: str
     resume_helps: bool
 
 
@@ -40,14 +40,14 @@ def advise(failures: Mapping[tuple[str, str], int], key: str = "the key") -> lis
     found: Counter[tuple[str, str, bool]] = Counter()
     first: dict[tuple[str, str, bool], str] = {}
     for (kind, message), count in failures.items():
-        mend = next(do for of, words, do in _mends() if of in ("", kind) and words.search(message))
-        cause = (kind, mend.format(key=key), Stop(kind) in RESUME_HELPS)
+        fix = next(do for of, words, do in _fixes() if of in ("", kind) and words.search(message))
+        cause = (kind, fix.format(key=key), Stop(kind) in RESUME_HELPS)
         found[cause] += count
         first.setdefault(cause, message)
     return [Advice(count, first[cause], cause[1], cause[2]) for cause, count in found.most_common()]
 
 
 @functools.cache
-def _mends() -> list[tuple[str, re.Pattern[str], str]]:
-    entries = tomllib.loads(MENDS.read_text(encoding="utf-8"))["mend"]
+def _fixes() -> list[tuple[str, re.Pattern[str], str]]:
+    entries = tomllib.loads(FIXES.read_text(encoding="utf-8"))["fix"]
     return [(each.get("kind", ""), re.compile(each["says"], re.IGNORECASE), each["do"]) for each in entries]

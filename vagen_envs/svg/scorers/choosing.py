@@ -27,12 +27,12 @@ class Finding:
     Attributes:
         scorer: its name.
         missing: what is, in words; empty if ready.
-        mend: the command or step that gets it; empty if ready.
+        fix: the command or step that gets it; empty if ready.
     """
 
     scorer: str
     missing: str = ""
-    mend: str = ""
+    fix: str = ""
 
     @property
     def ready(self) -> bool:
@@ -98,7 +98,7 @@ def _make(name: str, weights: str, device: str) -> Scorer:
     if not found.ready:
         if name == "classical":
             raise MissingExtraError('scorer="classical"', "svg", found.missing.split()[-1])
-        raise ScorerError(f"scorer={name!r} can't be used: {found.missing} is missing; {found.mend}")
+        raise ScorerError(f"scorer={name!r} can't be used: {found.missing} is missing; {found.fix}")
     if name == "classical":
         from vagen_envs.svg.scorers.classical import ClassicalScorer
 
