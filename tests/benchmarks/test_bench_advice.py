@@ -67,6 +67,13 @@ def test_replies_that_cannot_be_read_are_said(tmp_path, endpoint):
     assert "could be read; " not in bench(endpoint, tmp_path / "good", "--strategy", "free_think").output
 
 
+def test_replies_that_a_proxy_has_escaped_are_played(tmp_path, endpoint):
+    endpoint.script = lambda number, asked: "&lt;answer&gt;Up&lt;/answer&gt;"
+    shown = bench(endpoint, tmp_path / "run", "--strategy", "free_think")
+    assert shown.exit_code == 0
+    assert "could be read; " not in shown.output
+
+
 @pytest.mark.parametrize(
     ("message", "said"),
     [

@@ -264,6 +264,14 @@ def test_fractions_are_rounded_and_a_full_stop_may_follow(blind, answer, execute
     assert turn.parsed.problems == ()
 
 
+@pytest.mark.parametrize("answer", ["pick(1,2,30)!", "pick(1,2,30). Done"])
+def test_words_beside_a_call_cost_the_format_and_the_call_is_executed(blind, answer):
+    turn = play(blind["place"], 0, answer)[0]
+    assert [action.text for action in turn.executed] == ["pick(1, 2, 30)"]
+    assert turn.parsed.problems
+    assert "format" not in {term.name for term in turn.rewards}
+
+
 @pytest.mark.parametrize("answer", ["pick(1,2)", "pick(a,b,c)", "pick(nan,0,0)", "pick(0,0,1e400)"])
 def test_what_is_no_call_with_numbers_is_a_problem(blind, answer):
     turn = play(blind["place"], 0, answer)[0]
