@@ -7,9 +7,9 @@ after them. A judge that failed gives an unscored `Score`, which is neither righ
 from __future__ import annotations
 
 import asyncio
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -154,21 +154,18 @@ async def score_turns(turns: Sequence[Turn], judge: Judge, *, max_unscored: floa
 
 
 def score_turns_sync(turns: Sequence[Turn], judge: Judge, *, max_unscored: float | None = None) -> list[TurnScores]:
-    """`score_turns` for callers without an event loop."""
-    return asyncio.run(score_turns(turns, judge, max_unscored=max_unscored))
+    """Call `score_turns` from synchronous code, with or without a running event loop."""
+    return wait_for(score_turns(turns, judge, max_unscored=max_unscored))
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, for callers that may or may not stand in an event loop."""
+    """Run a coroutine to its end, with or without a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    found: list[T] = []
-    thread = threading.Thread(target=lambda: found.append(asyncio.run(work)))
-    thread.start()
-    thread.join()
-    return found[0]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 class Tally:

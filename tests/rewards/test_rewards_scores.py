@@ -100,6 +100,18 @@ def test_a_batch_brings_pictures_to_a_judge_that_needs_them(needs_pictures):
     assert [each.picture is not None for each in judge.asked] == [needs_pictures] * 2
 
 
+def test_a_batch_is_scored_inside_a_running_event_loop_and_its_error_arrives():
+    """As in a notebook cell."""
+    turns = [a_turn(reply("?1", "?2")), a_turn(reply())]
+
+    async def scored(most):
+        return score_turns_sync(turns, Lengths(), max_unscored=most)
+
+    assert asyncio.run(scored(0.5)) == score_turns_sync(turns, Lengths(), max_unscored=0.5)
+    with pytest.raises(TooManyUnscoredError):
+        asyncio.run(scored(0.49))
+
+
 def test_a_batch_with_too_much_unscored_is_refused():
     turns = [a_turn(reply("?1", "?2")), a_turn(reply())]
     assert score_turns_sync(turns, Lengths(), max_unscored=0.5)[0].grounding == Score(None, "no idea of ?1")

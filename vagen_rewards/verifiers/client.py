@@ -11,6 +11,7 @@ from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import Verdict
 from vagen_rewards.errors import VerifierError, VerifierServiceError
+from vagen_rewards.scores import wait_for
 
 
 class VerifierClient:
@@ -83,8 +84,8 @@ class VerifierClient:
     def score_many_sync(
         self, samples: Sequence[Sample], responses: Sequence[str], iou_threshold: float = 0.85
     ) -> list[Verdict]:
-        """`score_many` for callers without an event loop."""
-        return asyncio.run(self.score_many(samples, responses, iou_threshold))
+        """Call `score_many` from synchronous code, with or without a running event loop."""
+        return wait_for(self.score_many(samples, responses, iou_threshold))
 
     def _batches(self, samples: Sequence[Sample], responses: Sequence[str]) -> Iterator[list[bytes]]:
         items: list[bytes] = []
