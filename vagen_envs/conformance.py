@@ -265,7 +265,7 @@ def foreign_snapshots_are_refused(factory: Factory, seeds: Sequence[int]) -> Non
             "another configuration's": good.replace(head.split()[3], b"0" * 32, 1),
             "another form": good.replace(b" 1 ", b" 999 ", 1),
         }
-        # What a stranger writes can have a right checksum.
+        # A forged snapshot can have a valid checksum.
         words = head.rsplit(b" ", 1)[0]
         for text in (
             b"{}",

@@ -92,8 +92,8 @@ class VagenEnv(Forkable):
     baselines: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """Further agents that need no model and don't look behind the curtain, by name: each writes a reply."""
     hands_pixels = True
-    """Whether observations have `image`. Who reads pictures from turns only sets it to False: to draw and copy pixels
-    that nobody looks at is a tenth of a grid's turn."""
+    """Whether observations have `image`. Set to False if you read images from `Turn`; this skips a copy, a tenth of a
+    grid's turn."""
     _level_seed: int
     _loaded: tuple[Split, tuple[str, int]] | None = None
     """Where the level came from that is loaded, of environments that keep it over a restore."""
@@ -478,8 +478,8 @@ class VagenEnv(Forkable):
     def _restore(self, world: Any) -> None:
         """Put the simulator where `_snapshot` was. By default `self.level` is loaded and played again.
 
-        `world` may come from a stranger: KeyError, TypeError or ValueError refuse it. State and observation are
-        there already, unless `looks_when_restored`.
+        `world` is untrusted: raise KeyError, TypeError or ValueError to reject it. State and observation are restored
+        already, unless `looks_when_restored`.
         """
         actions = self._actions_of(world)
         self._loaded = None  # what has happened in it is undone by loading it
@@ -525,7 +525,7 @@ class VagenEnv(Forkable):
         return self.grammar.actions.random(stream, count)
 
     def options_missing(self) -> Sequence[tuple[str, str, str]]:
-        """Options that can't be used on this machine: the option, what is missing, and what fixes it."""
+        """Return options that can't be used on this machine: the option, what is missing, and the fix."""
         return ()
 
     def _reason(self, actions: Sequence[str]) -> str:

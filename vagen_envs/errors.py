@@ -1,6 +1,6 @@
 """Everything that `vagen_envs` raises, in one place.
 
-A message says the value, the reason and the fix. Malformed replies of a model are never
+A message states the value, the reason and the fix. Malformed replies of a model are never
 exceptions: they are `Problem`s inside the `Turn`.
 
 Every error can be built from one message alone, as pickle does, and as Gymnasium's `AsyncVectorEnv` does with

@@ -88,7 +88,7 @@ def on_board(
         name: of its kind.
         at: its cell.
         size: of the board.
-        beside: cells by what is there; each side of the thing has it (1.0) or not.
+        beside: cells by content; 1.0 for each side of the object that has it.
         ways: cells of what matters; it is so many rows below and columns to the right of the thing.
     """
     (row, column), (rows, columns) = at, size

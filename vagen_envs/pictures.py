@@ -59,7 +59,7 @@ class Picture:
 
     @classmethod
     def known_by(cls, sha256: str, shape: tuple[int, ...]) -> Picture:
-        """A picture of which only the name is at hand, as in a stored `Turn` without its pictures."""
+        """A picture known by its hash only, as in a stored `Turn` without its pictures."""
         picture = cls.__new__(cls)
         picture.shape = tuple(shape)
         picture._pixels = picture._draw = picture._paletted = picture._png = picture._data_url = None

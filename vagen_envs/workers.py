@@ -32,7 +32,7 @@ class Worker:
     """One process and the socket to it. Calls of several threads wait for each other.
 
     Args:
-        name: whose simulator is said to be broken when the worker says that it failed.
+        name: the environment that a SimulatorError of the worker names.
         module: run as `python -m MODULE FD ARGUMENTS…`; it calls `answer_calls`.
         arguments: for the module, after the number of its socket.
         timeout: seconds after which a worker that doesn't answer is killed.
@@ -94,7 +94,7 @@ class Worker:
 
 
 def started(module: str, *arguments: str) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """A process of `python -m MODULE FD ARGUMENTS…`, and our end of the socket of which it has the other as FD."""
+    """A process `python -m MODULE FD ARGUMENTS…` and a socket; FD is the process's end of it."""
     ours, theirs = socket.socketpair()
     # Not multiprocessing: its children re-import __main__, and daemons such as AsyncVectorEnv's can't have any.
     with theirs:

@@ -97,7 +97,7 @@ class ClipJudge(Judge):
         asked: list[int] = []
         for i, statement in enumerate(statements):
             if not statement.text or statement.text.isspace():
-                scores.append(Score(0.0, "nothing is said"))
+                scores.append(Score(0.0, "the statement is empty"))
                 continue
             why = f"missing: {lacking}; get it with: {GET}" if lacking else "there is no picture of that time"
             scores.append(Score.unscored(why))

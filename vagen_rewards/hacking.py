@@ -77,7 +77,7 @@ def masked(text: str, names: Iterable[str] = ()) -> list[str]:
     """The sentences of a text as wordings: numbers and names are a mark, so that a running number makes no new one.
 
     Args:
-        text: what was said.
+        text: the statement.
         names: of things that the environment knows, masked beside quoted and capitalized words.
     """
     known = "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name)))
@@ -158,7 +158,7 @@ class RepetitionPenalty:
         """The penalty for a statement: `amount` or 0. Counts its wordings afterwards.
 
         Args:
-            text: what was said.
+            text: the statement.
             value: its score.
             earned: it is right, and it tells something.
             names: of things, see `masked`.

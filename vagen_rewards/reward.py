@@ -230,7 +230,7 @@ class ReasoningReward:
         return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
 
     def _is_right(self, statement: Statement) -> bool:
-        """Whether nothing that is said is false, as far as it can be read here."""
+        """Return whether no claim that was read is false."""
         try:
             claims = RuleJudge().read(statement)
         except JudgeConfigError:

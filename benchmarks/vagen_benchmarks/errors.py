@@ -1,4 +1,4 @@
-"""Everything that `vagen_benchmarks` raises, in one place. A message says the value, the reason and the fix."""
+"""The exceptions of `vagen_benchmarks`. A message states the value, the reason and the fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class BenchError(Exception):
 
 
 class ProtocolError(BenchError, ValueError):
-    """What is asked for can't be run: an unknown id, agent or option, or an environment that can't be made."""
+    """A run can't start: an unknown id, agent or option, or an environment that can't be made."""
 
 
 class RunFolderError(BenchError, RuntimeError):
@@ -18,7 +18,7 @@ class RunFolderError(BenchError, RuntimeError):
 
 
 class StorageError(RunFolderError):
-    """What was played can't be stored: the disk is full, or became read-only. What is there already is whole."""
+    """Episodes can't be stored: the disk is full or read-only. Files written before are intact."""
 
 
 class EndpointError(BenchError):

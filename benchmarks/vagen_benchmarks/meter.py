@@ -23,7 +23,7 @@ class Meter:
     """A bar in a terminal, a line now and then in a log; both with an estimate of the end. Both go to stderr."""
 
     def __init__(self, what: str, total: int, *, done: int = 0, console: Console | None = None) -> None:
-        """`total` steps of `what`, of which `done` were there before and say nothing about the time that is left."""
+        """Start at `done` of `total` steps of `what`; earlier steps don't count for the remaining time."""
         self._console = console or _CONSOLE
         watched = self._console.is_terminal
         self._bar = Progress(

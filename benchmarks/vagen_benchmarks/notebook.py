@@ -90,7 +90,7 @@ def bench(
         repeats: how often each agent plays each seed.
         options: of the environments.
         judge: of what agents say.
-        asked: what is asked of models.
+        asked: parameters of the models.
         policy: how many episodes in flight, budgets, when to give up.
 
     Raises:

@@ -81,7 +81,7 @@ def recognise(status: int, body: str) -> Stop | None:
 
 
 def is_permanent(body: str) -> bool:
-    """Whether an endpoint's error is one that asking again won't fix, whatever its status: no money, no pictures."""
+    """Return whether retrying can't help, whatever the status, as without credit or image support."""
     return _first("permanent", body) is not None
 
 

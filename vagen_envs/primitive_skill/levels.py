@@ -1,4 +1,4 @@
-"""Levels of the four tasks: where things start, what is asked for, and in which words.
+"""Levels of the four tasks: initial positions, goals and instructions.
 
 Lengths are millimetres in the world's axes: the camera looks towards -x, +y is to its right, +z up,
 and the table's top is z = 0. Layouts keep the distances that the skills need (`apart`), so that each

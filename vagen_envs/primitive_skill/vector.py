@@ -25,7 +25,7 @@ class PrimitiveSkillVectorEnv(TurnVectorEnv):
 
     Args:
         num_envs: how many.
-        workers: processes they share; one for each environment up to 4, unless it is said. A GPU needs none.
+        workers: number of processes; by default one per environment, at most 4. A GPU needs none.
         options: of each environment, see `PrimitiveSkillConfig`.
     """
 

@@ -71,7 +71,7 @@ _OBSERVATION = re.compile(r"\n[ \t]*observation[ \t]*:", re.IGNORECASE)
 
 
 class Found(NamedTuple):
-    """What is there to be executed.
+    """Return the text to execute.
 
     Attributes:
         choices: groups of spans to be read one after the other; the first group that holds an action executes.

@@ -1,6 +1,6 @@
 """The rules of VAGEN's released parsers: which replies they accept and what they execute. Linear in the text.
 
-Two releases. The paper's (branch `vagen-legacy`, the layout `nested`) asks two questions of a reply, both of which let
+Two releases. The paper's (branch `vagen-legacy`, the layout `nested`) checks a reply twice; both checks let
 a field hold anything, other tags included: whether the tags stand in order somewhere in it, adjacent tags with nothing
 but blanks between them, and whether that sequence is the whole reply. The second pays the format. The first is enough
 to execute the answer under the structured strategies; `no_think` and `free_think` execute nothing without the second.

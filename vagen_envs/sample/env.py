@@ -118,7 +118,9 @@ class SampleEnv(VagenEnv):
         self._scoring.prepare()
         self._threshold = self.config.iou_threshold
         if self.config.dataset == "generated":
-            generate(HashStream("any"), "train", self.config.sources)  # an unknown source is said now
+            generate(
+                HashStream("any"), "train", self.config.sources
+            )  # an unknown source is an error now, not at the first reset
             height = width = SIDE
         else:
             height, width = _sample_set(self.config).size

@@ -77,7 +77,7 @@ class Sample:
 
     @property
     def question(self) -> str:
-        """What is asked, in one text, without placeholders for pictures."""
+        """The question as one text, without placeholders for pictures."""
         said = [message["content"] for message in self.prompt if message["role"] != "assistant"]
         text = "\n".join(said)
         while "<image>" in text:

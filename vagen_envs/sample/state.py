@@ -13,7 +13,7 @@ class SampleState(State):
     """The pictures' facts and the answer.
 
     Attributes:
-        question: what is asked.
+        question: the question's text.
         facts: what is known of the pictures, one sentence each; none where the data set says nothing.
         truth: the right answer. Never shown.
         given: the answer that was given; `None` before.

@@ -332,7 +332,7 @@ def _board(
     on_target: bool,
     most: int,
 ) -> tuple[int, int, int] | None:
-    """Targets, boxes and player in a room of which `length` moves are a shortest solution; `None` if none was found.
+    """Return targets, boxes and player with a shortest solution of `length` moves; None if none was found.
 
     Raises:
         LevelError: to know takes more than `most` placements of boxes.

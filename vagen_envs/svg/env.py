@@ -92,7 +92,7 @@ class SvgConfig(EnvConfig):
     scorer_address: str = ""
     """Of a running scorer service, which then scores instead of this process; see `ScorerService`."""
     similarity_reward: float = 5.0
-    """Times the score, each turn (table 20: "DreamSim weight"). Of whichever scorer is used."""
+    """Weight of the score in each turn, whatever the scorer (table 20: "DreamSim weight")."""
     dino_reward: float = 0.0001
     """Times the DINO score, each turn, where the scorer gives one (table 20: "Dino weight")."""
     success_score: float | None = None

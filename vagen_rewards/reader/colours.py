@@ -84,7 +84,7 @@ def _seen(colour: str) -> tuple[frozenset[str], frozenset[str], float]:
 
 @functools.cache
 def families(name: str) -> frozenset[str]:
-    """Of which plain colours a named one is a kind."""
+    """Return the plain colours that a named colour belongs to."""
     own = {family for family in PLAIN if name.endswith(family)}
     return frozenset(own | {family for family, kinds in _data()["families"].items() if name in kinds})
 

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vagen_adapters.parity", description=main.__doc__)
     parser.add_argument("adapter", help="module:attribute, such as vagen_adapters.parity.ppo_trainer:adapter")
     parser.add_argument("--html", type=Path, help="write the report as a page, too")
-    parser.add_argument("--folder", type=Path, help="keep the tiny model here, or take what is there")
+    parser.add_argument("--folder", type=Path, help="folder of the tiny model; it is reused if it exists")
     args = parser.parse_args(arguments)
     module, _, name = args.adapter.partition(":")
     trainer = getattr(importlib.import_module(module), name, None) if name else None

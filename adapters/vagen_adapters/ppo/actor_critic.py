@@ -163,7 +163,7 @@ class ActorCritic(nn.Module):
         detach_backbone: bool = False,
         entropies_teach: bool = True,
     ) -> dict[str, Tensor]:
-        """What is asked for of a batch of B sequences of L tokens.
+        """The outputs for a batch of B sequences of L tokens.
 
         Args:
             inputs: see `generation.model_inputs`.

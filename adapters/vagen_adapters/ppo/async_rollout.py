@@ -55,7 +55,7 @@ class AsyncRollout:
         """
         self.wait()
         if self._turns is None:
-            # As many as make all parts, and what is left for the end, equal.
+            # As many as make all parts and the rest at the end equal.
             self._share = math.ceil(self.rollout.calls / (self.updates + 1))
             self._begin(levels, seed)
         self._take_over(version)

@@ -1,7 +1,7 @@
 """Between what an environment shows and the tokens that a model reads.
 
 Nothing is ever tokenised twice: a reply stays the tokens that were sampled, and what the chat template puts
-around it is encoded on its own. What a picture takes is said by the family's own processor.
+around it is encoded on its own. The family's own processor determines the tokens of a picture.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class ChatEncoder:
         return (begin,)
 
     def _without_special(self, text: str) -> str:
-        """An environment's text can't forge the end of a message or a picture, nor by what is left when one is cut."""
+        """Remove special tokens from an environment's text, also those that a removal would create."""
         text = text.replace(REPLY, "")
         while (cut := self._special.sub("", text)) != text:
             text = cut

@@ -213,7 +213,7 @@ class TransformersSampler:
         return replies
 
     def _replies(self, sampled: Tensor, logprobs: Tensor) -> list[Reply]:
-        """(B, T), (B, T) Tokens and their log-probabilities, of which those after the first end token don't count."""
+        """Return tokens and log-probabilities, (B, T) each; ignore those after the first end token."""
         ended = (sampled == self.encoder.end_id).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
         return [

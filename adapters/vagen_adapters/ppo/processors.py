@@ -49,7 +49,7 @@ class Family:
 
 
 def refusal(family: str, check: str, found: str, fix: str) -> TrainingConfigError:
-    """The one form in which a family is refused: which check failed, for which family, and what fixes it."""
+    """Return the error for an unsupported model family: the family, the failed check and the fix."""
     return TrainingConfigError(f"a model of the family {family!r} can't be trained: {check}: {found}; {fix}")
 
 

@@ -55,7 +55,7 @@ class Rollout:
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
             turn after which this still holds, and counts as truncated.
         score: further reward terms.
-        prompts: the texts of the environments of which a level names one; none leaves them theirs.
+        prompts: prompt texts that levels refer to; without them environments use their own.
         threads: environments that are reset, or stepped and scored, at the same time, for those and judges that wait
             for a simulator or a server. 1 takes one after the other in the calling thread.
 
@@ -119,7 +119,7 @@ class Rollout:
         return episodes
 
     def _flow(self, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
-        """Play episodes, each of which goes on as soon as its reply is there.
+        """Play episodes; an episode continues as soon as its reply is available.
 
         What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
         """

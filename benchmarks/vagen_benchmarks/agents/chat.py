@@ -125,7 +125,7 @@ class ChatAgent(AsyncAgent):
         self.budget.over(id(game))
 
     def messages(self, game: Game) -> list[Message]:
-        """What is asked."""
+        """The messages of a request."""
         config = game.env.config
         said = chat_messages(
             game.env.system_prompt,
@@ -274,4 +274,4 @@ OWN = frozenset({"messages", "model", "stream", "n", "system", "contents", "max_
 def _check_extra(extra: Mapping[str, Any]) -> None:
     for name in OWN & extra.keys():
         fix = "use --max-tokens" if "tokens" in name else "leave it out"
-        raise ProtocolError(f"--extra {name} can't be set, since the run itself says it; {fix}")
+        raise ProtocolError(f"--extra {name} can't be set, because the run sets it; {fix}")

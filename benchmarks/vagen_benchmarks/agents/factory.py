@@ -24,7 +24,7 @@ BLIND_BASELINES = ("random", "blind", "text-only")
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the models; `None` leaves it to the registry, a temperature of `"none"` to the endpoint.
+    """Parameters of the models. None uses the registry's value; a temperature of `"none"` uses the endpoint's.
 
     Attributes:
         sampling: fields of `Sampling`.

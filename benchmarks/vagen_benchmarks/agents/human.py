@@ -121,7 +121,7 @@ def _show(shown: dict[str, Any], env: VagenEnv, console: Console) -> None:
 def _read(env: VagenEnv, console: Console, *, helped: bool = True) -> str | None:
     """The next reply: what was typed, dressed as a well-formed reply unless it is one already.
 
-    What can't be read as actions is said and asked again.
+    Input that can't be read as actions is reported, and the prompt is repeated.
     """
     while True:
         try:

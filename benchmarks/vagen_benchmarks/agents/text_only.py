@@ -154,7 +154,7 @@ def read_skills(env: VagenEnv, texts: Sequence[str]) -> list[str]:
 
 
 def _shut(points: list[Point], opened: int) -> list[str]:
-    """The drawer and its handle are in line; the apple is what is left, and in the drawer in the end."""
+    """Find drawer and handle, which are in line; the remaining position is the apple, whose place is the drawer."""
     pairs = [(one, other) for one in points for other in points if one[1] < other[1] and one[0] == other[0]]
     drawer, handle = pairs[0] if pairs else (points[0], points[1])
     apple = next((each for each in points if each not in (drawer, handle)), drawer)

@@ -65,7 +65,7 @@ class AnthropicClient(PostingClient):
 
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Content in Anthropic's form. An empty reply can't be sent back, so it is said to have been empty."""
+    """Convert content to Anthropic's form. The API rejects empty text, so a placeholder stands for it."""
     if isinstance(content, str):
         return [{"type": "text", "text": content if content.strip() else "(no reply)"}]
     return [dict(part) if part["type"] == "text" else _image(part["image_url"]["url"]) for part in content]

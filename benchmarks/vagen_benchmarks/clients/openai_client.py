@@ -138,7 +138,7 @@ def _told(value: Any) -> str:
 
 
 def _joined(parts: Sequence[Any]) -> str:
-    """The text of parts, of which each is a string, an object with `text`, or a list of such. Raises TypeError."""
+    """Return the text of parts: strings, objects with `text`, or lists of these. Raises TypeError."""
     texts = []
     for part in parts:
         text = _joined(part) if isinstance(part, list) else part.get("text") if isinstance(part, Mapping) else part

@@ -100,7 +100,7 @@ class Model:
     end: End | None = None
 
     def sampling(self, asked: Mapping[str, Any] | None = None) -> Sampling:
-        """What was asked for, else the model's own, else the endpoint's.
+        """Return the given value, else the model's, else the endpoint's.
 
         Args:
             asked: fields of `Sampling`; `None` leaves one to the model, a temperature of `"none"` to the endpoint.
@@ -161,7 +161,7 @@ def expanded(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_url(url: str | None) -> str | None:
-    """The URL, if it is one. Raises ProtocolError with the fix."""
+    """Return the URL if it is valid. Raises ProtocolError otherwise."""
     if url is None:
         return None
     try:

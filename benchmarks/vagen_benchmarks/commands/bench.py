@@ -166,4 +166,6 @@ def _refuse_beside_protocol(context: typer.Context) -> None:
             continue
         if source is not None and source.name != "DEFAULT":
             option = "--" + name.replace("_", "-")
-            raise ProtocolError(f"{option} is said by the protocol; leave it out, or copy the file and change it there")
+            raise ProtocolError(
+                f"{option} is set by the protocol; leave it out, or copy the protocol file and change it there"
+            )

@@ -31,9 +31,9 @@ def resume(
         str | None, typer.Option(help="Write the run to `trackio`, `wandb` or `mlflow` when it ends.")
     ] = None,
 ) -> None:
-    """Go on with a run that stopped, as it was begun; what is said here is changed. Exit codes as of `vagen bench`.
+    """Continue an interrupted run with its original options; options given here replace them.
 
-    What was asked for, agents, sampling and environments, is read from the run folder.
+    Agents, sampling and environments are read from the run folder. Exit codes are those of `vagen bench`.
 
     Example: `vagen resume runs/20260101-120000`
     """

@@ -20,7 +20,7 @@ from vagen_benchmarks.sharing.trackers import track as track_run
 
 
 def play_job(job: Job, *, new: bool = False) -> int:
-    """Play what is left of a run, print its tables and write its report. Returns the exit code."""
+    """Play the remaining episodes, print the tables and write the report. Return the exit code."""
     with RunWriter(job.path, job.protocol, new=new) as folder:
         total = sum(1 for agent in job.agents for _ in job.protocol.keys(agent.name))
         done = len(folder.finished)
@@ -57,7 +57,7 @@ def play_job(job: Job, *, new: bool = False) -> int:
 
 
 def print_failures(outcome: Outcome, job: Job) -> None:
-    """Say what went wrong, how often, what fixes it, and whether to resume."""
+    """Print each cause of failure with its count and fix, and whether to resume."""
     if not outcome.failed:
         return
     err.print(f"{outcome.failed} episode(s) failed and have no score:", style="red")
@@ -71,7 +71,7 @@ def print_failures(outcome: Outcome, job: Job) -> None:
     if all(each.resume_helps for each in advice):
         err.print(f"vagen resume {job.path} plays them again", soft_wrap=True)
     else:
-        err.print(f"that fixed, vagen resume {job.path} plays them again", soft_wrap=True)
+        err.print(f"then play them again: vagen resume {job.path}", soft_wrap=True)
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

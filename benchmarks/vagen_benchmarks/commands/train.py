@@ -45,7 +45,7 @@ def train(
     ] = False,
     judge: Annotated[
         str | None,
-        typer.Option(help="Who reads the reasoning: `rule`, `llm-structured:MODEL`; or both, with a comma."),
+        typer.Option(help="Judge of the reasoning: `rule`, `llm-structured:MODEL`, or both, separated by a comma."),
     ] = None,
     gate: Annotated[
         bool | None, typer.Option("--gate/--no-gate", help="Pay reasoning only in turns of correct format that act.")
@@ -213,7 +213,7 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
         if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone
             raise
         raise TrainingDataError(
-            f"{config.output_dir} can't be written: {_in_short(error)}; what is there stays"
+            f"{config.output_dir} can't be written: {_in_short(error)}; existing files are kept"
         ) from error
     trainer.accelerator.end_training()  # a process group that is left standing may abort the process
     typer.echo(f"{config.output_dir} holds the trained model")

@@ -33,7 +33,7 @@ class Played(NamedTuple):
     Attributes:
         lost: by how many actions it put the end farther off than the best play would, at most what was still to do.
         unread: the actions that were not carried out because the reply had none that could be read; in actions, too.
-        saw, foresaw: whether what was said to be seen, and foretold of its own actions, is true; `None` where nothing
+        saw, foresaw: whether the observation and the prediction are true; `None` where nothing
             was said that could be judged.
         answered: the same of the one-step question; `None` where it was not asked, too.
     """

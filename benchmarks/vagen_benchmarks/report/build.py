@@ -149,7 +149,7 @@ def _notices(page: Mapping[str, Any], start: Mapping[str, Any] | None) -> Iterat
             "success count them as lost for the lower end and as won for the upper end.",
         )
     if any(row["flagged"] for row in rows):
-        yield FLAG, "marks scores of which more than 2 % of the episodes failed or were never played."
+        yield FLAG, "marks scores with more than 2 % of the episodes failed or not played."
     if page["planned"] > count:
         yield f"{page['planned'] - count} of {page['planned']} episodes", "have not been played."
     differing = sum(row["problems"].get(DIFFERING, 0) for row in rows)

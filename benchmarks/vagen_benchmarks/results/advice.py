@@ -1,4 +1,4 @@
-"""What went wrong in a run, how often, and what fixes it."""
+"""Causes of failed episodes, with counts and fixes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vagen_benchmarks.stop_reasons import Stop
 
 RESUME_HELPS = frozenset({Stop.UNREACHABLE, Stop.TIMEOUT, Stop.RATE_LIMITED, Stop.SERVER_ERROR, Stop.NONSENSE,
                           Stop.ENVIRONMENT})  # fmt: skip
-"""What may be gone by itself the next time. Everything else has to be fixed first."""
+"""Causes that may disappear by themselves. All others need the fix before a resume."""
 
 FIXES = Path(__file__).parent / "fixes.toml"
-"""Words of a failure, its kind, and the fix."""
+"""Patterns of failure messages with their fixes."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What happened to how many episodes, what fixes it, and whether to resume without fixing anything helps."""
+    """A cause of failure: affected episodes, its fix, and whether resuming alone may help."""
 
     count: int
     what: str

@@ -125,7 +125,7 @@ def average(levels: Sequence[Cluster]) -> Estimate:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Sums over levels, of which each may be an array: all levels, or all but one."""
+    """Sums over levels; entries may be arrays (all levels, or all but one)."""
 
     sums: Any
     sizes: Any

@@ -17,7 +17,7 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Ended:
-    """How an episode came to its end, and what was said about it; empty where the environment's rules ended it."""
+    """The end of an episode and its message; the message is empty if the environment's rules ended it."""
 
     kind: Stop
     message: str = ""

@@ -1,4 +1,4 @@
-"""What a run is: which episodes, of which environments as configured, played by whom. Stored with its hash."""
+"""The protocol of a run: episodes, environments with their options, agents. It is stored with its hash."""
 
 from __future__ import annotations
 

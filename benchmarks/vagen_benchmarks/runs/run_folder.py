@@ -133,7 +133,7 @@ class RunFolder:
 
 @contextlib.contextmanager
 def storing(path: Path) -> Iterator[None]:
-    """Say in one error that a run can't be written, and what fixes it."""
+    """Raise one error with its fix if a run can't be written."""
     try:
         yield
     except OSError as error:

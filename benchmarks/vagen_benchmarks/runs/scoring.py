@@ -61,7 +61,7 @@ def make_scoring(said: Mapping[str, Any] | None, **llm: Any) -> Scoring | None:
         llm: options of a language model's judge that don't belong to the protocol, such as its cache.
 
     Raises:
-        ProtocolError: something else is said.
+        ProtocolError: an entry is unknown.
     """
     if said is None:
         return None

@@ -175,7 +175,7 @@ def _write_folder(rows: Iterator[dict[str, Any]], run: RunFolder, path: Path, fo
 
 
 def marked(run: RunFolder) -> list[str]:
-    """The cells of a run of which more failed or is missing than a score may stand on, a line each."""
+    """Return one line per cell of a run with too many failed or missing episodes for a score."""
     return [
         f"{row['task']}, {row['agent']}: {row['failed']} episodes failed and {row['missing']} were never played, of "
         f"{row['played'] + row['failed'] + row['missing']}"

@@ -38,7 +38,7 @@ def track(kind: str, run: RunFolder) -> None:
     """Write a run to a tracker, where its own settings say (`WANDB_MODE`, `MLFLOW_TRACKING_URI`, `TRACKIO_DIR` …).
 
     Of each agent: the protocol, each episode's success and return in the order they were played, and the table's row
-    for each task. What is there already stays: a run that is resumed is written anew.
+    for each task. Existing entries stay; a resumed run is written as a new one.
     """
     made = library(kind)
     rows = summarise(run).rows()

@@ -79,8 +79,8 @@ def verify(run: RunFolder, *, trusted: bool = False, progress: Callable[[], None
     """Play every episode of a run again, and compare.
 
     Args:
-        run: may be a stranger's: only environments of this package are made, and only with options that a stranger may
-            set (`vagen_envs.permission`) or that the package's protocol file sets.
+        run: may be untrusted: only environments of this package are made, and only with options that a remote client
+            may set (`vagen_envs.permission`) or that the package's protocol file sets.
         trusted: make whatever the run names. An id may import a module, and an option be a path.
         progress: called after each episode.
     """
@@ -166,7 +166,7 @@ def _own_options(agent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _closed(task: Task) -> str:
-    """Why a stranger's task isn't made here, or empty."""
+    """Return why an untrusted task isn't made, or an empty string."""
     if task.env_id not in vagen_envs.ENV_IDS:
         return "it isn't an environment of this package; if the run is yours, --trust makes it"
     try:
@@ -257,7 +257,7 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
     """Whether the turns bear the ending out."""
     if episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET):
         if not over:
-            return [f"it is said to have ended as {episode.ended.kind}, and the environment went on"]
+            return [f"it is recorded as ended by {episode.ended.kind}, but the environment went on"]
         last = episode.turns[-1]
         rules = Stop.SOLVED if last["metrics"]["success"] else Stop.LOST if last["terminated"] else Stop.BUDGET
         return [] if rules is episode.ended.kind else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
