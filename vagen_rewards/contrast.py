@@ -33,6 +33,8 @@ FEW = 24
 
 SHADOWS = 48
 """Shadow episodes for each sequence of actions."""
+MOST_SHADOWS = 5_000
+"""Sequences of actions whose shadow episodes are kept: about 90 MB of Sokoban's states."""
 
 FIRST_SHADOW = 500_000
 PRIOR, ENOUGH = 0.6, 8
@@ -89,6 +91,7 @@ class Contrast:
         self.representation = self.config["representation"]
         self._shares: dict[Any, float | None] = {}
         self._shadows: dict[Any, tuple[Step, ...]] = {}
+        self._last: tuple[Step, bool, Sequence[Step]] | None = None
         self.reference = self._draw()
         self._norms: dict[Any, tuple[float, int]] = {}
 
@@ -137,11 +140,9 @@ class Contrast:
         steps = self.reference[min(index, 1)] or self.reference[0]
         kind = step.before.kind
         if kind in _PEERS:
-            if actions is None:  # a turn of the reference itself, which would confirm its own rare claims
-                return _mean(part, fact, _PEERS[kind](step, [each for each in steps if each is not step], self.config))
             sought = getattr(step.before, "target_type", None)
-            if sought is None:
-                return _mean(part, fact, _PEERS[kind](step, steps, self.config))
+            if actions is None or sought is None:
+                return _mean(part, fact, self._peers_of(step, steps, own=actions is None))
             name = ("reference", min(index, 1), sought)
             if name not in self._shadows:
                 self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
@@ -150,10 +151,22 @@ class Contrast:
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
             if key not in self._shadows:
+                if len(self._shadows) > MOST_SHADOWS:
+                    self._shadows.clear()
                 self._shadows[key] = self._shadow(*key)
             shadow = self._known(part, fact, key, self._shadows[key])
             return max(known, shadow)
         return known
+
+    def _peers_of(self, step: Step, steps: Sequence[Step], *, own: bool) -> Sequence[Step]:
+        """The peers of a turn; `own` is a turn of the reference, whose rare claims would otherwise confirm themselves.
+
+        All claims of a turn ask for the same peers one after another, so the last ones are kept.
+        """
+        if self._last is None or self._last[0] is not step or self._last[1] != own:
+            others = [other for other in steps if other is not step] if own else steps
+            self._last = step, own, _PEERS[step.before.kind](step, others, self.config)
+        return self._last[2]
 
     def _known(self, part: Part, fact: Fact, key: Any, steps: Sequence[Step]) -> float:
         name = (part, fact, key)
