@@ -1,13 +1,14 @@
 """A run beside inspect_ai at an endpoint with a rate limit: `python -m perf.rate_limit INSPECT_PYTHON [KIND]`.
 
 Both play 150 episodes of two requests against the same local endpoint, which answers after 0.2 s and refuses with 429
-and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is an interpreter that has inspect_ai, in an
+and no `Retry-After` what exceeds ten requests in any second. INSPECT_PYTHON is an interpreter with inspect_ai, in an
 environment of its own, since its versions of the SDKs differ.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
@@ -57,7 +58,8 @@ async def limited() -> AsyncIterator[tuple[str, list[float]]]:
     answered: list[float] = []
     good = response(REPLY)
     bad = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
-        len(REFUSAL), REFUSAL
+        len(REFUSAL),
+        REFUSAL,
     )
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +106,7 @@ async def measure(kind: str, inspect: str) -> None:
             if process.returncode or len(answered) < EPISODES * TURNS:
                 raise SystemExit(f"{kind}: {len(answered)} answers; {errors.decode()[-2000:]}")
             seconds = answered[-1] - answered[0]
-            gap = max(b - a for a, b in zip(answered, answered[1:], strict=False))
+            gap = max(b - a for a, b in itertools.pairwise(answered))
             sys.stdout.write(
                 f"{kind}: {len(answered)} answers in {seconds:.1f} s (at least {IDEAL:.1f}), longest gap {gap:.1f} s\n"
             )
