@@ -96,7 +96,7 @@ def test_what_the_readme_states_is_true():
 
     seen: dict[str, object] = {}
     exec(compile(blocks_of(ROOT / "README.md")[0], "README.md", "exec"), seen)  # noqa: S102
-    judged = {found.part: RuleJudge().score(found).value for found in statements_of(seen["turn"])}
+    judged = {found.part: RuleJudge("direct").score(found).value for found in statements_of(seen["turn"])}
     assert judged == {"grounding": 1.0, "world_modeling": 1.0}
 
 
