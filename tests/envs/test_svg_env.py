@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 from vagen_envs.conformance import check
