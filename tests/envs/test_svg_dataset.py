@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import gymnasium as gym
 import pytest
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 import vagen_envs

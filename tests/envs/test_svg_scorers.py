@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from interruption import interrupt
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 pytest.importorskip("skimage")
 
 import vagen_envs  # noqa: F401 - registers the ids

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -312,12 +311,3 @@ def _box_of(words: str) -> tuple[float, float, float, float, float]:
     mask, (x, y) = font.getmask2(words[:1000], anchor="ls")  # type: ignore[union-attr]
     left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
     return left + x, top + y, right + x, bottom + y, font.getlength(words)
-
-
-def font_file() -> bytes:
-    """Aileron, the font that Pillow brings: the same letters on every machine."""
-    from PIL import ImageFont
-
-    path = ImageFont.load_default(_FONT_SIZE).path  # type: ignore[union-attr]
-    assert isinstance(path, io.BytesIO)  # noqa: S101 - a font in memory
-    return path.getvalue()
