@@ -117,7 +117,7 @@ class SvgConfig(EnvConfig):
         """Levels depend on what the icons are, not on the path where they lie."""
         key = {
             **EnvConfig.level_key(self),
-            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).name,
+            "dataset": load_dataset(self.dataset, self.max_target_length, self.split_by).fingerprint,
         }
         if (self.min_shapes, self.max_shapes) == (0, MOST_SHAPES):
             return key
