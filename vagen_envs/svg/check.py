@@ -37,8 +37,8 @@ register_namespace("xlink", XLINK)
 _DATA = re.compile(r"\s*data:(image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
-_LENGTH = re.compile(r"\s*+\+?(\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?|\.\d++)\s*+(px|pt|pc|mm|cm|in|em|ex|rem)?\s*+")
-_PIXELS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
+_LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
+_UNITS = {"pt": 4 / 3, "pc": 16.0, "mm": 96 / 25.4, "cm": 96 / 2.54, "in": 96.0, "em": 16.0, "rem": 16.0, "ex": 8.0}
 
 
 class SvgError(ValueError):
@@ -82,20 +82,25 @@ def clean(text: str, images: bool = True) -> Element:
     return root
 
 
+def pixels(length: str | None, whole: float = math.nan) -> float:
+    """A length in pixels, percent being of `whole`; NaN if it isn't a length."""
+    match = _LENGTH.fullmatch(length or "")
+    if match is None:
+        return math.nan
+    return float(match[1]) * (whole / 100 if match[2] == "%" else _UNITS.get(match[2], 1.0))
+
+
 def natural_size(root: Element) -> tuple[float, float]:
     """Width and height of a cleaned SVG as a browser shows it; only their proportion matters.
 
     A side that isn't stated, or in percent, follows from the view box.
     """
-    box = view_box(root) or (0.0, 0.0, *FIELD)
-    width, height = (_pixels(root.get(side)) for side in ("width", "height"))
-    if width and height:
-        return width, height
-    if width:
-        return width, width * box[3] / box[2]
-    if height:
-        return height * box[2] / box[3], height
-    return box[2], box[3]
+    _, _, across, down = view_box(root) or (0.0, 0.0, *FIELD)
+    width, height = (pixels(root.get(side)) for side in ("width", "height"))
+    has_width, has_height = 0 < width < math.inf, 0 < height < math.inf
+    if not has_width:
+        width = height * across / down if has_height else across
+    return width, height if has_height else width * down / across
 
 
 def view_box(element: Element) -> tuple[float, float, float, float] | None:
@@ -209,12 +214,6 @@ def _give_view_box(root: Element) -> None:
         raise SvgError(f'viewBox="{shown(box)}" is not four numbers with a positive width and height')
     root.attrib.pop("viewBox", None)
     width, height = natural_size(root)
-    if any(_LENGTH.fullmatch(root.get(side, "1")) and not _pixels(root.get(side, "1")) for side in ("width", "height")):
+    if any(pixels(root.get(side)) in (0, math.inf) for side in ("width", "height")):
         raise SvgError('the <svg> has no width or no height; give it viewBox="0 0 100 100"')
     root.set("viewBox", f"0 0 {width!r} {height!r}")
-
-
-def _pixels(length: str | None) -> float | None:
-    match = _LENGTH.fullmatch(length or "")
-    number = float(match[1]) * _PIXELS.get(match[2] or "px", 1.0) if match else 0.0
-    return number if 0 < number < math.inf else None

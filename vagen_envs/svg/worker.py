@@ -22,7 +22,7 @@ from PIL import Image
 from vagen_envs.svg.check import SvgError, clean
 from vagen_envs.svg.drawing import draw
 from vagen_envs.svg.marks import marks_of
-from vagen_envs.svg.styles import resolve, sheet_styles
+from vagen_envs.svg.styles import resolve
 
 WARM_UP = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><linearGradient id="g"><stop offset="0"
 stop-color="red"/></linearGradient><style>.a{fill:hsl(9 9% 9% / 9%)}</style><path class="a"
@@ -60,9 +60,7 @@ def answer(text: str, size: int, renderer: str) -> tuple[dict[str, Any], bytes]:
     """The answer's header, and the pixels, which are empty if there is a problem."""
     try:
         root = clean(text)
-        sheets = sheet_styles(root)
-        resolve(root, sheets)
-        marks = marks_of(root, sheets, size)
+        marks = marks_of(root, resolve(root), size)
         return {"problem": None, "marks": marks}, draw(root, size, renderer).tobytes()
     except SvgError as error:
         problem = str(error)
