@@ -59,7 +59,10 @@ def test_the_states_own_descriptions_are_read_in_full(state, form):
         (LAKE, "I see the player on the left edge in the third row. The goal is in the top right corner of the lake."),
         (LAKE, "There is one hole below and to the right of me, and the flag, which is above me, is on my right."),
         (LAKE, "I need to go up two and right three to reach the goal, which is above and to the right of me."),
-        (TWO_HOLES, "There are two holes: one to the right of me, two tiles away, and another one below me. Goal: below."),
+        (
+            TWO_HOLES,
+            "There are two holes: one to the right of me, two tiles away, and another one below me. Goal: below.",
+        ),
         (TWO_HOLES, "Holes: right, below, southeast. The goal is below me."),
         (TWO_HOLES, "Holes: 2 right; 1 down. Goal: 2 down."),
         (BOARD, "The player is standing on the floor. The box is to its upper right."),

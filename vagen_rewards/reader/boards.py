@@ -139,7 +139,7 @@ class Within(NamedTuple):
         axis: `row` or `column`.
         place: `first`, `last`, `middle`, a number counted from 1 (negative from the end), or the digits of a number
             that is counted from 0 or from 1.
-        loose: "at the top" is the upper third.
+        loose: as in "at the top", where observers differ about the middle.
     """
 
     kind: str
@@ -158,12 +158,12 @@ class Within(NamedTuple):
     def _fits(self, at: int, first: int, last: int) -> bool | None:
         place = self.place
         if place == "middle":
-            far = abs(2 * at - first - last)
-            return True if far <= 1 else None if far <= 3 else False
+            share = abs(2 * at - first - last) / max(1, last - first)
+            return True if share < 0.34 else None if share < 0.67 else False
         if place in ("first", "last"):
             from_end = at - first if place == "first" else last - at
             share = from_end / max(1, last - first)
-            if from_end == 0 or (self.loose and share < 0.34):
+            if from_end == 0:
                 return True
             return None if share < 0.6 and (self.loose or from_end == 1) else False
         if isinstance(place, int):
@@ -241,13 +241,13 @@ def facts_of(kind: str, stated: Stated) -> list[Fact] | None:
     bare = not relation.viewer and (relation.other is None or subject.kind == "player") and not relation.region
     corner = any(way.startswith("corner") for way in relation.ways)
     on_board: list[Fact] | None = None
-    if bare and relation.at and relation.ways and not relation.counts and not relation.adjacent:
-        on_board = _region(kind, subject, _ends(relation.ways), loose=True)
+    if bare and (relation.at or relation.sided) and relation.ways and not relation.counts and not relation.adjacent:
+        on_board = _region(subject, _ends(relation.ways), loose=True)
     if bare and corner and on_board is None and not relation.to:
         return None
     if subject.kind == "player" and on_board and (relation.other is None or relation.other.may_be):
         return on_board
-    readings: list[list[Fact]] = [on_board] if on_board and corner else []
+    readings: list[list[Fact]] = [on_board] if on_board and (corner or relation.sided) else []
     for one in subject.may_be or (subject,):
         for other in _others(relation, one):
             facts = _placed(kind, one, relation, other)
@@ -270,7 +270,7 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     known = ("player", "box", "target") if kind == "sokoban" else ("player", "target", "hole")
     if subject.kind not in known or other.kind not in known or subject.plural or other.plural or relation.far:
         return None
-    placed = _region(kind, subject, relation.region) if relation.region else []
+    placed = _region(subject, relation.region) if relation.region else []
     if relation.second is not None:
         if relation.second.kind not in known or relation.ways or relation.same:
             return None
@@ -294,9 +294,7 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
 
 
-def _region(
-    kind: str, subject: Mention, region: tuple[tuple[str, int | str], ...], *, loose: bool = False
-) -> list[Fact] | None:
+def _region(subject: Mention, region: tuple[tuple[str, int | str], ...], *, loose: bool = False) -> list[Fact] | None:
     several = subject.kind == "hole" or bool(subject.label)  # which of them is in both places?
     if subject.plural or not region or (several and len(region) > 1 and not loose):
         return None
@@ -304,7 +302,7 @@ def _region(
 
 
 def _ends(ways: Sequence[str]) -> tuple[tuple[str, int | str], ...]:
-    """ "top left" as a place on the board."""
+    """Directions such as "top left" as a place on the board."""
     steps = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
     return tuple(steps[step] for way in ways for step in way.removeprefix("corner ").split())
 
@@ -414,7 +412,8 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     essential = not lake or placed or len(axes) > 1
     notes = notes_on(state, reading)
     if cells or not found:
-        return Marks(right, wrong, cells or right, sum(map(len, things.values())), essential, notes)
+        # Two places, a row and a column, are worth a cell.
+        return Marks(right, wrong, cells or right // 2, sum(map(len, things.values())), essential, notes)
     wanted = {pair: _facts(things, *pair) for pair in _WANTED[state.kind]}
     if lake:
         wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])

@@ -113,13 +113,14 @@ class _Sentence(Phrases):
     def _skip_beside(self) -> None:
         """Go past "on the sofa" or "behind the table", which the state doesn't say."""
         here = self.at
-        while self.kind() in ("in", "filler", "near", "here") or self.words[self.at : self.at + 1] and (
-            self.words[self.at].kind == "direction" and self.words[self.at].value in ("back", "ahead")
-        ):
+        while self.kind() in ("in", "filler", "near", "here") or self._value() in ("back", "ahead"):
             self.at += 1
         thing = self.thing() if self.at > here else None
         if thing is None or thing.kind in ("player", "wall"):
             self.at = here
+
+    def _value(self) -> str:
+        return str(self.words[self.at].value) if self.at < len(self.words) else ""
 
     def _cut_contrast(self) -> None:
         """Leave out the denied half of "not in front of me but to my right"."""
@@ -163,7 +164,12 @@ class _Sentence(Phrases):
         start = self.at
         exists = self.take("exists")
         subjects = self.things()
-        if len(subjects) == 2 and subjects[0].kind == "target" and self.kind() == "comma" and self.peek(1) in ("be", "will"):
+        if (
+            len(subjects) == 2
+            and subjects[0].kind == "target"
+            and self.kind() == "comma"
+            and self.peek(1) in ("be", "will")
+        ):
             subjects, self.at = subjects[1:], self.at + 1  # "the target, a vase, is"
         several = len(subjects) > 1 or any(subject.plural for subject in subjects)
         if several and ((exists and not self.kind()) or (self._is_colon() and self.peek(1) in ("number", "another"))):
@@ -281,5 +287,7 @@ class _Sentence(Phrases):
 
     def _other_than(self, kind: str) -> Mention | None:
         """What the player may be seen from where that isn't named."""
-        last = [mention for mention in dict.fromkeys(reversed(self.known)) if mention.kind != kind and not mention.plural]
+        last = [
+            mention for mention in dict.fromkeys(reversed(self.known)) if mention.kind != kind and not mention.plural
+        ]
         return Mention("it", "", False, tuple(last[:2])) if last else None

@@ -120,10 +120,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         inside = [word.kind for word in joined if span[0] <= word.span[0] < span[1]]
         unread.append((span, matters and "direction" in inside))
     for stated in parsed.stated:
-        facts = [fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))]
+        facts = [
+            fact for one in stated.subject.may_be or (stated.subject,) if (fact := _seen(one.kind, stated.relation))
+        ]
         facts = list(dict.fromkeys(facts))
         if facts:
-            claims.append(Claim(stated.span, facts[0] if len(facts) == 1 else Unclear(tuple((fact,) for fact in facts))))
+            claims.append(
+                Claim(stated.span, facts[0] if len(facts) == 1 else Unclear(tuple((fact,) for fact in facts)))
+            )
         else:
             unread.append((stated.span, _is_seen_from_agent(stated.relation) and bool(stated.relation.ways)))
     unread.sort()

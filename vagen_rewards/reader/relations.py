@@ -1,8 +1,8 @@
 """Relations of the documented English: directions, distances, shared rows, places on the board.
 
-    relation = part {[and | comma] part} [[of] thing]
-    part     = [number unit] direction | direction [number unit] | "same row" | "same column" | "next to" | "on" | region
-    region   = "top row" | "bottom right corner" | "second row" | "row 3" …
+relation = part {[and | comma] part} [[of] thing]
+part     = [number unit] direction | direction [number unit] | "same row" | "same column" | "next to" | "on" | region
+region   = "top row" | "bottom right corner" | "second row" | "row 3" …
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Relation:
         region: a place on the board.
         at: the direction may be a place on the board, as in "at the top left".
         to: it isn't, as in "to the lower right".
+        sided: it may be one, as in "on the left side".
     """
 
     ways: list[str] = field(default_factory=list)
@@ -65,6 +66,7 @@ class Relation:
     region: Region = ()
     at: bool = False
     to: bool = False
+    sided: bool = False
 
 
 class Phrases:
@@ -124,14 +126,17 @@ class Phrases:
             self.at += 1
         if self.kind() == "pronoun":
             self.at += 1
-            return self._meant(self.words[self.at - 1].value) or self._back(here)
+            meant = self._meant(self.words[self.at - 1].value)
+            self.at = here if meant is None else self.at
+            return meant
         if self.several and (another or (number == 1 and word.label)) and self.kind() not in ("thing", "unit", "of"):
             # "one to the right", but not "one right, two up"
             end = self.words[self.at].span if self.kind() == "direction" else (0, len("to the left"))
             if another or end[1] - end[0] >= len("to the left"):
                 return self._named(self.several)
         if self.kind() != "thing" or number not in (None, 1):
-            return self._back(here)
+            self.at = here
+            return None
         word = self.words[self.at]
         article = self.words[self.at - 1].value if self.at else ""
         self.at += 1
@@ -218,19 +223,19 @@ class Phrases:
                 relation.viewer = word.value not in ("its", "their")
                 relation.other = None if relation.viewer else self._meant("it")
                 if relation.other is None and not relation.viewer:
-                    return bool(self._back(here))
+                    return self._back(here)
             self.at += 1
         kind = self.kind()
         if kind in ("cell", "unit") and self.peek(1) in ("in", "of", "direction", "exactly"):
             self.at += 1
             relation.adjacent = relation.exact = True
-            return self._part(relation) or bool(self._back(here))
+            return self._part(relation) or self._back(here)
         if kind in ("region", "same_row", "same_column", "unit") and self._region(relation):
             return True
         if kind in ("same_row", "same_column", "here", "near"):
             return self._fixed(relation, here, kind)
         if kind == "between":
-            return self._between(relation) or bool(self._back(here))
+            return self._between(relation) or self._back(here)
         if kind == "number":
             return self._distance(relation, here)
         if kind == "direction":
@@ -239,7 +244,7 @@ class Phrases:
         if on and kind in ("thing", "pronoun") and not relation.ways:
             relation.same.add("here")  # "the box is on the target"
             return True
-        return bool(self._back(here))
+        return self._back(here)
 
     def _region(self, relation: Relation) -> bool:
         """Read "bottom right corner", "second row" or "row 3", and "of the board" after it."""
@@ -285,9 +290,9 @@ class Phrases:
     def _fixed(self, relation: Relation, here: int, kind: str) -> bool:
         word, previous = self.words[self.at], self.words[self.at - 1].value if self.at else ""
         if kind in ("same_row", "same_column") and word.value in ("row", "column") and not relation.viewer:
-            return bool(self._back(here))
+            return self._back(here)
         if kind == "here" and word.value == "position" and previous != "the":
-            return bool(self._back(here))
+            return self._back(here)
         self.at += 1
         if kind == "near":
             relation.near = True
@@ -308,7 +313,7 @@ class Phrases:
             relation.far = float(number)
             return True
         if number != int(number):
-            return bool(self._back(here))
+            return self._back(here)
         if self.kind() == "direction":
             self._direction(relation, int(number), unit)
             return True
@@ -317,13 +322,14 @@ class Phrases:
             if len(relation.ways) == 1 and " " not in way and way not in relation.counts:
                 relation.counts[way] = int(number)
                 return True
-        return bool(self._back(here))
+        return self._back(here)
 
     def _direction(self, relation: Relation, number: int | None, unit: str) -> None:
         way = self.words[self.at].value
         self.at += 1
         relation.ways.append(way)
         while self.kind() == "side":
+            relation.sided = relation.sided or self.words[self.at].value in ("side", "area", "part", "region")
             self.at += 1
         if number is None and self.kind() == "number":
             behind = 2 if self.peek(1) == "unit" else 1
@@ -357,5 +363,6 @@ class Phrases:
         self.at = here
         return False
 
-    def _back(self, here: int) -> None:
+    def _back(self, here: int) -> bool:
         self.at = here
+        return False

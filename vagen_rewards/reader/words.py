@@ -18,7 +18,9 @@ _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
 )
 _HYPHEN = re.compile(r"(?<=[a-z])-(?=[a-z])")
-_ASIDE = re.compile(r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)")
+_ASIDE = re.compile(
+    r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)"
+)
 """Looks of a thing in parentheses."""
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
