@@ -74,12 +74,13 @@ class Camera:
     def _draw(self, model: Any, scene: Any, side: int) -> Pixels:
         for _ in range(2):
             painter = _SEATS.get() or _Painter()
+            left: _Painter | None = painter
             try:
                 return painter.draw(model, scene, side, _FINER * self.resolution, self.cast_shadows)
             except TimeoutError:
-                painter = None
+                left = None
             finally:
-                _SEATS.put(painter)
+                _SEATS.put(left)
         raise SimulatorError(
             ENV_ID,
             f"the OpenGL driver made no picture within {HUNG_AFTER:g} s, twice; restart the process, or draw on the "
