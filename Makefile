@@ -35,7 +35,7 @@ lint:  ## Style, types and the direction of imports
 docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test
 	$(BIN)/python scripts/write_environment_pages.py --check
-	NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
+	PATH="$(CURDIR)/$(BIN):$$PATH" NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true mkdocs build --strict
 
 pictures:  ## Draw what README and the documentation show, from the present state
 	@$(PYTHON) scripts/setup.py test

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("resvg_py")
+pytest.importorskip("resvg")
 
 from vagen_envs.svg.renderer import shared_renderer
 

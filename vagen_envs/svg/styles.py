@@ -1,4 +1,4 @@
-"""The CSS of an SVG as far as the ground truth needs it: cascade, inheritance and colours."""
+"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and colours."""
 
 from __future__ import annotations
 
@@ -18,109 +18,50 @@ from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
 
-INHERITED = frozenset({
-    "color", "fill", "fill-opacity", "font-size", "stroke", "stroke-opacity", "stroke-width", "text-anchor",
-    "visibility",
-})  # fmt: skip
-"""Inherited properties that are read (SVG 2, property index)."""
-_GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
 _PAINTS = frozenset({"color", "fill", "flood-color", "lighting-color", "stop-color", "stroke"})
-_OWN = frozenset({"display", "opacity", "stop-opacity", "transform", "transform-origin"})
-READ = INHERITED | _OWN | _PAINTS
+_GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
+INHERITED = frozenset(
+    {"color", "fill", "fill-opacity", "font-size", "stroke", "stroke-opacity", "stroke-width", "text-anchor"}
+    | {"visibility"}
+)
+"""Inherited properties that are read (SVG 2, property index)."""
+_READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
 _KEYWORDS = ("none", "currentcolor", "inherit", "initial", "unset", "transparent")
 
 
-def declarations(css: str) -> dict[str, str]:
-    """The properties of a `style` attribute or of a rule's block that are read, custom ones included."""
-    found: dict[str, str] = {}
-    for each in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
-        if each.type != "declaration":
-            continue
-        if each.name.startswith("--") or each.lower_name in READ or each.lower_name in _GEOMETRY:
-            found[each.name if each.name.startswith("--") else each.lower_name] = tinycss2.serialize(each.value).strip()
-    return found
+def resolve(root: Element) -> dict[Element, Style]:
+    """The properties of each element: its attributes, then style sheets, then its `style`.
 
-
-def resolve(root: Element, sheets: Mapping[Element, Style]) -> None:
-    """Write what resvg doesn't read of CSS as what it reads, in place.
-
-    These are variables, newer colour functions, units in `transform`, and geometry in style sheets. A paint that is no
-    colour is inherited, as in browsers.
+    CSS that resvg doesn't read is rewritten in place: variables, newer colour functions, units in `transform`, and
+    geometry in style sheets. A paint that is no colour is inherited, as in browsers.
     """
+    sheets = _sheet_styles(root)
+    found: dict[Element, Style] = {}
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
         element, variables = todo.pop()
-        css = dict(sheets.get(element, {}))
-        if "style" in element.attrib:
-            css.update(declarations(element.attrib["style"]))
-        if custom := {name: value for name, value in css.items() if name.startswith("--")}:
-            variables = {**variables, **custom}
+        css = {**sheets.get(element, {}), **_declarations(element.get("style", ""))}
+        variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
         todo += [(child, variables) for child in element]
-        own = {**{name: element.attrib[name] for name in _PAINTS if name in element.attrib}, **css}
-        changed = {}
+        own = {name: value for name, value in element.attrib.items() if name in _READ}
+        own.update(css)
+        changed = []
         for name, value in own.items():
-            new = _substituted(value, variables) if "var(" in value else value
-            if name in _PAINTS:
-                new = _paint(new)
-            elif name == "transform" and new != "none":
-                new = f"matrix({' '.join(map(repr, read_transform(new)))})"
-            elif name in _GEOMETRY:
-                element.set(name, new)
-            if new != value:
-                changed[name] = new
-        if changed:
-            words = [element.get("style", ""), *(f"{name}:{value}" for name, value in changed.items())]
-            element.set("style", ";".join(word for word in words if word.strip()))  # resvg stops at an empty one
-
-
-def _substituted(value: str, variables: Style) -> str:
-    for _ in range(8):  # variables may name variables
-        value, count = _VARIABLE.subn(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
-        if not count:
-            break
-    return value
-
-
-def _paint(value: str) -> str:
-    word = value.strip()
-    if word.lower() in _KEYWORDS or word.lower().startswith(("url(", "context-")):
-        return value
-    rgba = colour(word)
-    if rgba is None:
-        return "inherit"
-    if word.startswith("#"):
-        return value
-    return "#" + "".join(f"{round(255 * min(max(each, 0.0), 1.0)):02x}" for each in rgba)
-
-
-def sheet_styles(root: Element) -> dict[Element, dict[str, str]]:
-    """What the style sheets of a document set on its elements. Rules that begin with @ are left out, as in resvg."""
-    sheets = ["".join(each.itertext()) for each in root.iter() if local_name(each) == "style"]
-    matcher = cssselect2.Matcher()
-    found: dict[Element, dict[str, str]] = {}
-    for rule in tinycss2.parse_stylesheet("\n".join(sheets), skip_comments=True, skip_whitespace=True):
-        if rule.type != "qualified-rule" or not (style := declarations(tinycss2.serialize(rule.content))):
-            continue
-        try:
-            for selector in cssselect2.compile_selector_list(rule.prelude):
-                matcher.add_selector(selector, style)
-        except cssselect2.SelectorError:  # browsers ignore the rule
-            continue
-    if sheets:
-        for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
-            for *_, style in matcher.match(wrapped):
-                found.setdefault(wrapped.etree_element, {}).update(style)
+            own[name] = _resolved(name, value, variables) if name in css or name in _PAINTS else value
+            if name in _GEOMETRY:
+                element.set(name, own[name])
+            elif own[name] != value:
+                changed.append(f"{name}:{own[name]}")
+        if changed:  # resvg stops at an empty declaration
+            element.set("style", ";".join(part for part in [element.get("style", ""), *changed] if part.strip()))
+        found[element] = own
     return found
 
 
-def style_of(element: Element, sheets: Mapping[Element, Style], parent: Style) -> dict[str, str]:
-    """The properties of an element: attributes, then style sheets, then its `style`, over what it inherits."""
+def style_of(own: Style, parent: Style) -> Style:
+    """The properties of an element over those that it inherits."""
     style = {name: value for name, value in parent.items() if name in INHERITED}
-    own = {name: value for name, value in element.attrib.items() if name in READ}
-    own.update(sheets.get(element, {}))
-    if "style" in element.attrib:
-        own.update(declarations(element.attrib["style"]))
     for name, value in own.items():
         if value != "inherit":
             style[name] = value
@@ -129,17 +70,67 @@ def style_of(element: Element, sheets: Mapping[Element, Style], parent: Style) -
     return style
 
 
+def _declarations(css: str) -> dict[str, str]:
+    """The properties of a `style` attribute or of a rule's block that are read, custom ones included."""
+    found: dict[str, str] = {}
+    if css:
+        for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
+            if part.type == "declaration":
+                name = part.name if part.name.startswith("--") else part.lower_name
+                if name.startswith("--") or name in _READ or name in _GEOMETRY:
+                    found[name] = tinycss2.serialize(part.value).strip()
+    return found
+
+
+def _sheet_styles(root: Element) -> dict[Element, dict[str, str]]:
+    """The properties that style sheets set. Rules that begin with @ are left out, as in resvg."""
+    sheets = ["".join(element.itertext()) for element in root.iter() if local_name(element) == "style"]
+    if not sheets:
+        return {}
+    matcher = cssselect2.Matcher()
+    for rule in tinycss2.parse_stylesheet("\n".join(sheets), skip_comments=True, skip_whitespace=True):
+        if rule.type == "qualified-rule" and (style := _declarations(tinycss2.serialize(rule.content))):
+            try:
+                for selector in cssselect2.compile_selector_list(rule.prelude):
+                    matcher.add_selector(selector, style)
+            except cssselect2.SelectorError:  # browsers ignore the rule
+                continue
+    found: dict[Element, dict[str, str]] = {}
+    for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
+        for *_, style in matcher.match(wrapped):
+            found.setdefault(wrapped.etree_element, {}).update(style)
+    return found
+
+
+def _resolved(name: str, value: str, variables: Style) -> str:
+    if "var(" in value:
+        for _ in range(8):  # variables may name variables
+            value = _VARIABLE.sub(lambda match: variables.get(match[1], match[2] or "").strip()[:200], value[:1000])
+    if name == "transform" and value != "none":
+        return f"matrix({' '.join(map(repr, read_transform(value)))})"
+    word = value.strip()
+    if name not in _PAINTS or word.lower() in _KEYWORDS or word.lower().startswith(("url(", "context-")):
+        return value
+    rgba = colour(word)
+    if rgba is None:
+        return "inherit"
+    return value if word.startswith("#") else hexadecimal(rgba)
+
+
+def hexadecimal(channels: tuple[float, ...]) -> str:
+    """Channels from 0 to 1 as `#rrggbb` or `#rrggbbaa`."""
+    return "#" + "".join(f"{round(255 * min(max(channel, 0.0), 1.0)):02x}" for channel in channels)
+
+
 @functools.lru_cache(maxsize=1024)
 def colour(text: str, current: str = "black") -> tuple[float, float, float, float] | None:
     """Red, green, blue and alpha of a CSS colour, from 0 to 1; `None` if it isn't one."""
     word = text.strip()
-    if word.lower() == "currentcolor":
-        word = current
     try:
-        parsed = tinycss2.color4.parse_color(word)
+        parsed = tinycss2.color4.parse_color(current if word.lower() == "currentcolor" else word)
         space = parsed.space
         red, green, blue = _from_oklab(parsed) if space.startswith("ok") else parsed.to("srgb").coordinates
-    except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of a space that isn't known
+    except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space
         return None
     return red, green, blue, parsed.alpha
 
