@@ -102,8 +102,9 @@ def reached(log: list[dict[str, float]], success: float) -> int | None:
 
 def table(results: dict[str, list[dict[str, float]]]) -> str:
     """Results by sampler and seed as Markdown."""
+    titles = " | ".join(f"episodes to {success}" for success in SUCCESSES)
     lines = [
-        f"| sampler | seed | {' | '.join(f'episodes to {success}' for success in SUCCESSES)} | at the end | equal groups |",
+        f"| sampler | seed | {titles} | at the end | equal groups |",
         f"|---|---|{'---|' * len(SUCCESSES)}---|---|",
     ]
     for name, log in sorted(results.items(), reverse=True):

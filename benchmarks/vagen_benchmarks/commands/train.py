@@ -115,7 +115,7 @@ def _scores(config: Any, recipe: Recipe, given: Mapping[str, Any]) -> dict[str, 
     """The trainer's `score`: for each task whose environment has a reward for reasoning."""
     from vagen_adapters.ppo.reasoning import make_reward, reasoning_score
 
-    scores = {}
+    scores: dict[str, Any] = {}
     for environment in config.training_environments:
         options = {**recipe.reward_options(environment.id), **given}
         if options:
