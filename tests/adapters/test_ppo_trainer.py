@@ -413,7 +413,9 @@ def _validation_solves(trainer, solved, kept):
             kept.append(weights(trainer))
             share = next(solved)
             monkey = type(
-                "Solved", (), {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": (), "source": LAKE}
+                "Solved",
+                (),
+                {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": (), "source": LAKE},
             )
             return [monkey() for _ in episodes]
         return episodes
