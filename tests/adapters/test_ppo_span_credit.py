@@ -203,7 +203,9 @@ def test_training_teaches_to_say_what_is_true(tiny_folder, tmp_path):
     with gym.make(ENV, **OPTIONS) as env:
         score = reasoning_score(make_reward({"grounding": 1.0}, env), settings.reasoning_credit)
     trainer = MultiTurnPPOTrainer(tiny_folder, settings, score=score, make_sampler=Two)
-    trainer.worker.levels = lambda number, extra=0: [Level(0, draw=16 * number + draw, environment=ENV) for draw in range(16)]
+    trainer.worker.levels = lambda number, extra=0: [
+        Level(0, draw=16 * number + draw, environment=ENV) for draw in range(16)
+    ]
     episodes = trainer.worker.play(trainer.worker.levels(0), 0)
     truth = [each.turns[0].turn.metrics["grounding"] for each in episodes]
     middle = (min(truth) + max(truth)) / 2  # half of the false sentence may hold
