@@ -14,10 +14,9 @@ from PIL import Image, ImageDraw
 
 from vagen_envs.navigation.camera import Camera
 from vagen_envs.navigation.furnishing import draw_house
-from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
+from vagen_envs.navigation.house import ROOM_KINDS, House, HouseObject
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.objects import COLORS, TARGETS
+from vagen_envs.navigation.objects import COLORS, FURNITURE, TARGETS
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.simulator import EYE_Y, HouseSimulator
 from vagen_envs.navigation.state import words
@@ -36,14 +35,14 @@ def show_thing(kind: str, camera: Camera) -> Image.Image:
     if place != "Floor":
         furniture = FURNITURE[place]
         soft = place in ("Sofa", "Bed", "ArmChair")
-        things.append(Thing(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
-        z = round(100 * furniture.surfaces[0].z)
+        things.append(HouseObject(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
+        z = furniture.surfaces[0].z
     color = target.colors[0]
-    things.append(Thing(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
+    things.append(HouseObject(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
     frame = HouseSimulator(house, Pose(2.5, 0.5, 0), camera).frame()
     # 107 is the focal length in pixels, 3 m how far the thing is.
-    middle = 127 - int((z / 100 + target.height / 2 - EYE_Y) / 3 * 107)
+    middle = 127 - int((z / 100 + target.size[2] / 200 - EYE_Y) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
     piece = Image.fromarray(frame[up : up + CROP, 127 - CROP // 2 : 127 - CROP // 2 + CROP])
     return piece.resize((CROP * ZOOM, CROP * ZOOM), Image.Resampling.NEAREST)

@@ -22,11 +22,6 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Id, entry point (imported when the environment is made, not before), and options of the id."""
 
-VECTOR_ENTRY_POINTS: dict[str, str] = {
-    "vagen_envs.primitive_skill.env:PrimitiveSkillEnv": "vagen_envs.primitive_skill.vector:PrimitiveSkillVectorEnv",
-}
-"""Entry points that have a vector form of their own, which `gym.make_vec` then takes unless told otherwise."""
-
 ENV_IDS: tuple[str, ...] = tuple(ENTRY_POINTS)
 
 
@@ -52,5 +47,4 @@ def register_all() -> None:
     """Register every id with Gymnasium. May be called twice."""
     for env_id, (entry_point, options) in ENTRY_POINTS.items():
         if env_id not in gym.registry:
-            vector = VECTOR_ENTRY_POINTS.get(entry_point)
-            gym.register(id=env_id, entry_point=entry_point, vector_entry_point=vector, kwargs=options)
+            gym.register(id=env_id, entry_point=entry_point, kwargs=options)

@@ -75,8 +75,7 @@ class Ragged(Says):
 
 def settings(folder, **changes):
     return MultiTurnPPOConfig(**{
-        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
-        "env_options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS},
+        "output_dir": str(folder), "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS}}],
         "rollouts": 1, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "max_tokens": 6, "per_device_train_batch_size": 3,
         "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 1e-3, "kl_loss_coef": 0.05,
         "logging_steps": 2, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False, "disable_tqdm": True,

@@ -85,8 +85,7 @@ def test_memory_is_bounded_and_what_was_used_last_stays(tiny_folder):
 
 def settings(folder, **changes):
     return MultiTurnPPOConfig(**{
-        "output_dir": str(folder), "env_id": "vagen/FrozenLake-v0",
-        "env_options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS},
+        "output_dir": str(folder), "environments": [{"id": "vagen/FrozenLake-v0", "options": {"strategy": "no_think", "max_turns": 3, "prompt_pack": tiny.PROMPTS}}],
         "rollouts": 2, "episodes_per_rollout": 6, "num_envs": 6, "minibatches": 2, "epochs_per_rollout": 2, "max_tokens": 4,
         "temperature": 1.0, "top_p": 1.0, "learning_rate": 1e-3, "critic_learning_rate": 1e-3, "freeze_vision": True,
         "kl_loss_coef": 0.05, "logging_steps": 4, "save_strategy": "no", "report_to": "none", "use_cpu": True, "bf16": False,

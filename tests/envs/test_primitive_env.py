@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -18,7 +19,7 @@ from PIL import Image
 
 import vagen_envs  # noqa: F401
 from vagen_envs.conformance import check
-from vagen_envs.errors import ConfigError
+from vagen_envs.errors import ConfigError, SimulatorError
 from vagen_envs.seeding import HashStream
 
 pytestmark = [
@@ -180,13 +181,13 @@ def test_pictures_are_the_golden_ones_and_no_other_scene_passes(seeing, farthest
 
 
 def test_a_turn_takes_one_picture_and_text_takes_none(seeing, blind, monkeypatch):
-    from vagen_envs.primitive_skill.simulator import Simulator
+    from vagen_envs.primitive_skill.simulator import ManipulationSimulator
     from vagen_envs.primitive_skill.workers import PooledSession
 
     taken = []
-    for kind, name in ((PooledSession, "picture"), (Simulator, "pictures")):
-        take = getattr(kind, name)
-        monkeypatch.setattr(kind, name, lambda self, take=take: taken.append(self) or take(self))
+    for kind in (PooledSession, ManipulationSimulator):
+        take = kind.picture
+        monkeypatch.setattr(kind, "picture", lambda self, take=take: taken.append(self) or take(self))
     play(seeing["place"], 1)
     assert len(taken) == 3  # the first observation and two turns
     play(blind["place"], 1)
@@ -401,6 +402,17 @@ except vagen_envs.VagenError as error:
     assert done.stdout.startswith("SimulatorError"), done.stderr[-2000:]
     assert "mesa-vulkan-drivers" in done.stdout
     assert 'observation="text"' in done.stdout
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_gpu_is_refused_where_there_is_none(workers):
+    import sapien
+
+    with contextlib.suppress(RuntimeError):
+        sapien.Device("cuda")
+        pytest.skip("there is a GPU")
+    with pytest.raises(SimulatorError, match="device='gpu' needs an NVIDIA GPU"):
+        gym.make(IDS["place"], device="gpu", workers=workers).reset(seed=0)
 
 
 # -- the ladder ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from vagen_envs.errors import LevelError
 from vagen_envs.primitive_skill import tasks
-from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, Level, apart, draw_level, say
+from vagen_envs.primitive_skill.levels import FLOOR, TABLE, TARGETS, ManipulationLevel, apart, draw_level, say
 from vagen_envs.primitive_skill.skills import ARITY
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.seeding import SPLITS, HashStream, split_of
@@ -29,7 +29,7 @@ def level_of(task, seed, split="train"):
 class OnPaper:
     """A world in which each skill does just what it says."""
 
-    def __init__(self, level: Level, positions=None):
+    def __init__(self, level: ManipulationLevel, positions=None):
         self.level = level
         self.at = {body.name: body.at for body in level.bodies} | {name: TARGETS[name] for name in level.targets}
         self.at |= positions or {}

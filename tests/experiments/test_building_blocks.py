@@ -175,7 +175,7 @@ def test_a_critic_that_is_told_the_state_knows_what_the_picture_does_not_show(ti
 @pytest.mark.parametrize("kind", ["critic_reads", "critic_told"])
 def test_the_trainer_teaches_it(tiny_folder, tmp_path, kind):
     args = StudyConfig(
-        output_dir=str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=OPTIONS, num_envs=4, rollouts=1,
+        output_dir=str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": OPTIONS}], num_envs=4, rollouts=1,
         episodes_per_rollout=4, minibatches=2, max_tokens=4, temperature=1.0, top_p=1.0, critic_learning_rate=1e-3,
         logging_steps=1, save_strategy="no", report_to="none", use_cpu=True, bf16=False,
         gradient_checkpointing=False, disable_tqdm=True, **{kind: True},

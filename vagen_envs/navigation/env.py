@@ -16,7 +16,7 @@ from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.house import RoomKind
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import ACTIONS, Episode, Simulator, distance, extract
+from vagen_envs.navigation.scene import ACTIONS, NavigationEpisode, NavigationSimulator, distance, extract
 from vagen_envs.navigation.search import shortest_path, turned_path, turns_towards
 from vagen_envs.navigation.simulator import HouseSimulator
 from vagen_envs.navigation.state import NavigationState, words
@@ -45,8 +45,8 @@ class NavigationEnv(VagenEnv):
     test_episodes = 64
     field_names = ("instruction", "last_action")
     config: NavigationConfig
-    simulator: Simulator
-    episode: Episode
+    simulator: NavigationSimulator
+    episode: NavigationEpisode
 
     def _actions(self) -> ActionGrammar:
         return Names(*ACTIONS)

@@ -15,10 +15,10 @@ from vagen_envs.errors import LevelError
 from vagen_envs.navigation.camera import Camera, mujoco
 from vagen_envs.navigation.floor_plan import GRID, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
-from vagen_envs.navigation.house import House, RoomKind, Thing
+from vagen_envs.navigation.house import House, HouseObject, RoomKind
 from vagen_envs.navigation.instructions import EvalSet, say
 from vagen_envs.navigation.mjcf import AGENT_HEIGHT
-from vagen_envs.navigation.scene import Episode, Level, Pose, bearing, distance
+from vagen_envs.navigation.scene import NavigationEpisode, NavigationLevel, Pose, bearing, distance
 from vagen_envs.navigation.search import fewest_moves, shortest_path
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream, Split, split_of
@@ -85,7 +85,7 @@ class HouseLevels:
     cast_shadows: bool = False
     facing: Facing = "target"
 
-    def draw(self, stream: HashStream, split: Split) -> Level:
+    def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
         """A level of the split. Both the room and the pose of target and start belong to it.
 
         Raises:
@@ -94,7 +94,7 @@ class HouseLevels:
         mujoco()
         if self.rooms > 1:
             house, episode, content = self.draw_in_rooms(stream, split)
-            return Level(self._simulator(house, episode.start), episode, content)
+            return NavigationLevel(self._simulator(house, episode.start), episode, content)
         patience = _Patience(_MOST_ROOMS, _MOST_LOOKS)
         while patience.rooms and patience.looks:
             house = draw_house(stream, self.room)
@@ -125,7 +125,7 @@ class HouseLevels:
             cast_shadows=self.cast_shadows,
         )
 
-    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, Episode, bytes]:
+    def draw_in_rooms(self, stream: HashStream, split: Split) -> tuple[House, NavigationEpisode, bytes]:
         """A house of several rooms of the split, and a task in it whose target no turn brings into sight.
 
         Floor plans belong to splits, and so do the poses of target and start. Needs no simulator: a way
@@ -151,14 +151,14 @@ class HouseLevels:
         )
 
     def _task_in_rooms(
-        self, stream: HashStream, split: Split, house: House, target: Thing
-    ) -> tuple[Episode, bytes] | None:
-        kinds = {each.kind for each in house.things} - {target.kind}
+        self, stream: HashStream, split: Split, house: House, target: HouseObject
+    ) -> tuple[NavigationEpisode, bytes] | None:
+        kinds = {each.kind for each in house.objects} - {target.kind}
         instruction = say(stream, self.eval_set, target, kinds)
         if instruction is None:
             return None
         tall = round(100 * AGENT_HEIGHT)
-        obstacles = [*house.walls, *(each.rect for each in house.things if each.z < tall)]
+        obstacles = [*house.walls, *(each.rect for each in house.objects if each.z < tall)]
         near = round(100 * self.threshold)
         moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
         places = np.argwhere((moves >= self.shortest) & (moves <= self.longest)).tolist()
@@ -168,13 +168,13 @@ class HouseLevels:
             start = Pose(x / 100, y / 100, 90 * stream.below(4))
             pose = _pose_bytes(house.kind, target, start)
             if split_of(pose) == split and out_of_sight(house.walls, x, y, target.rect):
-                return Episode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
+                return NavigationEpisode(instruction, target.kind, (target.x / 100, target.y / 100), start), pose
         return None
 
     def _look_for(
-        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: Thing, patience: _Patience
-    ) -> Level | None:
-        kinds = {each.kind for each in simulator.house.things} - {target.kind}
+        self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject, patience: _Patience
+    ) -> NavigationLevel | None:
+        kinds = {each.kind for each in simulator.house.objects} - {target.kind}
         instruction = say(stream, self.eval_set, target, kinds)
         if instruction is None:
             return None
@@ -190,7 +190,7 @@ class HouseLevels:
             patience.looks -= 1
             # The target is seen from the start, or would be if the agent turned round.
             simulator.teleport(start)
-            if not simulator.sees(simulator.house.things.index(target)):
+            if not simulator.visible()[simulator.house.objects.index(target)]:
                 continue
             path = shortest_path(
                 start, at, simulator.blocked, step=self.step_length, threshold=self.threshold, longest=self.longest
@@ -201,7 +201,7 @@ class HouseLevels:
             simulator.teleport(first)
             # A level is named by where it begins to look, too, but its split isn't drawn from that.
             content = simulator.house.content() + pose + (b"" if self.facing == "target" else b"%d" % first.rotation)
-            return Level(simulator, Episode(instruction, target.kind, at, first), content)
+            return NavigationLevel(simulator, NavigationEpisode(instruction, target.kind, at, first), content)
         return None
 
     def _first_look(self, stream: HashStream, towards: int) -> int:
@@ -210,7 +210,7 @@ class HouseLevels:
             return 90 * stream.below(4)
         return (towards + 180) % 360 if self.eval_set == "long_horizon" else towards
 
-    def _starts(self, stream: HashStream, target: Thing) -> Iterator[Pose]:
+    def _starts(self, stream: HashStream, target: HouseObject) -> Iterator[Pose]:
         """Poses at the right distance, looking towards the target, on a grid of 5 cm."""
         x, z = target.x / 100, target.y / 100
         for _ in range(_MOST_STARTS):
@@ -223,7 +223,7 @@ class HouseLevels:
         """Nothing to free: the screens that cameras draw on are the process's."""
 
 
-def _pose_bytes(kind: str, target: Thing, start: Pose) -> bytes:
+def _pose_bytes(kind: str, target: HouseObject, start: Pose) -> bytes:
     """Target and start, wherever the furniture is."""
     pose = [kind, target.kind, target.x, target.y, target.z, round(100 * start.x), round(100 * start.z), start.rotation]
     return json.dumps(["navigation pose", *pose]).encode()

@@ -15,7 +15,6 @@ from vagen_envs.errors import ConfigError, MissingExtraError, shown
 from vagen_envs.pictures import Picture
 from vagen_envs.primitive_skill import ENV_ID, tasks
 from vagen_envs.primitive_skill import view as view_of
-from vagen_envs.primitive_skill.batch import Batch
 from vagen_envs.primitive_skill.levels import (
     APPLE_RADIUS,
     CUBE,
@@ -23,14 +22,14 @@ from vagen_envs.primitive_skill.levels import (
     TABLE,
     TARGETS,
     Facts,
-    Level,
+    ManipulationLevel,
     Vector,
     Workspace,
     draw_level,
 )
 from vagen_envs.primitive_skill.published import read_published
-from vagen_envs.primitive_skill.session import LocalSession, Session, is_forked
-from vagen_envs.primitive_skill.skills import ARITY, Call
+from vagen_envs.primitive_skill.session import LocalSession, is_forked
+from vagen_envs.primitive_skill.skills import ARITY, SkillCall
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.primitive_skill.workers import PooledSession, shared_pool
 from vagen_envs.replies import Action, ActionGrammar, Calls, ParsedTurn, Refused, call_text
@@ -115,12 +114,11 @@ class PrimitiveSkillConfig(EnvConfig):
     """With `task="drawer"`, the folder of ManiSkill's assets (see `published`) from which the published scene, YCB's
     apple and a cabinet of PartNet-Mobility, is loaded; empty for simple shapes, which need no download."""
     device: Literal["cpu", "gpu"] = "cpu"
-    """Where physics and pictures are computed. On a GPU the environments of a vector form are one batch, and the
-    same seed gives nearly, not exactly, the same. With `"cpu"` it is exact."""
+    """Where pictures are rendered. Physics is computed on the CPU, where it is exact."""
     workers: int = 1
     """Simulate in a pool of this many worker processes, which this process's environments share, so that a
     simulator that dies takes nothing else with it; 0 simulates in this process. It changes nothing that is to be
-    seen. With `device="gpu"` the environments are simulated in this process."""
+    seen."""
 
     def __post_init__(self) -> None:
         EnvConfig.__post_init__(self)
@@ -141,7 +139,6 @@ class PrimitiveSkillConfig(EnvConfig):
         self.require(self.max_turns >= turns, "max_turns", f"at least {turns}: {why}")
         self.require(self.max_steps >= needed, "max_steps", f"at least {needed}, which the task takes")
         self.require(not self.assets or self.task == "drawer", "assets", "empty unless task='drawer'")
-        self.require(not self.assets or self.device == "cpu", "assets", "empty with device='gpu'")
 
     @classmethod
     def level_options(cls) -> tuple[str, ...]:
@@ -228,13 +225,9 @@ class PrimitiveSkillEnv(VagenEnv):
         for module in ("mani_skill", "sapien", "torch"):
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(self.id, "primitive-skill", module)
-        if self.config.device == "gpu":
-            from vagen_envs.primitive_skill.drivers import check_gpu  # brings SAPIEN
-
-            check_gpu()
         self._cabinet = read_published(self.config.assets) if self.config.assets else None
-        self._session: Session | None = None
-        self._there: tuple[Level, list[Call]] | None = None
+        self._session: LocalSession | PooledSession | None = None
+        self._there: tuple[ManipulationLevel, list[SkillCall]] | None = None
         self._seen: Picture | None = None
 
     def close(self) -> None:
@@ -251,7 +244,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _load(self, stream: HashStream, split: Split) -> None:
         self._draw_level(stream, split)
-        self._calls: list[Call] = []
+        self._calls: list[SkillCall] = []
         self._there = None
         self._see(self._begin())
         self._stage = tasks.stage(self._level, self._now)
@@ -361,7 +354,7 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def imagine(self, actions: Sequence[str]) -> PrimitiveSkillState:
         state = self._now
-        calls: list[Call] = []
+        calls: list[SkillCall] = []
         for text in actions:
             action = self.grammar.actions.read(text.strip(), 0, len(text))
             if isinstance(action, Refused) or tasks.solved(self._level, state):
@@ -385,7 +378,7 @@ class PrimitiveSkillEnv(VagenEnv):
             return "Everything is where it belongs."
         return f"{self._level.instruction} Next I do {' and then '.join(actions)}."
 
-    def _call(self, action: Action) -> tuple[Call, str, str]:
+    def _call(self, action: Action) -> tuple[SkillCall, str, str]:
         """The skill as it will be carried out, its text, and what the agent is told if it was clipped."""
         workspace = self.config.workspace
         points = [action.args[i : i + 3] for i in range(0, len(action.args), 3)]
@@ -408,10 +401,6 @@ class PrimitiveSkillEnv(VagenEnv):
         """Height and width of the pictures that are taken, 0 if nobody looks."""
         return self.config.picture_size if self._looks or self.render_mode in ("rgb_array", "human") else 0
 
-    def use(self, session: Session) -> None:
-        """Play in this session, not in one of its own."""
-        self._session = session
-
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
 
@@ -430,14 +419,14 @@ class PrimitiveSkillEnv(VagenEnv):
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
-    def _run(self, call: Call) -> tuple[str, Facts]:
+    def _run(self, call: SkillCall) -> tuple[str, Facts]:
         session = self._here()
         self._there = None  # unknown, should the simulator break
         said = session.run(call)
         self._there = (self._level, [*self._calls, call])
         return said
 
-    def _here(self) -> Session:
+    def _here(self) -> LocalSession | PooledSession:
         """The session, with the skills played that this episode has had.
 
         PhysX can't be put back to an earlier moment. What is restored where the scene is already costs nothing; else
@@ -455,15 +444,13 @@ class PrimitiveSkillEnv(VagenEnv):
             self._there = (self._level, past)
         return session
 
-    def _at_hand(self) -> Session:
+    def _at_hand(self) -> LocalSession | PooledSession:
         if self._session is None:
             config, size = self.config, self.rendered_size
-            if config.device == "gpu":
-                self._session = Batch(1, size).seats[0]
-            elif config.workers or is_forked():
-                self._session = PooledSession(shared_pool(max(1, config.workers), size))
+            if config.workers or is_forked():
+                self._session = PooledSession(shared_pool(max(1, config.workers), size, config.device))
             else:
-                self._session = LocalSession(size)
+                self._session = LocalSession(size, config.device)
         return self._session
 
 

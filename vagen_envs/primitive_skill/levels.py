@@ -105,7 +105,7 @@ class Cabinet:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ManipulationLevel:
     """One level.
 
     Attributes:
@@ -166,7 +166,7 @@ def draw_level(
     cubes: int = 3,
     distractors: int = 0,
     covered: bool = False,
-) -> Level:
+) -> ManipulationLevel:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
     `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many `distractors`, the
@@ -286,7 +286,7 @@ _PLACE_WORDS = (
 )
 
 
-def _draw_place(stream: HashStream, distractors: int) -> Level:
+def _draw_place(stream: HashStream, distractors: int) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
     all_cubes = (*cubes, *_DISTRACTORS[:distractors])
     if distractors:
@@ -295,7 +295,9 @@ def _draw_place(stream: HashStream, distractors: int) -> Level:
         bodies = _cubes(stream, cubes, lambda at: all(apart(at, target) for target in TARGETS.values()))
     left, right = goal = _shuffled(stream, cubes)
     words = stream.choice(_PLACE_WORDS).format(left=say(left), right=say(right))
-    return Level("place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS)))
+    return ManipulationLevel(
+        "place", bodies, tuple(TARGETS), None, goal, words, _shuffled(stream, (*all_cubes, *TARGETS))
+    )
 
 
 _STACK_WORDS = (
@@ -327,7 +329,7 @@ def _within_reach(bodies: tuple[Body, ...], order: tuple[str, ...]) -> bool:
     return x >= 0 and (last_x <= x or abs(last_y - y) >= 150)
 
 
-def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> Level:
+def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool) -> ManipulationLevel:
     every = ("red_cube", "green_cube", "yellow_cube", "blue_cube", *_DISTRACTORS)
     cubes, others = every[:height], every[max(height, 4) :][:distractors]
     all_cubes = (*cubes, *others)
@@ -351,7 +353,7 @@ def _draw_stack(stream: HashStream, height: int, distractors: int, covered: bool
         words = stream.choice(_STACK_WORDS).format(bottom=bottom, middle=middle, top=top)
     else:
         words = stream.choice(_TOWER_WORDS).format(first=", the ".join(names[:-1]), last=names[-1])
-    return Level("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
+    return ManipulationLevel("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 
 _ALIGN_WORDS = (
@@ -366,7 +368,7 @@ _ALIGN_ORDERED_WORDS = (
 )
 
 
-def _draw_align(stream: HashStream) -> Level:
+def _draw_align(stream: HashStream) -> ManipulationLevel:
     cubes = ("red_cube", "green_cube")
     bodies = _cubes(stream, cubes, lambda at: abs(at[0]) >= CUBE)
     goal: tuple[str, ...] = ()
@@ -374,7 +376,7 @@ def _draw_align(stream: HashStream) -> Level:
     if stream.below(3):
         left, right = goal = _shuffled(stream, cubes)
         words = stream.choice(_ALIGN_ORDERED_WORDS).format(left=say(left), right=say(right))
-    return Level("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
+    return ManipulationLevel("align", bodies, (), None, goal, words, _shuffled(stream, cubes))
 
 
 _DRAWER_WORDS = (
@@ -386,7 +388,7 @@ _DRAWER_WORDS = (
 )
 
 
-def _draw_drawer(stream: HashStream) -> Level:
+def _draw_drawer(stream: HashStream) -> ManipulationLevel:
     cabinet = Cabinet(stream.below(81) - 300, stream.below(71) - 370, 130 + stream.below(31))
     while True:
         x, y = stream.below(181) - 330, 40 + stream.below(121)
@@ -395,12 +397,12 @@ def _draw_drawer(stream: HashStream) -> Level:
     return _drawer_level(stream, cabinet, (x, y, APPLE_RADIUS))
 
 
-def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> Level:
+def _draw_published(stream: HashStream, cabinet: PublishedCabinet) -> ManipulationLevel:
     """The apple lies where the release lets it: x from -150 to -100, y from 100 to 200."""
     return _drawer_level(stream, cabinet, (stream.below(51) - 150, 100 + stream.below(101), cabinet.apple_height))
 
 
-def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> Level:
+def _drawer_level(stream: HashStream, cabinet: Cabinet | PublishedCabinet, at: Vector) -> ManipulationLevel:
     apple = Body("apple", at, stream.below(360))
     words, listing = stream.choice(_DRAWER_WORDS), _shuffled(stream, ("apple", "drawer", "handle"))
-    return Level("drawer", (apple,), (), cabinet, (), words, listing)
+    return ManipulationLevel("drawer", (apple,), (), cabinet, (), words, listing)

@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from vagen_envs.errors import SimulatorError
+from vagen_envs.pictures import Pixels
 from vagen_envs.primitive_skill import ENV_ID
-from vagen_envs.primitive_skill.levels import Facts, Level
-from vagen_envs.primitive_skill.session import Pixels
-from vagen_envs.primitive_skill.skills import Call
+from vagen_envs.primitive_skill.levels import Facts, ManipulationLevel
+from vagen_envs.primitive_skill.skills import SkillCall
 from vagen_envs.workers import Worker, WorkerDied
 
 
 class WorkerPool:
     """`size` workers. They start, and warm up, at once and beside each other."""
 
-    def __init__(self, size: int, picture_size: int) -> None:
-        self._picture_size = picture_size
+    def __init__(self, size: int, picture_size: int, device: str) -> None:
+        self._arguments = str(picture_size), device
         self._lock = threading.Lock()
         self.workers = [self._start() for _ in range(size)]
 
@@ -42,7 +42,7 @@ class WorkerPool:
             return worker
 
     def _start(self) -> Worker:
-        return Worker(ENV_ID, "vagen_envs.primitive_skill.worker", str(self._picture_size))
+        return Worker(ENV_ID, "vagen_envs.primitive_skill.worker", *self._arguments)
 
     def give_back(self, worker: Worker) -> None:
         with self._lock:
@@ -63,20 +63,20 @@ class PooledSession:
         self._pool = pool
         self._worker: Worker | None = None
         self._number = next(self._numbers)
-        self._level: Level | None = None
-        self._past: list[Call] = []
+        self._level: ManipulationLevel | None = None
+        self._past: list[SkillCall] = []
 
-    def load(self, level: Level) -> Facts:
+    def load(self, level: ManipulationLevel) -> Facts:
         self._level, self._past = level, []
         facts: Facts = self._ask("load", level)
         return facts
 
-    def run(self, call: Call) -> tuple[str, Facts]:
+    def run(self, call: SkillCall) -> tuple[str, Facts]:
         said: tuple[str, Facts] = self._ask("run", call)
         self._past.append(call)
         return said
 
-    def imagine(self, calls: Sequence[Call]) -> Facts:
+    def imagine(self, calls: Sequence[SkillCall]) -> Facts:
         facts: Facts = self._ask("imagine", list(calls))
         return facts
 
@@ -120,16 +120,16 @@ class PooledSession:
             self._worker = None
 
 
-_pools: dict[tuple[int, int, int], WorkerPool] = {}
+_pools: dict[tuple[int, int, int, str], WorkerPool] = {}
 _pools_lock = threading.Lock()
 
 
-def shared_pool(size: int, picture_size: int) -> WorkerPool:
+def shared_pool(size: int, picture_size: int, device: str) -> WorkerPool:
     """This process's pool of that many workers. Environments with the same options share it."""
-    key = (os.getpid(), size, picture_size)
+    key = (os.getpid(), size, picture_size, device)
     with _pools_lock:
         if key not in _pools:
-            _pools[key] = WorkerPool(size, picture_size)
+            _pools[key] = WorkerPool(size, picture_size, device)
         return _pools[key]
 
 

@@ -6,6 +6,7 @@ TRL has had no PPO trainer since 1.16.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.checkpoints import BEST, COMPLETE, last_checkpoint, recover_best, replace_best, write_curve
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import check_sharding, load_actor_critic, own_parts, sharding_of, with_reduction
-from vagen_adapters.ppo.episodes import Episode, Level
+from vagen_adapters.ppo.episodes import Episode
 from vagen_adapters.ppo.experience import (
     Experience,
     Sequences,
@@ -54,6 +55,9 @@ EVALUATION_SAMPLES = 4
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
+LEVEL_SAMPLER = "level_sampler.json"
+"""The file of a checkpoint that holds the state of the level sampler."""
+
 MakeSampler = Callable[[Any, ChatEncoder], Sampler]
 
 
@@ -64,7 +68,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         model: the policy's folder or name, of any family that passes `family_checks`.
         args: the settings.
         critic: the folder of the critic's backbone; the policy's by default.
-        score: reward terms of a turn beside the environment's.
+        score: reward terms of a turn beside the environment's, or those of each task (`args.tasks`) by name.
         make_sampler: builds another generation back-end than `args.generation` names, from the policy and its encoder.
         callbacks: of transformers' Trainer.
 
@@ -91,7 +95,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         args: MultiTurnPPOConfig,
         *,
         critic: str | None = None,
-        score: Score | None = None,
+        score: Score | Mapping[str, Score] | None = None,
         make_sampler: MakeSampler | None = None,
         callbacks: list[Any] | None = None,
     ) -> None:
@@ -152,6 +156,8 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.worker.check_failures(episodes, number)
+        self.worker.level_sampler.update(episodes)
+        self._record(self.worker.level_sampler.metrics())
         sampled = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
         self._record({"generation/tokens_per_second": sampled / max(clock.spent("generation"), 1e-9)})
         state_values: list[list[float]] = []
@@ -421,8 +427,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def evaluate(self, *_: Any, metric_key_prefix: str = "eval", **__: Any) -> dict[str, float]:
         """Play the first levels of the validation split, and log what `measure` finds; see `eval_rollouts`."""
         self.worker.wait()
-        levels = [Level(seed, "val") for seed in range(self.args.eval_episodes)]
-        episodes = self.worker.play(levels, seed_of(self.args, 0, 99))
+        episodes = self.worker.evaluate()
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
         self.worker.rest()
         self.log(dict(found))
@@ -451,7 +456,10 @@ class MultiTurnPPOTrainer(_BaseTrainer):
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
-            (Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}" / COMPLETE).touch()
+            folder = Path(self._get_output_dir(trial)) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+            state = json.dumps(self.worker.level_sampler.state())
+            (folder / LEVEL_SAMPLER).write_text(state + "\n", encoding="utf-8")
+            (folder / COMPLETE).touch()
 
     def train(self, resume_from_checkpoint: str | bool | None = None, **options: Any) -> Any:
         """As `Trainer.train`; True resumes from the last checkpoint that was written to its end, if there is one."""
@@ -467,6 +475,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
             return
         self.model.load_trained(resume_from_checkpoint)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
+            self.worker.level_sampler.restore(state)
 
     def _send_telemetry(self) -> None:
         """TRL reports usage to its makers; a trainer of this package sends nothing."""

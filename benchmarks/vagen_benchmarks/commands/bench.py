@@ -16,7 +16,7 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.job import Job, baselines_of, parse_headers
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import new_run_path
+from vagen_benchmarks.runs.run_folder import new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.trackers import library
@@ -140,7 +140,7 @@ def bench(
     named = {"name": plan.name, **plan.data} if plan else None
     own_scoring = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty} if judge else None
     said = plan.data.get("scoring") if plan else own_scoring
-    path = folder or new_run_path()
+    path = folder or new_folder()
     policy = Policy(concurrency, give_up_after=give_up_after, max_dollars=max_dollars, max_tokens=max_total_tokens)
     scoring = make_scoring(said)
     made = Protocol(
