@@ -490,7 +490,7 @@ def test_without_positions_the_prompt_says_how_to_read_them_off_the_picture(task
         assert picture[row, column].argmax() == channels[name]
     names = env.system_prompt.split("The things are called ")[1].split(".")[0].split(", ")
     assert sorted(names) == sorted(state.positions)
-    assert ("drawer" in env.system_prompt.split("Example")[0].split("write a dictionary")[0]) == (task == "drawer")
+    assert ("drawer" in env.system_prompt) == (task == "drawer")
     env.close()
 
 

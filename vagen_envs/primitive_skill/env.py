@@ -178,6 +178,7 @@ class PrimitiveSkillEnv(VagenEnv):
         return {
             "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
             "names": ", ".join(_names(config)),
+            "opening": "; add drawer_open_value" if drawer else "",
             "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide." if drawer else f"Cubes are {CUBE} mm wide.",
         }
 
