@@ -194,7 +194,7 @@ def _end_of_reply(text: str, names: TagNames, tags: Sequence[Tag]) -> int:
 
 
 def _tagged(view: _View, *, quoted: bool = False) -> list[list[Span]]:
-    """Groups of answers between the format's own tags, the best first; one that is `quoted` isn't taken from a thought."""
+    """Groups of answers between the format's own tags, the best first; `quoted` ones aren't taken from a thought."""
     pairs, unclosed = view.pairs()
     thinking = view.thinking
     kept = [pair for pair in pairs if not _PLACEHOLDER.fullmatch(view.plain, *pair)]
