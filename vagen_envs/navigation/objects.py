@@ -47,10 +47,10 @@ class ObjectType:
     """
 
     size: tuple[int, int, int]
-    colors: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
-    surfaces: tuple[Surface, ...] = ()
-    aisle: int = 55
+    colors: tuple[str, ...]
+    places: tuple[str, ...]
+    surfaces: tuple[Surface, ...]
+    aisle: int
 
 
 class Tint(tuple[float, ...]):
@@ -79,8 +79,8 @@ def _template(kind: str) -> str:
 
 def _object_type(entry: Mapping[str, Any]) -> ObjectType:
     surfaces = tuple(Surface(each["kind"], tuple(each["rect"]), each["z"]) for each in entry.get("surfaces", ()))
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
-    return ObjectType(**{**values, "surfaces": surfaces})
+    colors, places = tuple(entry.get("colors", ())), tuple(entry.get("places", ()))
+    return ObjectType(tuple(entry["size"]), colors, places, surfaces, entry.get("aisle", 55))
 
 
 _DATA = tomllib.loads(FOLDER.joinpath("objects.toml").read_text("utf-8"))
