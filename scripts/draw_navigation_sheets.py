@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import ROOM_KINDS, House, HouseObject
 from vagen_envs.navigation.levels import HouseLevels
@@ -75,11 +76,12 @@ def rooms_sheet(camera: Camera) -> Image.Image:
     return Image.fromarray(np.vstack(rows))
 
 
-def houses_sheet(camera: Camera) -> Image.Image:
+def houses_sheet() -> Image.Image:
     """Houses of rungs 2 to 5 of the ladder, from above."""
     maps = []
     for rooms, shortest, longest in ((2, 8, 20), (4, 16, 30), (6, 26, 44), (8, 40, 64)):
-        levels = HouseLevels(camera, "base", None, 0.25, 100.0, 1.0, longest, shortest, rooms)
+        lengths = {"min_solution_length": shortest, "max_solution_length": longest}
+        levels = HouseLevels(NavigationConfig.create(rooms=rooms, resolution=380, **lengths))
         simulator = levels.draw(HashStream("contact sheet", rooms), "train").simulator
         maps.append(simulator.map_frame())
     return Image.fromarray(np.hstack(maps))
@@ -90,4 +92,4 @@ if __name__ == "__main__":
     camera = Camera(255)
     objects_sheet(camera).save(folder / "navigation-objects.png", optimize=True)
     rooms_sheet(camera).save(folder / "navigation-rooms.png", optimize=True)
-    houses_sheet(Camera(380)).save(folder / "navigation-houses.png", optimize=True)
+    houses_sheet().save(folder / "navigation-houses.png", optimize=True)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_envs.errors import SimulatorError
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.furnishing import draw_house
 from vagen_envs.navigation.house import ROOM_KINDS
 from vagen_envs.navigation.instructions import EVAL_SETS, book, candidates
@@ -34,7 +35,8 @@ from vagen_envs.seeding import HashStream
 mujoco = pytest.importorskip("mujoco")
 pytestmark = pytest.mark.sim
 
-from vagen_envs.navigation.camera import Camera  # noqa: E402
+from segmentation import segmented  # noqa: E402
+
 from vagen_envs.navigation.levels import HouseLevels  # noqa: E402
 from vagen_envs.navigation.simulator import EYE_Y, RASTER, SEEN, HouseSimulator, free_pose  # noqa: E402
 
@@ -171,11 +173,11 @@ def shown_and_claimed(seed, count):
     Pixels of a thing that isn't called visible count off the picture's outermost two rows and columns only.
     """
     house = house_of(seed)
-    simulator = HouseSimulator(house, Pose(1, 1, 0), Camera(255))
+    simulator = HouseSimulator(house, Pose(1, 1, 0))
     for pose in poses(house, count, seed):
         if free_pose(simulator, pose):
             simulator.teleport(pose)
-            visible, picture = simulator.visible(), simulator.segmentation() + 1
+            visible, picture = simulator.visible(), segmented(simulator) + 1
             every, inner = (
                 np.bincount(part.ravel(), minlength=len(house.objects) + 1)[1:]
                 for part in (picture, picture[2:-2, 2:-2])
@@ -284,7 +286,7 @@ def breadth_first(simulator, start, target, threshold):
 @settings(max_examples=12)
 @given(seeds)
 def test_the_search_finds_a_shortest_way_that_step_goes(seed):
-    levels = HouseLevels(None, "base", None, 0.25, 100.0, 1.0, 16)
+    levels = HouseLevels(NavigationConfig())
     level = levels.draw(HashStream("search test", seed), "train")
     simulator, start, target = level.simulator, level.episode.start, level.episode.target_position
     path = shortest_path(start, target, simulator.blocked, step=0.25, threshold=1.0, longest=16)
@@ -313,7 +315,7 @@ def test_instructions_are_known_for_every_type():
 @given(seeds, st.sampled_from(EVAL_SETS))
 @settings(max_examples=40)
 def test_instructions_are_true_of_one_type_in_the_room(seed, eval_set):
-    levels = HouseLevels(None, eval_set, None, 0.25, 100.0, 1.0, 16)
+    levels = HouseLevels(NavigationConfig(eval_set=eval_set))
     level = levels.draw(HashStream("truth test", seed), "train")
     task, things = level.episode, level.simulator.house.objects
     meant = [t for t in things if t.kind == task.target_type]
@@ -361,7 +363,17 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
     released.set()
 
 
+def test_a_process_that_drew_ends_silently_without_close():
+    """MuJoCo's issues 991 and 700: contexts that are freed at exit raise in `__del__`."""
+    code = (
+        "import gymnasium as gym, vagen_envs\nenv = gym.make('vagen/Navigation-v0', resolution=32)\nenv.reset(seed=3)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_many_processes_draw_at_once():
+    """MuJoCo's issue 3444."""
     code = (
         "import gymnasium as gym, vagen_envs, hashlib\n"
         "env = gym.make('vagen/Navigation-v0', resolution=32)\n"

@@ -65,18 +65,12 @@ class Camera:
 
     def picture(self, model: Any, scene: Any) -> Pixels:
         """Draw a scene of a room: uint8 (resolution, resolution, 3). Raises SimulatorError if OpenGL fails."""
-        return np.array(Image.fromarray(self._draw(model, scene, _FINER * self.resolution)).reduce(_FINER))
-
-    def exact(self, model: Any, scene: Any) -> Pixels:
-        """The same without averaging, for pixels that encode something."""
-        return self._draw(model, scene, self.resolution)
-
-    def _draw(self, model: Any, scene: Any, side: int) -> Pixels:
         for _ in range(2):
             painter = _SEATS.get() or _Painter()
             left: _Painter | None = painter
             try:
-                return painter.draw(model, scene, side, _FINER * self.resolution, self.cast_shadows)
+                fine = painter.draw(model, scene, _FINER * self.resolution, self.cast_shadows)
+                return np.array(Image.fromarray(fine).reduce(_FINER))
             except TimeoutError:
                 left = None
             finally:
@@ -122,20 +116,20 @@ class _Painter(threading.Thread):
                 answers.put((None, error))
             del request, answers  # or the room would live on until the next picture
 
-    def _pixels(self, model: Any, scene: Any, side: int, largest: int, cast_shadows: bool) -> Pixels:
+    def _pixels(self, model: Any, scene: Any, side: int, cast_shadows: bool) -> Pixels:
         mj = mujoco()
         self._make_current()
-        key = (largest, cast_shadows)
+        key = (side, cast_shadows)
         if key not in self._renderers:  # it draws every room: all have the same materials
             shown = model.vis.global_
-            shown.offwidth = shown.offheight = largest
+            shown.offwidth = shown.offheight = side
             self._renderers[key] = mj.MjrContext(model, mj.mjtFontScale.mjFONTSCALE_50)
         renderer = self._renderers[key]
         mj.mjr_setBuffer(mj.mjtFramebuffer.mjFB_OFFSCREEN, renderer)
         view, pixels = mj.MjrRect(0, 0, side, side), np.empty((side, side, 3), np.uint8)
         mj.mjr_render(view, scene, renderer)
         mj.mjr_readPixels(pixels, None, view, renderer)
-        return np.ascontiguousarray(pixels[::-1])  # OpenGL begins at the bottom
+        return pixels[::-1]  # OpenGL begins at the bottom
 
     def _make_current(self) -> None:
         """Make the context current, and make it anew if something else ended EGL for the whole process.

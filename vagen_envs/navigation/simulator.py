@@ -202,14 +202,10 @@ class HouseSimulator:
 
     def frame(self) -> Pixels:
         """What the agent sees: uint8 (resolution, resolution, 3)."""
-        return self._of_camera().picture(self._model, self._view())
-
-    def _view(self) -> Any:
-        """The scene that the agent sees."""
         pose, ahead, view = self.pose, self._axes()[1], self._mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
-        return self._updated(view, self._mj.MjvOption())
+        return self._of_camera().picture(self._model, self._updated(view, self._mj.MjvOption()))
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
@@ -225,24 +221,6 @@ class HouseSimulator:
             return self._of_camera().picture(self._model, self._updated(view, option))
         finally:
             shown.fovy = self.field_of_view
-
-    def segmentation(self) -> NDArray[np.intp]:
-        """For each pixel the index of the object in `house.objects`, or -1: an independent look at what is visible."""
-        mj, drawn = self._mj, self._view()
-        flags = drawn.flags
-        flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 1
-        try:
-            code = self._of_camera().exact(self._model, drawn).astype(np.intp)
-        finally:
-            flags[mj.mjtRndFlag.mjRND_SEGMENT] = flags[mj.mjtRndFlag.mjRND_IDCOLOR] = 0
-        segment = code[..., 0] + 256 * code[..., 1] + 65536 * code[..., 2]
-        bodies = np.full(drawn.ngeom + 1, -1)
-        for geom in drawn.geoms[: drawn.ngeom]:
-            if geom.objtype == mj.mjtObj.mjOBJ_GEOM:
-                bodies[geom.segid + 1] = self._model.geom_bodyid[geom.objid] - 1
-        bodies[bodies >= len(self.house.objects)] = -1
-        objects: NDArray[np.intp] = bodies[segment]
-        return objects
 
     def _updated(self, view: Any, option: Any) -> Any:
         """The scene as seen by a camera."""

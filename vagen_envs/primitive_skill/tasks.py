@@ -48,19 +48,6 @@ def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
     return 3 if task == "drawer" else 2 * (cubes - 1 + covered) if task == "stack" else 4
 
 
-def skills_left(level: ManipulationLevel, state: State) -> int:
-    """Skills without which the cubes can't come where they belong.
-
-    A pick and a place for each, and one for what stands on the lowest cube of a tower, which could be pushed off.
-    """
-    waiting = [name for name in _movers(level) if name not in _done(level, state)]
-    at, covers = state.positions, 0
-    if level.task == "stack":
-        covers = sum(name not in level.goal and _on(at[name], at[level.goal[0]]) for name in at)
-    held = 0 if not state.held else -1 if state.held in waiting else 1
-    return 2 * len(waiting) + covers + held
-
-
 def stage(level: ManipulationLevel, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.task == "drawer":
