@@ -191,18 +191,6 @@ def test_adapters_alone_make_the_trainers_log_probabilities(adapted):
     assert all(torch.equal(each, policy.state_dict()[name]) for name, each in before.items())
 
 
-def test_what_the_prefix_cache_holds_is_not_counted_as_read(engine):
-    encoder = engine.encoder
-    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]
-    engine.sync()
-    engine.finish()
-    (first,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
-    assert engine.finish().tokens == 400 + len(first.ids) - 1
-    (again,) = engine.sample([Prompt((*ids, *first.ids), ())], SAMPLING, [2])
-    block = 400 - engine.llm.llm_engine.vllm_config.cache_config.block_size
-    assert 0 < engine.finish().tokens - len(again.ids) <= 400 - block + len(first.ids)
-
-
 def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypatch):
     """Its memory is a GPU's, so that here only the order of its calls is seen."""
     calls = []
@@ -272,7 +260,7 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
     back_ends = {"transformers": {}, "vllm": OPTIONS, "vllm-server": of_server}
     for generation, options in back_ends.items():
         settings = MultiTurnPPOConfig(
-            str(tmp_path / generation), env_id=env_id, env_options=ENVIRONMENTS[env_id], num_envs=4, rollouts=5,
+            str(tmp_path / generation), environments=[{"id": env_id, "options": ENVIRONMENTS[env_id]}], num_envs=4, rollouts=5,
             episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1e-6,
             learning_rate=1e-3, critic_learning_rate=1e-2, optim="sgd", generation=generation, vllm_options=options,
             logging_steps=1, save_strategy="no",
@@ -294,7 +282,7 @@ def test_ten_updates_are_the_same_with_every_back_end(env_id, server, tiny_folde
 
 def test_a_server_plays_beside_updates_with_weights_that_are_known(server, tiny_folder, tmp_path):
     settings = MultiTurnPPOConfig(
-        str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
+        str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": ENVIRONMENTS["vagen/FrozenLake-v0"]}], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
         learning_rate=1e-3, generation="vllm-server", max_staleness=1, sampler_correction="token",
         vllm_options={"url": server, "weights_folder": str(tmp_path / "weights")}, logging_steps=2, save_strategy="no", report_to="none",
@@ -310,7 +298,7 @@ def test_a_training_hands_its_adapters_over(server, tiny_folder, tmp_path):
     model, encoder = load_policy(tiny_folder)
     VLLMServerSampler(model, encoder, Accelerator(cpu=True), server, tmp_path / "weights").sync()
     settings = MultiTurnPPOConfig(
-        str(tmp_path), env_id="vagen/FrozenLake-v0", env_options=ENVIRONMENTS["vagen/FrozenLake-v0"], num_envs=4,
+        str(tmp_path), environments=[{"id": "vagen/FrozenLake-v0", "options": ENVIRONMENTS["vagen/FrozenLake-v0"]}], num_envs=4,
         rollouts=3, episodes_per_rollout=4, minibatches=2, max_tokens=6, max_length=1024, temperature=1.0, top_p=1.0,
         learning_rate=1e-2, generation="vllm-server", lora={"r": 4, "target_modules": SPOKEN},
         vllm_options={"url": server, "weights_folder": str(tmp_path / "weights"), "adapters": True}, logging_steps=2, save_strategy="no",
