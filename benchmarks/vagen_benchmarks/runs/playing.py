@@ -163,8 +163,9 @@ async def _reply(seat: Seat, game: Game) -> Reply:
         reply = Reply(reply)
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise _AgentBrokeError(f"reply() returned a {type(reply).__name__}; it must return a Reply or a string")
-    if not isinstance(reply.call, Call | None):
-        kind = type(reply.call).__name__
+    cost: object = reply.call  # an agent of the user's may return anything
+    if not isinstance(cost, Call | None):
+        kind = type(cost).__name__
         raise _AgentBrokeError(f"reply() returned a Reply whose call is a {kind}; it must be a Call or None")
     return Reply(_paired(reply.text), reply.call)
 
