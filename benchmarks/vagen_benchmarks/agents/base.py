@@ -25,6 +25,8 @@ class Game:
         task, split, seed, repeat: which episode it is.
         now: the observation to answer.
         turns: the turns played, in order.
+        calls: of each turn what its reply cost.
+        summaries: those that the model wrote of earlier turns, in order.
         memory: for the agent, who finds here what it has put here in the same episode.
     """
 
@@ -35,6 +37,8 @@ class Game:
     repeat: int
     now: Observation
     turns: list[Turn] = field(default_factory=list)
+    calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
 
 
@@ -51,6 +55,7 @@ class Call:
         reasoning_tokens: of what was written, if the endpoint says.
         dollars: `None` if no price is known.
         estimated: whether the tokens were counted by us, because the endpoint doesn't say.
+        hidden: JSON. The reply with its hidden reasoning as the provider gave it, if the context policy sends it back.
     """
 
     ending: Ending
@@ -64,6 +69,7 @@ class Call:
     reasoning_tokens: int | None = None
     dollars: float | None = None
     estimated: bool = False
+    hidden: Any = None
 
     def to_json(self) -> dict[str, Any]:
         """As an episode stores it; `asdict`, which copies, took a tenth of a turn."""
@@ -71,6 +77,15 @@ class Call:
 
 
 _CALL = tuple(each.name for each in fields(Call))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a model wrote of the turns before turn `before`, counted from 0, and what that cost."""
+
+    before: int
+    text: str
+    call: Call
 
 
 @dataclass(frozen=True, slots=True)

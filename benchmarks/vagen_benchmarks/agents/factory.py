@@ -15,7 +15,7 @@ from vagen_benchmarks.agents.scripted import SCRIPTED, Baseline
 from vagen_benchmarks.agents.trained import Trained, is_trained
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.errors import ProtocolError
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.registration import declared
 
 BLIND_BASELINES = ("random", "blind", "text-only")
@@ -36,7 +36,7 @@ class Asked:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     profile: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    history: History = History()  # noqa: RUF009  (frozen)
+    context: ContextPolicy = ContextPolicy()  # noqa: RUF009  (frozen)
     timeout: float = 120.0
     attempts: int = 6
     patience: float = 3600.0
@@ -86,7 +86,7 @@ def _make(name: str, asked: Asked, registry: Registry, baselines: Collection[str
         base_url=base_url,
         sampling=model.sampling(asked.sampling),
         profile=registry.profile(asked.profile) if asked.profile else None,
-        history=asked.history,
+        context=asked.context,
         timeout=asked.timeout,
         attempts=asked.attempts,
         patience=asked.patience,

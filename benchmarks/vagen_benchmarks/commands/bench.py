@@ -20,7 +20,7 @@ from vagen_benchmarks.runs.run_folder import new_run_path
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.trackers import library
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 
 
 def bench(

@@ -8,12 +8,12 @@ import logging
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply, Summary
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
@@ -113,6 +113,7 @@ class Played:
 
     turns: list[Turn] = field(default_factory=list)
     calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     content: str = ""
     ended: Ended | None = None
     error: EndpointError | None = None
@@ -147,7 +148,8 @@ async def _turns(seat: Seat, job: Job, played: Played) -> None:
     inner.hands_pixels = False
     _, info = await seat.call(env.reset, seed=seed)
     played.content = info["level"]["content"]
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
+    past = played.turns, played.calls, played.summaries
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, *past)
     over = False
     try:
         while not over:
@@ -199,7 +201,7 @@ def _check_call(call: object) -> None:
     """What an agent says that a reply cost is stored, added up and shown: it must be numbers, and of JSON."""
     if not isinstance(call, Call):
         raise _AgentBrokeError(f"reply() gave a Reply whose call is a {type(call).__name__}; it must be a Call or None")
-    for name, value in call.to_json().items():
+    for name, value in replace(call, hidden=None).to_json().items():
         wanted = _KINDS.get(name, int)
         good = isinstance(value, wanted) and not (isinstance(value, bool) and wanted is not bool)
         if value is None and name not in ("ending", "seconds", "attempts", "estimated"):

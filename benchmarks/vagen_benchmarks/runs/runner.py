@@ -154,7 +154,7 @@ def begin(
     prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
     budget = RunBudget(prices, policy.max_dollars, policy.max_tokens)
     for episode in folder.all_episodes() if budget.prices else ():
-        budget.add(episode.agent, episode.calls)
+        budget.add(episode.agent, episode.all_calls)
     dollars, tokens = sum_unstored(folder.journal())
     budget.spend(dollars, tokens)
     budget.open()

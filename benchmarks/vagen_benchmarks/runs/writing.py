@@ -123,7 +123,8 @@ class Writer:
                 return
             try:
                 episodes = [
-                    Episode.played(name, each.turns, each.calls, each.ended, each.content) for name, each in batch
+                    Episode.played(name, each.turns, each.calls, each.ended, each.content, each.summaries)
+                    for name, each in batch
                 ]
                 pictures = (picture for _, each in batch for turn in each.turns for picture in turn.pictures)
                 self._folder.add_all(episodes, pictures)
@@ -135,6 +136,6 @@ class Writer:
                 self._broke(error)
 
     def _count_in(self, episode: Episode) -> None:
-        for call in filter(None, episode.calls):
+        for call in episode.all_calls:
             self._dollars += call["dollars"] or 0.0
             self._tokens += (call["prompt_tokens"] or 0) + (call["completion_tokens"] or 0)
