@@ -191,18 +191,6 @@ def test_adapters_alone_make_the_trainers_log_probabilities(adapted):
     assert all(torch.equal(each, policy.state_dict()[name]) for name, each in before.items())
 
 
-def test_what_the_prefix_cache_holds_is_not_counted_as_read(engine):
-    encoder = engine.encoder
-    ids = tuple(encoder.tokenizer("Up Down Left Right " * 100, add_special_tokens=False)["input_ids"])[:400]
-    engine.sync()
-    engine.finish()
-    (first,) = engine.sample([Prompt(ids, ())], SAMPLING, [1])
-    assert engine.finish().tokens == 400 + len(first.ids) - 1
-    (again,) = engine.sample([Prompt((*ids, *first.ids), ())], SAMPLING, [2])
-    block = 400 - engine.llm.llm_engine.vllm_config.cache_config.block_size
-    assert 0 < engine.finish().tokens - len(again.ids) <= 400 - block + len(first.ids)
-
-
 def test_an_engine_that_may_sleep_does_while_nothing_is_played(engine, monkeypatch):
     """Its memory is a GPU's, so that here only the order of its calls is seen."""
     calls = []

@@ -22,7 +22,7 @@ from trl.generation.vllm_client import VLLMClient
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.generation import Prompt, Reads, Reply, Sampling
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampling
 from vagen_adapters.ppo.vllm_weights import Adapters, Weights
 
 WORKER_EXTENSION = "vagen_adapters.ppo.vllm_worker.PolicyReload"
@@ -57,7 +57,7 @@ class VLLMSampler:
             options = {**self.adapters.options, **options}
         self._engine = _Engine(model, accelerator, encoder, path, options)
         self.llm = self._engine.llm
-        self._stream = _Stream(self.llm, accelerator.device, encoder.image_token_id)
+        self._stream = _Stream(self.llm, accelerator.device)
         self._sleeps = bool(options.get("enable_sleep_mode"))
         self._rests = False
         self._synced = 0
@@ -73,10 +73,6 @@ class VLLMSampler:
         if self._rests:
             self.llm.wake_up()
             self._rests = False
-
-    def finish(self) -> Reads:
-        """What was read since the last time: tokens that the prefix cache didn't hold, and pictures after these."""
-        return self._stream.finish()
 
     def sync(self) -> None:
         """See `Sampler.sync`. What the old weights computed of texts and pictures is forgotten."""
@@ -127,19 +123,14 @@ class VLLMSampler:
 class _Stream:
     """vLLM's engine in a thread that steps it while requests are under way; each reply is given out when it ends."""
 
-    def __init__(self, llm: Any, device: Any, image_token_id: int) -> None:
-        self._llm, self._image_token_id = llm, image_token_id
+    def __init__(self, llm: Any, device: Any) -> None:
+        self._llm = llm
         # Each thread has a GPU of its own choice, the first one by default.
         choose = (torch.cuda.set_device, (device,)) if device.type == "cuda" else (None, ())
         self._thread = ThreadPoolExecutor(1, "vllm", *choose)
         self._lock = threading.Lock()
         self._new: list[tuple[Future[Reply], Prompt, Any, Any, Any]] = []
         self._runs = False
-        self._reads = Reads()
-
-    def finish(self) -> Reads:
-        reads, self._reads = self._reads, Reads()
-        return reads
 
     def submit(self, prompt: Prompt, request: Any, settings: Any, adapted: Any) -> Future[Reply]:
         future: Future[Reply] = Future()
@@ -176,12 +167,7 @@ class _Stream:
 
     def _give(self, future: Future[Reply], prompt: Prompt, output: Any) -> None:
         if tuple(output.prompt_token_ids) == prompt.ids:
-            reply = _reply(output.outputs[0])
-            known = output.num_cached_tokens or 0
-            self._reads.tokens += len(prompt.ids) - known + len(reply.ids) - 1
-            runs = _image_runs(prompt.ids, self._image_token_id)
-            self._reads.pictures += sum(run["offset"] + run["length"] > known for run in runs)
-            future.set_result(reply)
+            future.set_result(_reply(output.outputs[0]))
             return
         future.set_exception(TrainingDataError(
             f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
@@ -381,7 +367,7 @@ def _reply(completion: Any) -> Reply:
 
 
 def _pictures(prompt: Prompt) -> list[Image.Image]:
-    return [Image.fromarray(picture) for shown in prompt.shown for picture in shown.pictures]
+    return [picture.pil for shown in prompt.shown for picture in shown.pictures]
 
 
 def _image_runs(ids: Sequence[int], image_token_id: int) -> Iterator[dict[str, int]]:
