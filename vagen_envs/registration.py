@@ -24,6 +24,9 @@ ENTRY_POINTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 ENV_IDS: tuple[str, ...] = tuple(ENTRY_POINTS)
 
+FOLDERS = frozenset(entry_point.split(".")[1] for entry_point, _ in ENTRY_POINTS.values())
+"""Packages of this one with an environment; the kind of its states has the same name."""
+
 
 def declared(env_id: str) -> tuple[EnvSpec, Any]:
     """What Gymnasium knows of an id, and the class or function that makes its environment.

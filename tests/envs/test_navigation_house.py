@@ -363,7 +363,17 @@ def test_a_driver_that_hangs_is_tried_again_and_then_an_error(monkeypatch, where
     released.set()
 
 
+def test_a_process_that_drew_ends_silently_without_close():
+    """MuJoCo's issues 991 and 700: contexts that are freed at exit raise in `__del__`."""
+    code = (
+        "import gymnasium as gym, vagen_envs\nenv = gym.make('vagen/Navigation-v0', resolution=32)\nenv.reset(seed=3)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_many_processes_draw_at_once():
+    """MuJoCo's issue 3444."""
     code = (
         "import gymnasium as gym, vagen_envs, hashlib\n"
         "env = gym.make('vagen/Navigation-v0', resolution=32)\n"

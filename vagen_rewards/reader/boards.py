@@ -12,7 +12,7 @@ from vagen_envs.core import State
 from vagen_envs.grid import Position
 from vagen_rewards.reader.claims import Claim, Fact, Marks, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import Stated, parse
-from vagen_rewards.reader.relations import Mention, Relation
+from vagen_rewards.reader.relations import Mention, Region, Relation
 from vagen_rewards.reader.words import words_of
 from vagen_rewards.spans import Part
 
@@ -117,15 +117,19 @@ class Where(NamedTuple):
 
 
 class At(NamedTuple):
-    """A thing is in a cell, (row, column) counted from 0."""
+    """A thing is in a cell, (row, column) counted from 0, as a dictionary or a sentence says."""
 
     kind: str
     cell: Position
+    in_words: bool = False
 
     def holds(self, state: Any) -> bool | None:
-        """Whether one of its kind is there."""
-        things = things_of(state)
-        return self.cell in things[self.kind] if self.kind in things else None
+        """Whether one of its kind is there; in a sentence, `None` if it is in (column, row) or counted from 1."""
+        cells = things_of(state).get(self.kind)
+        if cells is None or self.cell in cells:
+            return None if cells is None else True
+        row, column = self.cell
+        return None if self.in_words and {(column, row), (row - 1, column - 1)} & set(cells) else False
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.cell}"
@@ -294,14 +298,17 @@ def _placed(kind: str, subject: Mention, relation: Relation, other: Mention) -> 
     return [*placed, *[half for half in halves if half.vertical is not None or half.horizontal is not None]]
 
 
-def _region(subject: Mention, region: tuple[tuple[str, int | str], ...], *, loose: bool = False) -> list[Fact] | None:
+def _region(subject: Mention, region: Region, *, loose: bool = False) -> list[Fact] | None:
     several = subject.kind == "hole" or bool(subject.label)  # which of them is in both places?
     if subject.plural or not region or (several and len(region) > 1 and not loose):
         return None
-    return [Within(subject.kind, axis, place, loose) for axis, place in region]
+    return [
+        At(subject.kind, place, True) if axis == "cell" else Within(subject.kind, axis, place, loose)
+        for axis, place in region
+    ]
 
 
-def _ends(ways: Sequence[str]) -> tuple[tuple[str, int | str], ...]:
+def _ends(ways: Sequence[str]) -> Region:
     """Directions such as "top left" as a place on the board."""
     steps = {"up": ("row", "first"), "down": ("row", "last"), "left": ("column", "first"), "right": ("column", "last")}
     return tuple(steps[step] for way in ways for step in way.removeprefix("corner ").split())

@@ -199,11 +199,12 @@ class _Sentence(Phrases):
 
     def _relative(self, start: int) -> tuple[list[Mention], Mention | None] | None:
         """Read ", which is above me" of the thing that stands before it."""
-        named = self.words[start - 1].kind == "thing" and self.words[start].kind == "comma"
-        if named and (not self.known or self.known[-1].kind != self.words[start - 1].value):
+        before = self.words[start - 1].kind
+        named = before in ("thing", "region", "board") and self.words[start].kind == "comma"
+        if before == "thing" and (not self.known or self.known[-1].kind != self.words[start - 1].value):
             word = self.words[start - 1]  # in a clause that wasn't read
             self.known.append(Mention(word.value, word.label, word.plural))
-        if not named or not (self.take("be") or self.take("will")):
+        if not named or not self.known or not (self.take("be") or self.take("will")):
             return None
         begin, thing = self.at, self.known[-1]
         relation = self.relation()

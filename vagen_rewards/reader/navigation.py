@@ -11,7 +11,7 @@ from vagen_envs.navigation.state import words as spoken
 from vagen_rewards.reader.claims import Claim, Marks, Reading, Unclear, notes_on
 from vagen_rewards.reader.clauses import parse
 from vagen_rewards.reader.relations import Relation
-from vagen_rewards.reader.words import Word, lexicon, words_of
+from vagen_rewards.reader.words import Word, is_slip, lexicon, words_of
 from vagen_rewards.spans import Part
 
 MOST_VISIBLE = 5
@@ -44,7 +44,7 @@ def names() -> dict[str, frozenset[str]]:
 @functools.lru_cache(4096)
 def _is_called(kind: str, name: str) -> bool:
     own = spoken(kind).lower()
-    return name == own or name == kind.lower() or kind in names().get(name, ())
+    return name in (own, kind.lower()) or kind in names().get(name, ()) or is_slip(name, own)
 
 
 class Seen(NamedTuple):

@@ -8,12 +8,12 @@ region   = "top row" | "bottom right corner" | "second row" | "row 3" …
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vagen_rewards.reader.words import Word
 
-Region = tuple[tuple[str, int | str], ...]
-"""Pairs such as ("row", "first") and ("column", 3)."""
+Region = tuple[tuple[str, Any], ...]
+"""Pairs such as ("row", "first"), ("column", 3) and ("cell", (1, 2))."""
 
 
 class Mention(NamedTuple):

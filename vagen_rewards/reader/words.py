@@ -13,7 +13,9 @@ from vagen_rewards.spans import Span
 
 _NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NUMBERS = {name: number for number, name in enumerate(_NUMERALS)}
-_WORD = re.compile(r"n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]")
+_WORD = re.compile(
+    r"\(\s*\d+\s*,\s*\d+\s*\)|n't\b|'(?:s|ll|re|m)\b|[a-z_]+?(?=n't\b)|[a-z_]+[0-9]*|-?\d+(?:\.\d+)?|\n+|[^\s\w]"
+)
 _LOOSE = str.maketrans(
     {"’": "'", "*": " ", "`": " ", "#": " ", "$": " ", "“": " ", "”": " ", '"': " ", "–": "-", "—": "-"}
 )
@@ -22,6 +24,7 @@ _ASIDE = re.compile(
     r"\((?:\d.indexed|(?:the |an? )?(?:red|green|blue|yellow|brown|orange|white|elf|dark)[a-z ]{0,24})\)"
 )
 """Looks of a thing in parentheses."""
+_ROW_COLUMN = re.compile(r"\((row \d+, ?col(?:umn)? \d+)\)")
 _LABEL = re.compile(r"([a-z_]+?)_?(\d+)")
 _CORRECTED = ("thing", "direction", "exactly")
 _CLOSE = [(word,) for word in ("above", "below", "beneath", "under", "underneath", "beside", "over", "behind")]
@@ -125,6 +128,7 @@ def words_of(kind: str, text: str) -> list[Word]:
         return []
     if "(" in plain and kind in ("sokoban", "frozen_lake"):
         plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), plain)
+        plain = _ROW_COLUMN.sub(lambda place: f" {place[1]} ", plain)
     plain = _HYPHEN.sub(" ", plain).replace("i.e.", "  , ").replace("e.g.", " ?  ")
     raw = [(match[0], match.span()) for match in _WORD.finditer(plain)]
     known, longest, found, i = phrases(kind), _longest(kind), list[Word](), 0
@@ -152,6 +156,9 @@ def words_of(kind: str, text: str) -> list[Word]:
 
 def _single(kind: str, word: str, span: Span) -> Word:
     known = phrases(kind)
+    if word[0] == "(" and len(word) > 1:
+        row, column = map(int, word.strip("( )").split(","))
+        return Word("region", (("cell", (row, column)),), span)
     if word in NUMBERS:
         return Word("number", NUMBERS[word], span, label="word")
     if word[-1].isdigit():
@@ -164,7 +171,7 @@ def _single(kind: str, word: str, span: Span) -> Word:
         return Word("end", word, span)
     if word in ",:-=|>":
         return Word("comma", word, span)
-    meant = corrected(kind, word) if kind in ("sokoban", "frozen_lake") else ""
+    meant = corrected(kind, word) if kind in ("sokoban", "frozen_lake", "navigation") else ""
     if meant:
         entry = known[meant,]
         return Word(entry[0], entry[1], span, entry[2])

@@ -15,7 +15,7 @@ In the order of a rollout's way through it:
     continuations   Monte Carlo continuations of states
     losses          what is minimised; span_credit: advantages of single sentences
     config          the trainer's settings; recipes: named ones
-    trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics, sample_tables
+    trainer         all of it on transformers' Trainer; checkpoints, distributed, metrics
     warmstart       supervised fine-tuning on the oracle's replies
     launch          accelerate's configuration files
 """

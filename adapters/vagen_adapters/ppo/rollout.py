@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium as gym
@@ -253,6 +253,7 @@ class Rollout:
             said = score(turn) if score else ()
             said, words = (said.turn, said.words) if isinstance(said, Judged) else (said, ())
             turn, rewards = (said, said.rewards) if isinstance(said, Turn) else (turn, (*turn.rewards, *said))
+            observation, turn = self._held(observation), self._held_turn(turn)
         except Exception as error:  # an environment or a judge may raise anything
             return error
         judged = time.perf_counter()
@@ -288,9 +289,23 @@ class Rollout:
             )[0]  # fmt: skip
             if episode.begins_at:
                 env.unwrapped.restore(episode.begins_at)  # type: ignore[attr-defined]
+            return self._held(observation)
         except Exception as error:  # an environment may raise anything
             return error
-        return observation
+
+    def _held(self, observation: dict[str, Any]) -> dict[str, Any]:
+        """The observation with its picture as PNG, encoded in the thread that plays."""
+        if "image" not in observation:
+            return observation
+        return {**observation, "image": self.encoder.hold(observation["image"])}
+
+    def _held_turn(self, turn: Turn) -> Turn:
+        seen = {
+            name: replace(shown, picture=self.encoder.hold(shown.picture))
+            for name in ("observed", "result")
+            if (shown := getattr(turn, name)).picture is not None
+        }
+        return replace(turn, **seen)
 
     def advance(self, env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Step | Exception | None) -> bool:
         """Take a step into its episode. True if the episode is over."""

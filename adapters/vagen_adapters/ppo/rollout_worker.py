@@ -18,7 +18,7 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import Continuation, continue_all, returns_of, state_values_of
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, keep_differing
-from vagen_adapters.ppo.generation import Counting, Resting, Sampler, Sampling, TransformersSampler
+from vagen_adapters.ppo.generation import Resting, Sampler, Sampling, TransformersSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
@@ -98,7 +98,7 @@ class RolloutWorker:
 
     def _forked(self, episodes: Sequence[Episode], times: int, seed: int) -> tuple[list[Continuation], list[Episode]]:
         forks = continue_all(episodes, times)
-        return forks, self._play_on([fork.episode for fork in forks], seed, name="forks")
+        return forks, self._play_on([fork.episode for fork in forks], seed)
 
     def play_enough(self, number: int, version: int) -> tuple[list[Episode], list[Episode]]:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good from bad.
@@ -163,20 +163,15 @@ class RolloutWorker:
         mine = self._ahead.finish(levels[rank::world], seed, version)
         return self._gathered(self._ahead.rollout, mine, len(levels))
 
-    def _play_on(
-        self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False, name: str = "generation"
-    ) -> list[Episode]:
+    def _play_on(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> list[Episode]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
             mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
-        return self._gathered(self.rollout, mine, len(episodes), name)
+        return self._gathered(self.rollout, mine, len(episodes))
 
-    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int, name: str = "generation") -> list[Episode]:
+    def _gathered(self, rollout: Rollout, mine: list[Episode], many: int) -> list[Episode]:
         """The `many` episodes that all processes have played, in their order."""
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        if isinstance(rollout.sampler, Counting):
-            reads = rollout.sampler.finish()
-            self._record({f"{name}/tokens_read": reads.tokens, f"{name}/pictures_read": reads.pictures})
         for part, seconds in rollout.times.items():
             self.clock.add(part, seconds)
         if world == 1:
@@ -207,7 +202,7 @@ class RolloutWorker:
     def _sampler_of(self, policy: Any) -> Sampler:
         """Of a copy that plays in a thread, with a memory of pictures of its own."""
         vision_cache = (
-            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.most)
+            VisionFeatureCache([policy], self.encoder, self.model.vision_cache.kept.most)
             if self.model.vision_cache
             else None
         )

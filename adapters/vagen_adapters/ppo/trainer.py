@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,11 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.rollout import Score
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
-from vagen_adapters.ppo.sample_tables import show_samples
 from vagen_adapters.ppo.span_credit import credit_words
 from vagen_adapters.ppo.trajectories import Trajectories
 
 MOST_SKIPPED = 10
 """Updates in a row with gradients that aren't finite, after which a run ends."""
-EVALUATION_SAMPLES = 4
-"""Episodes of an evaluation that trackers show."""
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
@@ -136,7 +133,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         self._finite_gradients = True
         self._skipped_in_a_row = 0
         self._metrics: dict[str, list[float]] = defaultdict(list)
-        self._read: Counter[str] = Counter()
 
     # -- collecting experience ---------------------------------------------------------------------
 
@@ -145,6 +141,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         number, update = divmod(step, self.args.steps_per_rollout)
         self.worker.wait()
         if update == 0:
+            self._experience = None  # its pictures go before others come
             self._experience = self.collect_experience(number)
         if self._experience is not None:
             self.worker.play_ahead(number, update, step)
@@ -210,7 +207,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
                 scores = self._forward(inputs, want, wanted_tokens[part, :width])
             for name in want if own else ():
                 found[name][part, : scores[name].shape[1]] = scores[name]
-        self._record({"score/pictures_read": self._pictures_read()})
         if self.accelerator.num_processes > 1:
             found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
         return {"values": torch.zeros(rows, length + 1, device=device), **found}
@@ -261,7 +257,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
             loss = self.backward(self._experience, rows, only_critic=number < self.args.critic_warmup_rollouts)
         if update == self.args.steps_per_rollout - 1:
             tokens = sum(len(sequence.prompt.ids) for sequence in self._experience.sequences.rows)
-            self._record({"update/pictures_read": self._pictures_read(), "padding": self._padding()})
             self._record(self.worker.clock.shares(tokens))
         return loss
 
@@ -337,25 +332,12 @@ class MultiTurnPPOTrainer(_BaseTrainer):
 
     def _inputs(self, sequences: Sequences, rows: Tensor, want: Sequence[str]) -> dict[str, Tensor]:
         prompts = [sequences.rows[row].prompt for row in rows.tolist()]
-        pictures = sum(bool(shown.features) for prompt in prompts for shown in prompt.shown)
         inputs = model_inputs(
             prompts, self.encoder, self.args.device, multiple=TILE, vision_cache=self.model.vision_cache
         )
         if "values" in want:
             inputs |= self.model.critic_inputs([shown for prompt in prompts for shown in prompt.shown])
-        tokens = sum(len(prompt.ids) for prompt in prompts)
-        places = tokens if self.model.packs else inputs["input_ids"].numel()
-        self._read.update(pictures=pictures * len(self.model.readers(want)), tokens=tokens, places=places)
         return inputs
-
-    def _pictures_read(self) -> int:
-        """Pictures that vision towers of this process encoded since the last call."""
-        vision_cache, read = self.model.vision_cache, self._read.pop("pictures", 0)
-        return read if vision_cache is None else vision_cache.looks_since()
-
-    def _padding(self) -> float:
-        """The share of padding in what this process scored and trained on since the last call."""
-        return 1 - self._read.pop("tokens", 0) / max(1, self._read.pop("places", 0))
 
     def _record(self, entries: Mapping[str, float]) -> None:
         for name, entry in entries.items():
@@ -431,8 +413,6 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         found = {f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()}
         self.worker.rest()
         self.log(dict(found))
-        if self.accelerator.is_main_process:
-            show_samples(self.callback_handler.callbacks, episodes[:EVALUATION_SAMPLES], self.state.global_step)
         if self.args.eval_rollouts:
             self._keep_best()
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, found)

@@ -1,4 +1,4 @@
-"""Agents by name: scripted ones, baselines, models, `provider:id`, `FILE.py:CLASS`, the folder of a trained model."""
+"""Agents by name: scripted ones, models, `provider:id`, `FILE.py:CLASS`, a trained model's folder, `human:NAME`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from vagen_envs.context import ContextPolicy
 from vagen_envs.registration import declared
 
 BLIND_BASELINES = ("random", "blind", "text-only")
-"""Who doesn't look: what a model has to beat."""
+"""Agents that don't see the picture."""
+HUMAN = "human:"
+"""Begins the name of a person who plays in the terminal."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ def _scripted(name: str, baselines: Collection[str]) -> Agent:
         from vagen_benchmarks.agents.text_only import TextOnly
 
         return TextOnly()
+    if name.startswith(HUMAN):
+        from vagen_benchmarks.agents.human import Human
+
+        return Human(name.removeprefix(HUMAN))
     if is_custom(name):
         return load_custom(name)
     if is_trained(name):

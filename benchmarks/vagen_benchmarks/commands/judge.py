@@ -138,7 +138,7 @@ def rescore_command(
     source = RunFolder(run)
     into = into or run.with_name(f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.judge.name)}")
     judged: list[tuple[str, str, Turn, TurnScores]] = []
-    with RunWriter(into, source.protocol) as writer:
+    with RunWriter(into, source.protocol, new=True) as writer:
         how = {**said, "judge": scoring.judge.name, "betas": betas}
         writer.note("rescore", source=str(run.name), **how)
         episodes = iter(source.episodes())

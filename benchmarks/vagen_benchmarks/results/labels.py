@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vagen_benchmarks.agents.factory import BLIND_BASELINES
+from vagen_benchmarks.agents.factory import BLIND_BASELINES, HUMAN
 from vagen_benchmarks.agents.scripted import SCRIPTED
 from vagen_benchmarks.runs.protocol import Protocol, Task
-
-HUMAN = "human:"
 
 
 def task_options(task: Task) -> str:

@@ -204,7 +204,7 @@ class _Run:
                 except Stopped:
                     break
                 if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts its calls by itself
-                    self.budget.add(agent.name, [call and call.to_json() for call in played.calls])
+                    self.budget.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
                 if self.scoring is not None:
                     options = planned[1].options
                     judged = await loop.run_in_executor(self.judges, self.scoring.scored, played.turns, options)

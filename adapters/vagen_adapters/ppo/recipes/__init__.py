@@ -105,12 +105,7 @@ def load_recipe(name: str) -> Recipe:
         TrainingConfigError: there is no such recipe, or its file can't be read.
     """
     merged = _load(name)
-    return Recipe(
-        name,
-        merged.get("model"),
-        *(merged.get(table, {}) for table in ("settings", "environments", "environment", "overrides")),
-        merged.get("reasoning_reward", {}),
-    )
+    return Recipe(name, **{"model": None, **{table: {} for table in TABLES[2:]}, **merged})
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -119,7 +114,8 @@ def _load(name: str) -> dict[str, Any]:
     if not name.endswith(".toml"):
         raise TrainingConfigError(f"unknown recipe {name!r}.{did_you_mean(name, recipe_names())}")
     own = _read(Path(name))
-    return _merged(_load(own["extends"]), own) if "extends" in own else own
+    extended = own.pop("extends", None)
+    return own if extended is None else _merged(_load(extended), own)
 
 
 def _read(path: Path) -> dict[str, Any]:
