@@ -18,7 +18,6 @@ from vagen_envs.primitive_skill.levels import (
     CUBE,
     TARGETS,
     Facts,
-    ManipulationLevel,
     Vector,
     Workspace,
     draw_level,
@@ -71,14 +70,13 @@ class PrimitiveSkillEnv(VagenEnv):
                 raise MissingExtraError(self.id, "primitive-skill", module)
         self._cabinet = read_published(self.config.assets) if self.config.assets else None
         self._session: LocalSession | PooledSession | None = None
-        self._there: tuple[ManipulationLevel, list[SkillCall]] | None = None
         self._seen: Picture | None = None
 
     def close(self) -> None:
         VagenEnv.close(self)
         if self._session is not None:
             self._session.close()
-            self._session = self._there = None
+            self._session = None
 
     def _actions(self) -> ActionGrammar:
         return SkillCalls(self.config.workspace if self.config.out_of_workspace == "refuse" else None)
@@ -89,8 +87,7 @@ class PrimitiveSkillEnv(VagenEnv):
     def _load(self, stream: HashStream, split: Split) -> None:
         self._draw_level(stream, split)
         self._calls: list[SkillCall] = []
-        self._there = None
-        self._see(self._begin())
+        self._see(self._simulated().run(self._level, [])[1])
         self._stage = tasks.stage(self._level, self._now)
 
     def _draw_level(self, stream: HashStream, split: Split) -> None:
@@ -100,12 +97,6 @@ class PrimitiveSkillEnv(VagenEnv):
             config.task, stream, split, self._cabinet, config.cubes, config.distractors, config.covered
         )
 
-    def _begin(self) -> Facts:
-        """Load the level into the session."""
-        facts = self._at_hand().load(self._level)
-        self._there = (self._level, [])
-        return facts
-
     def _content(self) -> str:
         return content_hash(self._level.content())
 
@@ -114,13 +105,13 @@ class PrimitiveSkillEnv(VagenEnv):
 
     def _picture(self) -> Picture:
         if self._seen is None:
-            self._seen = Picture(self._here().picture())
+            self._seen = Picture(self._simulated().picture(self._level, self._calls))
         return self._seen
 
     def _execute(self, action: Action) -> Executed:
         call, text, clipped = self._call(action)
         before = self._now
-        failed, facts = self._run(call)
+        failed, facts = self._simulated().run(self._level, [*self._calls, call])
         self._calls.append(call)
         self._see(facts)
         feedback = f"{clipped} {failed}".strip()
@@ -205,7 +196,7 @@ class PrimitiveSkillEnv(VagenEnv):
             if isinstance(action, Refused) or tasks.solved(self._level, state):
                 break
             calls.append(self._call(action)[0])
-            state = self._as_state(self._here().imagine(calls))
+            state = self._as_state(self._simulated().imagine(self._level, [*self._calls, *calls])[1])
         return state
 
     def random_actions(self, stream: HashStream, count: int) -> list[str]:
@@ -250,7 +241,7 @@ class PrimitiveSkillEnv(VagenEnv):
         return [VagenEnv._snapshot(self), self._stage]
 
     def _restore(self, world: Any) -> None:
-        """State and picture are the snapshot's. The scene follows when it is needed, see `_here`."""
+        """State and picture are the snapshot's. The scene follows when a skill, a picture or a look ahead needs it."""
         texts, stage = world
         actions = self._actions_of(texts)
         if type(stage) is not int or not -1 <= stage < len(self.config.stage_rewards):
@@ -264,32 +255,7 @@ class PrimitiveSkillEnv(VagenEnv):
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
-    def _run(self, call: SkillCall) -> tuple[str, Facts]:
-        session = self._here()
-        self._there = None  # unknown, should the simulator break
-        said = session.run(call)
-        self._there = (self._level, [*self._calls, call])
-        return said
-
-    def _here(self) -> LocalSession | PooledSession:
-        """The session, with the skills played that this episode has had.
-
-        PhysX can't be put back to an earlier moment. What is restored where the scene is already costs nothing; else
-        the first skill, picture or look ahead waits for the level and for the skills of the past.
-        """
-        session = self._at_hand()
-        level, past = self._there or (None, [])
-        if level != self._level or past != self._calls[: len(past)]:
-            self._begin()
-            past = []
-        for call in self._calls[len(past) :]:
-            self._there = None
-            session.run(call)
-            past = [*past, call]
-            self._there = (self._level, past)
-        return session
-
-    def _at_hand(self) -> LocalSession | PooledSession:
+    def _simulated(self) -> LocalSession | PooledSession:
         if self._session is None:
             config, size = self.config, self.rendered_size
             if config.workers or is_forked():

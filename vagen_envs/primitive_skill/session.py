@@ -1,4 +1,4 @@
-"""One level being played, in this process."""
+"""An episode's simulators, in this process."""
 
 from __future__ import annotations
 
@@ -18,64 +18,66 @@ _owner: int | None = None
 
 
 class LocalSession:
-    """A session in this process.
+    """Simulates levels and skills.
 
-    A second simulator looks ahead, since PhysX can't be put back to an earlier moment exactly, but the same skills on
-    the same level give the same, bit for bit. It is made when it is first needed, and goes on from where it is as long
-    as its past fits.
+    PhysX can't be put back to an earlier moment exactly, but the same skills on the same level give the same, bit for
+    bit. Every call names the level and the skills since its start; those that its simulator has played aren't repeated.
+    A second simulator looks ahead, so that the first one needn't play the episode again.
     """
 
     def __init__(self, picture_size: int, device: str) -> None:
-        self._picture_size, self._device = picture_size, device
-        self._now: ManipulationSimulator | None = None
-        self._twin: ManipulationSimulator | None = None
-        self._twin_past: list[SkillCall] | None = None
+        self._now, self._ahead = _Played(picture_size, device), _Played(0, device)
 
-    def load(self, level: ManipulationLevel) -> Facts:
-        """Begin a level."""
-        self._level = level
-        self._past: list[SkillCall] = []
-        self._twin_past = None
-        self._now = self._loaded(self._now, self._picture_size)
-        return self._now.facts()
+    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """What the last of the skills reports as failed, if anything, and what is true then."""
+        return self._now.bring(level, calls)
 
-    def run(self, call: SkillCall) -> tuple[str, Facts]:
-        """Carry out a skill. Returns what failed, if anything, and what is true then."""
-        assert self._now is not None, "load comes first"  # noqa: S101
-        self._past.append(call)
-        return self._now.run(call), self._now.facts()
+    def imagine(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """`run` in the other simulator, without pictures."""
+        return self._ahead.bring(level, calls)
 
-    def imagine(self, calls: Sequence[SkillCall]) -> Facts:
-        """What would be true after further skills. Changes nothing."""
-        wanted = [*self._past, *calls]
-        if self._twin is None or self._twin_past is None or self._twin_past != wanted[: len(self._twin_past)]:
-            self._twin, self._twin_past = self._loaded(self._twin, 0), []
-        for call in wanted[len(self._twin_past) :]:
-            self._twin.run(call)
-            self._twin_past.append(call)
-        return self._twin.facts()
-
-    def picture(self) -> Pixels:
-        """What the camera sees, uint8 (size, size, 3). A fresh array."""
-        assert self._now is not None, "load comes first"  # noqa: S101
-        return self._now.picture()
+    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
+        """What the camera sees after the skills, uint8 (size, size, 3). A fresh array."""
+        self._now.bring(level, calls)
+        assert self._now.simulator is not None  # noqa: S101 - just brought there
+        return self._now.simulator.picture()
 
     def close(self) -> None:
         """Free the scenes. May be called twice."""
-        for simulator in (self._now, self._twin):
-            if simulator is not None:
-                simulator.close()
-        self._now = self._twin = None
+        for played in (self._now, self._ahead):
+            if played.simulator is not None:
+                played.simulator.close()
+                played.simulator = None
 
-    def _loaded(self, simulator: ManipulationSimulator | None, picture_size: int) -> ManipulationSimulator:
+
+class _Played:
+    """A simulator, and what it has played."""
+
+    def __init__(self, picture_size: int, device: str) -> None:
+        self._options = picture_size, device
+        self.simulator: ManipulationSimulator | None = None
+        self._level: ManipulationLevel | None = None
+        self._calls: list[SkillCall] = []
+
+    def bring(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        """Play what is missing."""
         global _owner
         from vagen_envs.primitive_skill.simulator import ManipulationSimulator  # brings torch and ManiSkill
 
         _owner = _owner or os.getpid()
-        if simulator is None:
-            return ManipulationSimulator(self._level, picture_size, self._device)
-        simulator.load(self._level)
-        return simulator
+        played, failed = len(self._calls), ""
+        if self.simulator is None or self._level != level or self._calls != list(calls[:played]):
+            self._level = None  # unknown, should the simulator break
+            if self.simulator is None:
+                self.simulator = ManipulationSimulator(level, *self._options)
+            else:
+                self.simulator.load(level)
+            played = 0
+        self._level = None
+        for call in calls[played:]:
+            failed = self.simulator.run(call)
+        self._level, self._calls = level, list(calls)
+        return failed, self.simulator.facts()
 
 
 def is_forked() -> bool:

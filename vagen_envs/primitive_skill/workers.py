@@ -2,7 +2,7 @@
 
 Starting a simulator and taking its first picture costs seconds and hundreds of megabytes; a pool pays
 that once a worker. A session whose worker dies during one of its calls has lost its episode and says
-why. Other sessions of that worker are played again on the replacement, which is exact.
+why. Other sessions of that worker are played again on another one, which is exact.
 
 A worker is `python -m vagen_envs.primitive_skill.workers FD PICTURE_SIZE DEVICE`. It reads `(session, method,
 arguments)` from the socket FD and answers `(True, result)` or `(False, why)`, until the socket is closed.
@@ -62,7 +62,7 @@ class WorkerPool:
 
 
 class PooledSession:
-    """A session in a worker of a pool."""
+    """A `LocalSession` in a worker of a pool."""
 
     _numbers = itertools.count()
 
@@ -70,25 +70,17 @@ class PooledSession:
         self._pool = pool
         self._worker: Worker | None = None
         self._number = next(self._numbers)
-        self._level: ManipulationLevel | None = None
-        self._past: list[SkillCall] = []
 
-    def load(self, level: ManipulationLevel) -> Facts:
-        self._level, self._past = level, []
-        facts: Facts = self._ask("load", level)
-        return facts
+    def run(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        result: tuple[str, Facts] = self._ask("run", level, list(calls))
+        return result
 
-    def run(self, call: SkillCall) -> tuple[str, Facts]:
-        said: tuple[str, Facts] = self._ask("run", call)
-        self._past.append(call)
-        return said
+    def imagine(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> tuple[str, Facts]:
+        result: tuple[str, Facts] = self._ask("imagine", level, list(calls))
+        return result
 
-    def imagine(self, calls: Sequence[SkillCall]) -> Facts:
-        facts: Facts = self._ask("imagine", list(calls))
-        return facts
-
-    def picture(self) -> Pixels:
-        pixels: Pixels = self._ask("picture")
+    def picture(self, level: ManipulationLevel, calls: Sequence[SkillCall]) -> Pixels:
+        pixels: Pixels = self._ask("picture", level, list(calls))
         return pixels
 
     def close(self) -> None:
@@ -99,32 +91,17 @@ class PooledSession:
                 worker.call(self._number, "close", ())
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        try:
-            return self._reach(method).call(self._number, method, arguments)
-        except WorkerDied as death:
-            self._leave()
-            if death.during:
-                raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
-        try:
-            return self._reach(method).call(self._number, method, arguments)
-        except WorkerDied as death:
-            self._leave()
-            raise SimulatorError(ENV_ID, f"{death}, right after another one") from death
-
-    def _reach(self, method: str) -> Worker:
-        """The worker of this session; a new one is first brought to where the session was."""
-        if self._worker is None:
-            self._worker = self._pool.take()
-            if method != "load":
-                self._worker.call(self._number, "load", (self._level,))
-                for call in self._past:
-                    self._worker.call(self._number, "run", (call,))
-        return self._worker
-
-    def _leave(self) -> None:
-        if self._worker is not None:
-            self._pool.give_back(self._worker)
-            self._worker = None
+        """Ask the worker, or another one if it is found dead: the arguments say all that it has to play again."""
+        for last in (False, True):
+            self._worker = self._worker or self._pool.take()
+            try:
+                return self._worker.call(self._number, method, arguments)
+            except WorkerDied as death:
+                self._pool.give_back(self._worker)
+                self._worker = None
+                if death.during or last:
+                    raise SimulatorError(ENV_ID, f"{death}; another takes its place") from death
+        raise AssertionError("unreachable")
 
 
 _pools: dict[tuple[int, int, int, str], WorkerPool] = {}
@@ -167,9 +144,10 @@ def main(connection: Connection, picture_size: int, device: str) -> None:
     def warm_up() -> None:
         """Take a first picture, which costs a process seconds."""
         session = LocalSession(picture_size, device)
-        session.load(draw_level("place", HashStream("warm-up"), "train"))
+        level = draw_level("place", HashStream("warm-up"), "train")
+        session.run(level, [])
         if picture_size:
-            session.picture()
+            session.picture(level, [])
         session.close()
 
     answer_calls(connection, answer, warm_up)

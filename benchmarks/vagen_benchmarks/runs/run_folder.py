@@ -113,7 +113,9 @@ class RunFolder:
         if again:
             return {"judge": again[-1]["judge"], **{name: again[-1].get(name) for name in settings}}
         scoring = self.protocol.scoring
-        return scoring and {"judge": scoring["version"], **{name: scoring.get(name) for name in settings}}
+        return (
+            None if scoring is None else {"judge": scoring["version"], **{name: scoring.get(name) for name in settings}}
+        )
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data; `None` where the line isn't a complete episode."""

@@ -132,7 +132,7 @@ class _Run:
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
         self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_tokens)
         for episode in self.folder.all_episodes() if prices else ():
-            self.budget.add(episode.agent, episode.calls)
+            self.budget.add(episode.agent, episode.all_calls)
         self.budget.spend(*unstored(self.folder.journal()))
         self.budget.open()
 
@@ -204,7 +204,7 @@ class _Run:
                 except Stopped:
                     break
                 if agent.calls_a_model and not isinstance(agent, AsyncAgent):  # which counts its calls by itself
-                    self.budget.add(agent.name, [call and call.to_json() for call in played.calls])
+                    self.budget.add(agent.name, [None if call is None else call.to_json() for call in played.calls])
                 if self.scoring is not None:
                     options = planned[1].options
                     judged = await loop.run_in_executor(self.judges, self.scoring.scored, played.turns, options)
@@ -219,14 +219,14 @@ class _Run:
     async def _store(self, agent: Agent, planned: PlannedEpisode, played: PlayedEpisode) -> None:
         key, task, seed, repeat = planned
         name = (key, agent.name, task.label, task.split, seed, repeat)
-        episode = Episode.played(name, played.turns, played.calls, played.ended, played.content)
+        episode = Episode.played(name, played.turns, played.calls, played.ended, played.content, played.summaries)
         pictures = [picture for turn in played.turns for picture in turn.pictures]
         if is_quick(task.env_id):  # small pictures, mostly encoded for the model already
             self.folder.add(episode, pictures)
             await asyncio.sleep(0)  # an agent that never waits leaves the loop no other moment
         else:  # encoding a simulator's pictures takes milliseconds
             await asyncio.get_running_loop().run_in_executor(self.disk, self.folder.add, episode, pictures)
-        self.stored.add(agent.name, episode.calls)
+        self.stored.add(agent.name, episode.all_calls)
         self.told(episode)
 
     def _count(self, played: PlayedEpisode) -> None:
