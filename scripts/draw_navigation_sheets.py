@@ -13,11 +13,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.furnishing import draw_house
-from vagen_envs.navigation.furniture import FURNITURE
-from vagen_envs.navigation.house import ROOM_KINDS, House, Thing
+from vagen_envs.navigation.house import ROOM_KINDS, House, HouseObject
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.objects import COLORS, TARGETS
+from vagen_envs.navigation.objects import COLORS, FURNITURE, TARGETS
 from vagen_envs.navigation.scene import Pose
 from vagen_envs.navigation.simulator import EYE_Y, HouseSimulator
 from vagen_envs.navigation.state import words
@@ -36,14 +36,14 @@ def show_thing(kind: str, camera: Camera) -> Image.Image:
     if place != "Floor":
         furniture = FURNITURE[place]
         soft = place in ("Sofa", "Bed", "ArmChair")
-        things.append(Thing(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
-        z = round(100 * furniture.surfaces[0].z)
+        things.append(HouseObject(place, 250, 350, 0, 0, "", cloth if soft else wood, top))
+        z = furniture.surfaces[0].z
     color = target.colors[0]
-    things.append(Thing(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
+    things.append(HouseObject(kind, 250, 350, z, 0, color, COLORS[color], COLORS[color]))
     house = House("kitchen", 500, 450, None, (0.82, 0.86, 0.78), "planks", None, tuple(things))
     frame = HouseSimulator(house, Pose(2.5, 0.5, 0), camera).frame()
     # 107 is the focal length in pixels, 3 m how far the thing is.
-    middle = 127 - int((z / 100 + target.height / 2 - EYE_Y) / 3 * 107)
+    middle = 127 - int((z / 100 + target.size[2] / 200 - EYE_Y) / 3 * 107)
     up = min(max(middle - CROP // 2, 0), 255 - CROP)
     piece = Image.fromarray(frame[up : up + CROP, 127 - CROP // 2 : 127 - CROP // 2 + CROP])
     return piece.resize((CROP * ZOOM, CROP * ZOOM), Image.Resampling.NEAREST)
@@ -76,11 +76,12 @@ def rooms_sheet(camera: Camera) -> Image.Image:
     return Image.fromarray(np.vstack(rows))
 
 
-def houses_sheet(camera: Camera) -> Image.Image:
+def houses_sheet() -> Image.Image:
     """Houses of rungs 2 to 5 of the ladder, from above."""
     maps = []
     for rooms, shortest, longest in ((2, 8, 20), (4, 16, 30), (6, 26, 44), (8, 40, 64)):
-        levels = HouseLevels(camera, "base", None, 0.25, 100.0, 1.0, longest, shortest, rooms)
+        lengths = {"min_solution_length": shortest, "max_solution_length": longest}
+        levels = HouseLevels(NavigationConfig.create(rooms=rooms, resolution=380, **lengths))
         simulator = levels.draw(HashStream("contact sheet", rooms), "train").simulator
         maps.append(simulator.map_frame())
     return Image.fromarray(np.hstack(maps))
@@ -91,4 +92,4 @@ if __name__ == "__main__":
     camera = Camera(255)
     objects_sheet(camera).save(folder / "navigation-objects.png", optimize=True)
     rooms_sheet(camera).save(folder / "navigation-rooms.png", optimize=True)
-    houses_sheet(Camera(380)).save(folder / "navigation-houses.png", optimize=True)
+    houses_sheet().save(folder / "navigation-houses.png", optimize=True)

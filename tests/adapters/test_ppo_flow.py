@@ -72,9 +72,9 @@ class Holds(Walks):
         return future
 
 
-def rollout(encoder, sampler, threads=1, **options):
+def rollout(encoder, sampler, threads=1, wrapper=lambda env: env, **options):
     options = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS, "max_turns": 4, "format_reward": 0.0, **options}
-    envs = [gym.make("vagen/FrozenLake-v0", **options) for _ in range(3)]
+    envs = [wrapper(gym.make("vagen/FrozenLake-v0", **options)) for _ in range(3)]
     return Rollout(envs, encoder, sampler, Sampling(max_tokens=12), threads=threads)
 
 
@@ -115,9 +115,7 @@ def test_an_environment_that_breaks_costs_its_episode_only(encoder, threads):
                 raise RuntimeError("no such level")
             return super().reset(seed=seed, options=options)
 
-    player = rollout(encoder, Streams(encoder), threads)
-    player.envs = [Breaks(env) for env in player.envs]
-    found = player.play(LEVELS, 5)
+    found = rollout(encoder, Streams(encoder), threads, Breaks).play(LEVELS, 5)
     assert [number for number, each in enumerate(found) if each.failure] == [1, 6]
     assert found[1].failure == "RuntimeError at reset: no such level"
     assert all(each.turns for each in found if each.failure is None)

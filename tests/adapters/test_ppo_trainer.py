@@ -20,14 +20,14 @@ from vagen_adapters.ppo.generation import Reply, TransformersSampler  # noqa: E4
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer, last_checkpoint  # noqa: E402
 from vagen_envs import RewardTerm  # noqa: E402
 
+LAKE = "vagen/FrozenLake-v0"
 ONE_TURN = {"strategy": "no_think", "max_turns": 1, "format_reward": 0.0, "prompt_pack": tiny.PROMPTS}
 
 
 def config(folder, **changes):
     settings = {
         "output_dir": str(folder),
-        "env_id": "vagen/FrozenLake-v0",
-        "env_options": ONE_TURN | {"max_turns": 2},
+        "environments": [{"id": LAKE, "options": ONE_TURN | {"max_turns": 2}}],
         "num_envs": 8,
         "rollouts": 1,
         "episodes_per_rollout": 8,
@@ -78,7 +78,7 @@ def same(first, second, **tolerance):
 
 
 def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
-    trainer = trained(tiny_folder, tmp_path, env_options=ONE_TURN, rollouts=8, episodes_per_rollout=16, num_envs=16,
+    trainer = trained(tiny_folder, tmp_path, environments=[{"id": LAKE, "options": ONE_TURN}], rollouts=8, episodes_per_rollout=16, num_envs=16,
                       per_device_train_batch_size=16, epochs_per_rollout=2, learning_rate=4e-3,
                       lr_scheduler_type="constant")  # fmt: skip
     returns = history(trainer, "reward/brevity")
@@ -413,7 +413,9 @@ def _validation_solves(trainer, solved, kept):
             kept.append(weights(trainer))
             share = next(solved)
             monkey = type(
-                "Solved", (), {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": ()}
+                "Solved",
+                (),
+                {"success": share, "rewards": share, "failure": None, "terminated": True, "turns": (), "source": LAKE},
             )
             return [monkey() for _ in episodes]
         return episodes
@@ -435,7 +437,7 @@ def test_levels_are_played_with_prompts_drawn_from_a_pool_alike_within_a_group(t
         env = gym.make("vagen/FrozenLake-v0", **options | {"prompt_pack": pack})
         texts[pack] = [env.reset(seed=seed, options={"split": "train"})[0]["text"] for seed in range(8)]
     del options["prompt_pack"]
-    trained(tiny_folder, tmp_path, score=watch, env_options=options | {"prompt_pack": packs}, seed=0,
+    trained(tiny_folder, tmp_path, score=watch, seed=0, environments=[{"id": LAKE, "options": options, "prompt_packs": packs}],
             episodes_per_rollout=16, num_envs=3, group_size=2)  # fmt: skip
     drawn = [next(pack for pack in packs if seen[seed] == {texts[pack][seed]}) for seed in range(8)]
     assert set(drawn) == set(packs)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -253,7 +252,7 @@ def test_what_a_loop_takes_for_its_own_is_the_agents_fault(error, models, tmp_pa
 
 @pytest.mark.parametrize(
     "changes",
-    [{"dollars": Decimal("0.01")}, {"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
+    [{"dollars": math.nan}, {"dollars": math.inf}, {"dollars": "3"}, {"seconds": "1"},
      {"seconds": None}, {"prompt_tokens": 10**400}, {"prompt_tokens": np.int64(3)}, {"prompt_tokens": True},
      {"reasoning": b"x"}, {"estimated": 1}],
     ids=str,

@@ -19,8 +19,9 @@ from pathlib import Path
 import msgpack
 
 from vagen_envs.navigation.camera import Camera
+from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
-from vagen_envs.navigation.scene import MOVES, Level, Pose
+from vagen_envs.navigation.scene import MOVES, NavigationLevel, Pose
 from vagen_envs.navigation.simulator import HouseSimulator, free_pose
 from vagen_envs.seeding import HashStream
 
@@ -29,10 +30,10 @@ SCENES = tuple(f"FloorPlan{n}" for n in range(1, 13))
 
 
 @functools.cache
-def level_of(scene: str) -> Level:
+def level_of(scene: str) -> NavigationLevel:
     """The room that stands for a scene, with an episode in it."""
     number = int(re.findall(r"\d+", scene)[0])
-    levels = HouseLevels(None, "base", None, 0.25, 100.0, 1.0, 16)
+    levels = HouseLevels(NavigationConfig())
     return levels.draw(HashStream("stand-in", number), "train")
 
 

@@ -503,6 +503,34 @@ def test_what_a_human_reader_would_execute_executes(case):
     assert " ".join(action.text for action in parsed.actions) == (case["executes"] or "")
 
 
+@pytest.mark.parametrize(
+    ("kind", "answer", "executes"),
+    [
+        ("grid", r"$\rightarrow$, $\uparrow$", "Right Up"),
+        ("grid", "\U0001d5e8\U0001d5fd", "Up"),
+        ("grid", "Up\\nLeft", "Up Left"),
+        ("grid", "Up,&nbsp;Left", "Up Left"),
+        ("grid", "Push the box Up, then Up again", "Up Up"),
+        ("grid", '{"visual_state": "v", "executable_plan": [{"action_id": 0, "action_name": "Up"}]}', "Up"),
+        ("navigation", "moveahead (0.5 m), rotateleft (90°)", "moveahead rotateleft"),
+        ("arm", 'pick("10", "20", "30")', "pick(10, 20, 30)"),
+    ],
+)
+def test_further_forms_of_an_answer_execute(kind, answer, executes):
+    parsed = KINDS[kind].parse(f"<think>t</think><answer>{answer}</answer>")
+    assert " ".join(action.text for action in parsed.actions) == executes
+
+
+def test_a_closing_tag_that_the_limit_of_tokens_cut_is_no_part_of_the_answer():
+    for cut in ("", "<", "</", "</ans", "</answer"):
+        parsed = KINDS["grid"].parse(f"<think>t</think><answer>Up,Left{cut}")
+        assert [action.name for action in parsed.actions] == ["Up", "Left"]
+
+
+def test_an_answer_quoted_as_code_in_a_thought_is_not_executed():
+    assert KINDS["grid"].parse("<think>I could write `<answer>Down</answer>`</think>").actions == ()
+
+
 MARKS = [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷"),
          ("<scratchpad>", "</scratchpad>"), ("", "</think>")]  # fmt: skip
 moves = st.lists(st.sampled_from(MOVES.names), min_size=1, max_size=3)

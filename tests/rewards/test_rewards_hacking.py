@@ -256,19 +256,19 @@ class TestHacksOfAppendixE3:
 
     @pytest.mark.parametrize("name", HACKS)
     def test_words_earn_only_where_they_are_true(self, name):
-        """The gift's sentence is true on the first board; the descriptions name places on the board, no relations."""
+        """The gift's sentence is true on the first board; the descriptions name places on the board, and not all hold."""
         text, state = HACKS[name]
         part = "world_modeling" if name.startswith("world") else "grounding"
         true = name == "world modelling, at the gift"
         assert (RuleJudge("direct").score(Statement(part, text, state)).value or 0) == float(true)
         f1 = RuleJudge().score(Statement(part, text, state)).value or 0
-        assert f1 == pytest.approx(2 / 3 if true else 0.0)  # no hole
+        assert f1 == pytest.approx(2 / 3) if true else f1 < 2 / 3  # no hole
 
     @pytest.mark.parametrize("name", HACKS)
     def test_repeated_where_it_is_wrong_it_is_fined(self, name):
         text, _ = HACKS[name]
         penalty, judge = RepetitionPenalty(), RuleJudge()
-        boards = [FrozenLakeState(4, (row, column), (3, 0), ((0, 3),)) for row in range(3) for column in range(4)]
+        boards = [FrozenLakeState(4, (row, column), (0, 3), ((3, 0),)) for row in range(1, 4) for column in range(4)]
         values = [judge.score(Statement("world_modeling", text, board)).value or 0.0 for board in boards]
         fines = [penalty.fine(text, value) for value in values]
         assert max(values) < 0.7

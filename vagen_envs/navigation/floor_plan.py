@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.navigation.house import Rect, overlap
+from vagen_envs.navigation.rects import Rect, grown, overlaps_any
 from vagen_envs.seeding import HashStream
 
 DOOR, WALL = 100, 10
@@ -70,7 +70,7 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
         at = _NARROWEST + 5 * stream.below(spare // 5 + 1)
         door = 10 + 5 * stream.below((room - DOOR - 20) // 5 + 1)
         wall, gap, parts = _wall(piece, across, at, door)
-        if any(overlap(_grown(wall, 30), each) for each in doors):  # it would end in a doorway
+        if overlaps_any(grown(wall, 30), doors):  # it would end in a doorway
             return None
         pieces.remove(piece)
         pieces += parts
@@ -92,10 +92,6 @@ def _wall(piece: Rect, across: bool, at: int, door: int) -> tuple[Rect, Rect, li
 def _without(wall: Rect, gap: Rect, across: bool) -> list[Rect]:
     x0, y0, x1, y1 = wall
     return [(x0, y0, x1, gap[1]), (x0, gap[3], x1, y1)] if across else [(x0, y0, gap[0], y1), (gap[2], y0, x1, y1)]
-
-
-def _grown(rect: Rect, by: int) -> Rect:
-    return rect[0] - by, rect[1] - by, rect[2] + by, rect[3] + by
 
 
 Field = NDArray[np.intp]

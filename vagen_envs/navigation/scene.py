@@ -58,7 +58,7 @@ class Pose:
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class NavigationEpisode:
     """A task in some scene.
 
     Attributes:
@@ -74,7 +74,7 @@ class Episode:
     start: Pose
 
 
-class Simulator(Protocol):
+class NavigationSimulator(Protocol):
     """A scene with an agent in it. `step` and `blocked` use the same move test."""
 
     def step(self, action: str) -> bool:
@@ -101,7 +101,7 @@ class Simulator(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class NavigationLevel:
     """An episode ready to be played.
 
     Attributes:
@@ -110,8 +110,8 @@ class Level:
         content: the canonical content of scene, target and start.
     """
 
-    simulator: Simulator
-    episode: Episode
+    simulator: NavigationSimulator
+    episode: NavigationEpisode
     content: bytes
 
 
@@ -150,7 +150,7 @@ def pose_of(metadata: Metadata) -> Pose:
     return Pose(position["x"], position["z"], rotation, round(agent["cameraHorizon"]))
 
 
-def extract(metadata: Metadata, episode: Episode) -> NavigationState:
+def extract(metadata: Metadata, episode: NavigationEpisode) -> NavigationState:
     """The state the paper's judge is given (VAGEN, appendix D.1)."""
     pose = pose_of(metadata)
     x, z = episode.target_position

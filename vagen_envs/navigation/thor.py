@@ -12,7 +12,7 @@ from vagen_envs.errors import ConfigError, LevelError, SimulatorError
 from vagen_envs.navigation import ENV_ID
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.episodes import ThorEpisode, read_episodes
-from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Level, Metadata, Pose, pose_of
+from vagen_envs.navigation.scene import LOOK_STEP, MOVES, TURN_STEP, Metadata, NavigationLevel, Pose, pose_of
 from vagen_envs.navigation.thor_player import POOL, Player, PlayerOptions, ai2thor
 from vagen_envs.pictures import Pixels
 from vagen_envs.seeding import Split, split_of
@@ -141,13 +141,13 @@ class ThorLevels:
         published = split_named(Path(self._config.episodes or "").name) or "test"
         return list(self._episodes) if split == published else []
 
-    def load(self, record: ThorEpisode) -> Level:
+    def load(self, record: ThorEpisode) -> NavigationLevel:
         """An episode in a player that is started, or restarted, if need be."""
         if self._player is None or not self._player.alive:
             self.close()
             self._player = POOL.acquire(self._options, record.scene)
         simulator = ThorSimulator(self._player, record, self._config.step_length)
-        return Level(simulator, record.episode, record.content())
+        return NavigationLevel(simulator, record.episode, record.content())
 
     def close(self) -> None:
         """Give the player back."""

@@ -24,6 +24,7 @@ _NEUTRAL, _DOUBT, _NOT, _BECAUSE, _VERDICTS, _CAPTIONS = (
 _CROSSES = frozenset("❌✗✘🚫⛔❎☒")
 _SYNONYMS: dict[str, str] = _VOCABULARY["synonyms"]
 _ARROWS = {arrow: name for name, arrows in _VOCABULARY["arrows"].items() for arrow in arrows}
+_ONE_ARROW = {name: arrows[0] for name, arrows in _VOCABULARY["arrows"].items()}
 _LEADS = re.compile(r"[:(]|\s[-–—]+\s|[—–]|\[")
 _EMOJI = frozenset("⬆🔼⬇🔽⬅◀➡▶")
 _COUNTED = ("action", "actions", "step", "move", "turn")
@@ -31,10 +32,11 @@ _COUNTED = ("action", "actions", "step", "move", "turn")
 _STRUCK = re.compile(r"~~.*?~~|<(s|del|strike)>.*?</\1>|<!--.*?-->|/\*.*?\*/|<(think|thinking)>.*?</\2>", re.DOTALL)
 _MARKUP = re.compile(
     r"```[A-Za-z]*|\\(?:boxed|text(?:bf|it|tt|rm|sf)?|math(?:rm|bf|tt|sf|it)|operatorname|quad|left|right(?=[)\]\\]))(?![A-Za-z])"
-    r"|\\(?:long)?(?:rightarrow|to)(?![A-Za-z])|\\[,;!: ]"
+    r"|\\[,;!: ]"
     r"|</?(?:actions?|answer|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|div|text|center|u)(?:\s[^<>]{0,200})?/?>",
     re.IGNORECASE,
 )
+_LATEX_ARROW = re.compile(r"\\(?:long)?(?:(up|down|left|right)arrow|to)(?![A-Za-z])", re.IGNORECASE)
 _COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#|//)[^\n]*")
 _COMMENT_LINE = re.compile(r"^[ \t]*(?:#|//)[^\n]*", re.MULTILINE)
 _KEYCAP = re.compile(r"(\d)\s?\u20e3")
@@ -47,11 +49,13 @@ _COUNT_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 
 _REPEAT = re.compile(
     r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*[x×*]\s*(?P<after>\d{1,2})\b\)?"
     r"|\(?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times|steps|cells|tiles|squares)\b\)?"
-    r"|(?P<said>once|twice|thrice)\b|(?P<angle>90\s*(?:°|degrees)))",
+    r"|(?P<said>once|twice|thrice)\b|90\s*(?:°|deg(?:rees)?\b)"
+    r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
     re.IGNORECASE,
 )
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _REPEAT_BEFORE = re.compile(r"(?<![\w.])(\d{1,2})\s*[x×]\s*\Z", re.IGNORECASE)
+_ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
 _NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒➜➔、。「」『』【】，：；（）،؛")
 _MOST_REPEATS = 20
 _LONGEST = 2_000  # characters of an answer that is searched word by word
@@ -101,6 +105,8 @@ def _scan(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     piece = _KEYCAP.sub(
         lambda key: f"{key[1]}.".ljust(len(key[0])), _blank(_STRUCK, piece) if separator != "~~" else piece
     )
+    piece = _ESCAPED_BREAK.sub("  ", piece)
+    piece = _LATEX_ARROW.sub(lambda arrow: _ONE_ARROW[(arrow[1] or "right").lower()].ljust(len(arrow[0])), piece)
     piece = _blank(_MARKUP, _blank(_COMMENT, _blank(_COMMENT_LINE, piece) if calls else piece))
     return _Scanner(piece, offset, separator, grammar).actions()
 
@@ -401,5 +407,5 @@ def _plain_call(name: str, inside: str) -> str:
         words = [value for *_, value in found]
     elif any(keywords):
         return ""
-    words = [re.sub(r"\s*mm\Z", "", word) for word in words]
+    words = [re.sub(r"\s*mm\Z", "", word.strip("\"'")) for word in words]
     return f"{name}({', '.join(words)})"

@@ -26,11 +26,11 @@ _FENCE = re.compile(r"\A\s*```[\w+-]*\s*(.*?)\s*(?:```\s*)?\Z", re.DOTALL)
 _KEYS = re.compile(
     r"(?:next|final|selected|chosen|best)?"
     r"(?:action|answer|move|direction|command|step|decision|choice|response|output|result)s?"
-    r"|plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
+    r"|(?:executable)?plan|(?:action|move)?sequence|action(?:list|plan)|toolcalls?|functioncall"
 )
 """Keys whose values are actions, in lower case without `_` and `-`."""
 _NUMBERED = re.compile(r"(?:action|move|step)s?\d+")
-_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "skill", "type")
+_NAMES = ("name", "function", "tool", "function_name", "tool_name", "action", "action_name", "skill", "type")
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "action_input")
 _TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
 _MOST_TIMES = 20

@@ -33,7 +33,7 @@ def continue_all(episodes: Sequence[Episode], times: int) -> list[Continuation]:
         said: tuple[tuple[int, ...], ...] = ()
         for turn, played in enumerate(episode.turns):
             level = episode.level
-            key = (level.split, level.seed, level.prompts, said, played.snapshot)
+            key = (level.environment, level.split, level.seed, level.prompts, said, played.snapshot)
             forks = found.setdefault(key, [])
             if not forks:
                 forks += [Continuation(episode.fork(turn, each), turn, []) for each in range(times)]
@@ -75,8 +75,8 @@ class StateNumbers:
     """Numbers for states, the same one wherever a state of a level is met again."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, int, str], int] = {}
+        self._known: dict[tuple[str, str, int, str], int] = {}
 
     def __call__(self, level: Level, turn: Turn) -> int:
         state = json.dumps(turn.before.to_json(), sort_keys=True)
-        return self._known.setdefault((level.split, level.seed, state), len(self._known))
+        return self._known.setdefault((level.environment, level.split, level.seed, state), len(self._known))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from vagen_adapters.ppo.episodes import Episode
+from vagen_adapters.ppo.episodes import Episode, groups_of, have_equal_returns
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
@@ -26,6 +26,9 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
     if not sound:
         return counts
     turns = [turn for episode in sound for turn in episode.turns]
+    groups = [group for group in groups_of(sound) if len(group) > 1]
+    if groups:
+        counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
     return {
         **counts,
         "rollout/success": mean([float(each.success) for each in sound]),
@@ -43,13 +46,18 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
 
 
 def of_evaluation(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Success rate and return of the episodes that didn't fail, and the number of those that did."""
+    """Success rate and return of the episodes that didn't fail, of each source if there are several, and failures."""
     sound = [episode for episode in episodes if episode.failure is None]
-    return {
+    found = {
         "success": mean([float(episode.success) for episode in sound]),
         "return": mean([episode.rewards for episode in sound]),
         "failed": float(len(episodes) - len(sound)),
     }
+    sources = _by_source(sound)
+    for source, batch in sources.items() if len(sources) > 1 else ():
+        found[f"success/{source}"] = mean([float(episode.success) for episode in batch])
+        found[f"return/{source}"] = mean([episode.rewards for episode in batch])
+    return found
 
 
 def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
@@ -85,19 +93,23 @@ def _of_turns(episodes: Sequence[Episode]) -> dict[str, float]:
 
 
 def _of_sources(episodes: Sequence[Episode]) -> dict[str, float]:
-    """`source/…/name`: each source of levels on its own (V-Triune, section 3.3).
+    """`source/…/name`: each environment, difficulty or data source on its own (V-Triune, section 3.3).
 
     Of its episodes their number, `success`, `return` and `reward/…` as over all; of its turns `reply_tokens`,
     `cut_replies`, `reflection/ratio` and `reflection/success` (appendix H), and `metric/…`, the environment's own.
     """
-    by_source: dict[str, list[Episode]] = defaultdict(list)
-    for episode in episodes:
-        by_source[episode.turns[0].source].append(episode)
     return {
         f"source/{source}/{name}": entry
-        for source, batch in sorted(by_source.items())
+        for source, batch in _by_source(episodes).items()
         for name, entry in _of_source(batch).items()
     }
+
+
+def _by_source(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+    by_source: dict[str, list[Episode]] = defaultdict(list)
+    for episode in episodes:
+        by_source[episode.source].append(episode)
+    return dict(sorted(by_source.items()))
 
 
 def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:

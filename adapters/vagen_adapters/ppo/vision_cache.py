@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
-from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by, joined_features
 from vagen_adapters.ppo.introspection import backbone_of, vision_parameters
 
 NUMBERS = "picture_numbers"
@@ -37,14 +36,14 @@ class VisionFeatureCache:
 
     Attributes:
         looks: pictures that towers were given.
-        held: bytes that are kept now.
+        kept: what towers said, by tower and picture.
     """
 
     def __init__(self, models: Sequence[Any], encoder: ChatEncoder, most: int) -> None:
-        self.encoder, self.most = encoder, most
-        self.looks = self.held = self._asked = 0
+        self.encoder = encoder
+        self.looks = 0
         self._pictures: weakref.WeakValueDictionary[int, Shown] = weakref.WeakValueDictionary()
-        self._kept: OrderedDict[tuple[int, int], dict[str, Any]] = OrderedDict()
+        self.kept: RecentlyUsed[dict[str, Any]] = RecentlyUsed(most)
         towers: list[Any] = []
         self._tower_of: dict[int, int] = {}
         for model in models:
@@ -56,13 +55,12 @@ class VisionFeatureCache:
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
         """As `ChatEncoder.features_of`, with the pictures' numbers instead of their pixels."""
-        seen = [each for each in shown if each.features]
+        seen = [each for each in shown if each.pictures]
         if not seen:
             return {}
         for each in seen:
             self._pictures[each.number] = each
-        small = {name for each in seen for name in each.features} - {"pixel_values", "pixel_attention_mask"}
-        return {NUMBERS: torch.tensor([each.number for each in seen]), **self.encoder.features_of(seen, small)}
+        return {NUMBERS: torch.tensor([each.number for each in seen]), **joined_features([each.sizes for each in seen])}
 
     def given(self, model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs of a model's forward pass, in which numbers have become what its tower says of them."""
@@ -75,29 +73,18 @@ class VisionFeatureCache:
         inputs[GIVEN] = {"image": kind(**{name: _joined([each[name] for each in said]) for name in names})}
         return inputs
 
-    def looks_since(self) -> int:
-        """How many pictures towers were given since this was last asked."""
-        since, self._asked = self.looks - self._asked, self.looks
-        return since
-
     def clear(self) -> None:
         """Forget all: weights were read anew."""
-        self._kept.clear()
-        self.held = 0
+        self.kept.clear()
 
     def _look(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        found = {number: self._kept[tower, number] for number in numbers if (tower, number) in self._kept}
-        for number in found:
-            self._kept.move_to_end((tower, number))
+        found = {number: said for number in numbers if (said := self.kept.get((tower, number))) is not None}
         missing = [number for number in dict.fromkeys(numbers) if number not in found]
         if missing:
             new = self._encode(self._towers[tower], [self._pictures[number] for number in missing])
             found |= dict(zip(missing, new, strict=True))
             for number, said in zip(missing, new, strict=True):
-                self._kept[tower, number] = said
-                self.held += _bytes(said)
-            while self.held > self.most:
-                self.held -= _bytes(self._kept.popitem(last=False)[1])
+                self.kept.put((tower, number), said, _bytes(said))
         return [found[number] for number in numbers]
 
     @torch.no_grad()
