@@ -102,8 +102,8 @@ def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, f
         trainer.train()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     assert trainer._experience is not None
-    shown = [shown for row in trainer._experience.sequences.rows for shown in row.prompt.shown]
-    pictures = {picture.sha256: len(picture.png) for each in shown for picture in each.pictures}
+    turns_played = [turn.turn for episode in set(trainer._experience.sequences.episodes) for turn in episode.turns]
+    pictures = {picture.sha256: len(picture.png) for turn in turns_played for picture in turn.pictures}
     return {"pictures": len(pictures), "encoded": sum(pictures.values()), "peak": peak - before}
 
 
