@@ -17,7 +17,7 @@ from vagen_benchmarks.agents import Agent, Game, Reply
 from vagen_benchmarks.agents.chat import Around
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.notebook import bench
-from vagen_envs.chat import History
+from vagen_envs.context import ContextPolicy
 from vagen_envs.seeding import HashStream
 
 
@@ -25,7 +25,7 @@ class ReAct(Around):
     """Sends notes to the model instead of earlier turns."""
 
     def __init__(self) -> None:
-        (model,) = make_agents([os.environ.get("VAGEN_MODEL", "gpt-6-luna")], Asked(history=History(turns=0)))
+        (model,) = make_agents([os.environ.get("VAGEN_MODEL", "gpt-6-luna")], Asked(contexts=[ContextPolicy(turns=0)]))
         super().__init__(model)
 
     async def areply(self, game: Game) -> Reply:

@@ -226,7 +226,7 @@ def test_resume_needs_nothing_but_the_folder(tmp_path, endpoint):
     path = tmp_path / "run"
     endpoint.script = lambda number, body: endpoint.good if number < 4 else 400
     begun = vagen("bench", "-e", "sokoban", "-a", "openai:m", "-n", 4, "--base-url", endpoint.url, "--strategy", "no_think",
-                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--history", 0, "--max-tokens", 33, "--temperature", 0.25,
+                  "-o", "max_turns=2", "-o", "dim_room=[7,7]", "--context", "last:0", "--max-tokens", 33, "--temperature", 0.25,
                   "--concurrency", 1, "--judge", "rule", "--repeats", 2, "--out", path)  # fmt: skip
     assert begun.returncode == 1, begun
     assert f"vagen resume {path}" in begun.stderr

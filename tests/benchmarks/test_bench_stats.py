@@ -396,7 +396,7 @@ COLUMN = "[[columns]]\nname = 'a'\nenv = 'vagen/Sokoban-v0'\nepisodes = 1\n"
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\nmetrik = 'y'", "Did you mean 'metric'"),
         ("[[columns]]\nname = 'a'\nenv = 'x'\nepisodes = 1\n[published]\nz = [1, 2]", "more figures"),
         (f"{COLUMN}[sampling]\nmax_token = 3", "Did you mean 'max_tokens'"),
-        (f"{COLUMN}[history]\nturn = 1", "Did you mean 'turns'"),
+        (f"context = 'lst:2'\n{COLUMN}", "Did you mean 'last:N'"),
         (f"{COLUMN}[axis]\noption = 'strategy'", "both option and values"),
         ("=", "not a protocol"),
         ("[[columns]]\nname = 'a'\nenv = 'vagen/SVG-v0'\nepisodes = 1", "unknown environment 'vagen/SVG-v0'"),

@@ -163,7 +163,7 @@ def test_full_context_is_an_ending_that_counts(tmp_path, endpoint):
     ("body", "held", "fix"),
     [
         (SAID[0][1], 0, "--max-model-len"),
-        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--history 0"),
+        ({"error": {"message": "At most 1 image(s) may be provided in one request."}}, 1, "--context last:0"),
     ],
 )
 def test_server_that_is_not_set_up_for_the_run_is_an_error_with_its_fix(tmp_path, endpoint, body, held, fix):

@@ -28,6 +28,8 @@ class Game:
         task, split, seed, repeat: which episode it is.
         now: the observation to answer.
         turns: the turns played, in order.
+        calls: of each turn what its reply cost.
+        summaries: those that the model wrote of earlier turns, in order.
         memory: for the agent, who finds here what it has put here in the same episode.
     """
 
@@ -38,6 +40,8 @@ class Game:
     repeat: int
     now: Observation
     turns: list[Turn] = field(default_factory=list)
+    calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,6 +62,7 @@ class Call:
         reasoning_tokens: of the completion, if reported.
         dollars: `None` if the price is unknown.
         estimated: whether the token counts are estimates, because the endpoint reports none.
+        hidden: the reply with its hidden reasoning as the provider gave it (JSON), if the context policy sends it back.
     """
 
     ending: Ending
@@ -71,10 +76,20 @@ class Call:
     reasoning_tokens: Tokens = None
     dollars: Amount | None = None
     estimated: bool = False
+    hidden: Any = None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dictionary."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A model's summary of the turns before turn `before`, counted from 0, and its cost."""
+
+    before: int
+    text: str
+    call: Call
 
 
 @dataclass(frozen=True, slots=True)

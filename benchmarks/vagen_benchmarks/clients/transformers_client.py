@@ -45,6 +45,12 @@ class TransformersClient(Client):
         if sampling.seed is not None or sampling.effort is not None:
             raise ProtocolError("a model in this process takes neither --seed nor --effort; leave them out")
 
+    def check_reasoning(self) -> None:
+        raise ProtocolError(
+            "a model in this process has no hidden reasoning, its replies are all it writes; leave reasoning= out of "
+            "--context"
+        )
+
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
         return await asyncio.to_thread(self._ask, messages, sampling)
 

@@ -101,7 +101,9 @@ def attribute(agent: str, env_id: str, levels: Sequence[Mapping[Condition, Level
         {cause: shares[cause] for cause in CAUSES},
         {condition: shares[f"lost {condition}"] for condition in CONDITIONS},
         {condition: _rate(columns[f"solved {condition}"], columns["levels"]) for condition in CONDITIONS},
-        *(_rate(columns[f"true {name}"], columns[f"judged {name}"]) for name in ("saw", "foresaw", "answered")),
+        _rate(columns["true saw"], columns["judged saw"]),
+        _rate(columns["true foresaw"], columns["judged foresaw"]),
+        _rate(columns["true answered"], columns["judged answered"]),
         unjudged=float(1 - (columns["judged saw"] + columns["judged foresaw"]).sum() / said) if said else 0.0,
         levels=len(levels),
     )

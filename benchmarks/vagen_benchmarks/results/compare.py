@@ -13,7 +13,7 @@ from vagen_benchmarks.runs.protocol import differences
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.errors import did_you_mean
 
-WHO = ("name", "id", "price", "history")
+WHO = ("name", "id", "price", "context")
 """What of an agent's description isn't how it was asked, or is compared with the conditions."""
 Play = tuple[str, int, int]
 """Task, seed and repeat."""
@@ -82,7 +82,7 @@ def read_side(place: str) -> Side:
         raise ProtocolError(f"{path} has no agent {agent!r}.{did_you_mean(agent, agents)}")
     conditions = read_conditions(folder)
     said = next(each for each in folder.protocol.agents if each["name"] == agent)
-    conditions["history"] = said.get("history")
+    conditions["context"] = said.get("context")
     played = {}
     scorers: set[str] = set()
     for each in folder.episodes():
@@ -121,8 +121,8 @@ def compare(one: Side, other: Side) -> list[Pairs]:
         ProtocolError: the two were played under different protocols, or share no level.
     """
     first, second = dict(one.conditions), dict(other.conditions)
-    if first["history"] is None or second["history"] is None:  # agents without a prompt have no history
-        first["history"] = second["history"] = None
+    if first["context"] is None or second["context"] is None:  # agents without a prompt have none
+        first["context"] = second["context"] = None
     refuse_differing(one.name, first, other.name, second)
     shared = [play for play in one.episodes if play in other.episodes]
     if not shared:

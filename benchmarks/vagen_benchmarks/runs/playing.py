@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import gymnasium as gym
 
-from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply
+from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call, Game, Reply, Summary
 from vagen_benchmarks.errors import EndpointError, Stopped
 from vagen_benchmarks.runs.episode import Ended
 from vagen_benchmarks.runs.protocol import Task
@@ -100,6 +100,7 @@ class PlayedEpisode:
 
     turns: list[Turn] = field(default_factory=list)
     calls: list[Call | None] = field(default_factory=list)
+    summaries: list[Summary] = field(default_factory=list)
     content: str = ""
     ended: Ended | None = None
     error: EndpointError | None = None
@@ -134,7 +135,8 @@ async def _turns(seat: Seat, planned: PlannedEpisode, played: PlayedEpisode) -> 
     inner.hands_pixels = False
     _, info = await seat.call(env.reset, seed=seed)
     played.content = info["level"]["content"]
-    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, played.turns)
+    past = played.turns, played.calls, played.summaries
+    game = Game(inner, task.label, task.split, seed, repeat, inner.observed, *past)
     over = False
     try:
         while not over:
@@ -163,8 +165,9 @@ async def _reply(seat: Seat, game: Game) -> Reply:
         reply = Reply(reply)
     if not isinstance(reply, Reply) or not isinstance(reply.text, str):
         raise _AgentBrokeError(f"reply() returned a {type(reply).__name__}; it must return a Reply or a string")
-    if not isinstance(reply.call, Call | None):
-        kind = type(reply.call).__name__
+    cost: object = reply.call  # an agent of the user's may return anything
+    if not isinstance(cost, Call | None):
+        kind = type(cost).__name__
         raise _AgentBrokeError(f"reply() returned a Reply whose call is a {kind}; it must be a Call or None")
     return Reply(_paired(reply.text), reply.call)
 

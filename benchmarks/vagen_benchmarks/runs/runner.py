@@ -132,7 +132,7 @@ class _Run:
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
         self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_tokens)
         for episode in self.folder.all_episodes() if prices else ():
-            self.budget.add(episode.agent, episode.calls)
+            self.budget.add(episode.agent, episode.all_calls)
         self.budget.spend(*unstored(self.folder.journal()))
         self.budget.open()
 
@@ -219,14 +219,14 @@ class _Run:
     async def _store(self, agent: Agent, planned: PlannedEpisode, played: PlayedEpisode) -> None:
         key, task, seed, repeat = planned
         name = (key, agent.name, task.label, task.split, seed, repeat)
-        episode = Episode.played(name, played.turns, played.calls, played.ended, played.content)
+        episode = Episode.played(name, played.turns, played.calls, played.ended, played.content, played.summaries)
         pictures = [picture for turn in played.turns for picture in turn.pictures]
         if is_quick(task.env_id):  # small pictures, mostly encoded for the model already
             self.folder.add(episode, pictures)
             await asyncio.sleep(0)  # an agent that never waits leaves the loop no other moment
         else:  # encoding a simulator's pictures takes milliseconds
             await asyncio.get_running_loop().run_in_executor(self.disk, self.folder.add, episode, pictures)
-        self.stored.add(agent.name, episode.calls)
+        self.stored.add(agent.name, episode.all_calls)
         self.told(episode)
 
     def _count(self, played: PlayedEpisode) -> None:
