@@ -30,7 +30,7 @@ SIZE = 96
 """Transitions of a reference for each stage. The standard error of a share is 0.05 at most."""
 
 FEW = 24
-"""The same where a simulator takes half a second a turn, and peers are made of the state itself."""
+"""The same in PrimitiveSkill: its simulator takes half a second a turn, and peers are made of the state itself."""
 
 SHADOWS = 48
 """Shadow episodes for each sequence of actions."""
@@ -118,13 +118,13 @@ class Contrast:
 
     def own_words(self, part: Part, step: Step) -> list[Fact]:
         """The claims of the truth's own description."""
-        state = step.before if part == "grounding" else step.after
+        state = _at(part, step)
         return [claim.key for claim in read(state.kind, state.describe(self.representation), part).claims]
 
     def _sum(
         self, part: Part, facts: Sequence[Fact], step: Step, index: int, actions: tuple[str, ...]
     ) -> tuple[float, int]:
-        state = step.before if part == "grounding" else step.after
+        state = _at(part, step)
         gain, count, is_true = 0.0, 0, True
         for fact in dict.fromkeys(facts):
             held = fact.holds(state)
@@ -140,15 +140,8 @@ class Contrast:
     def _share(self, part: Part, fact: Fact, step: Step, index: int, actions: tuple[str, ...]) -> float:
         """The share of peers in which a claim holds."""
         steps = self.reference[min(index, 1)] or self.reference[0]
-        kind = step.before.kind
-        if kind in _PEERS:
-            sought = getattr(step.before, "target_type", None)
-            if step.by_oracle or sought is None:
-                return _mean(part, fact, self._peers_of(step, steps))
-            name = ("reference", min(index, 1), sought)
-            if name not in self._shadows:
-                self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
-            return self._known(part, fact, name, self._shadows[name])
+        if step.before.kind in _PEERS:
+            return max(self._looking_alike(part, fact, step, index), self._usual(part, fact, step, index))
         known = self._known(part, fact, ("reference", min(index, 1)), steps)
         if actions and (index or part == "world_modeling"):
             key = (actions, min(index, 2))
@@ -159,6 +152,30 @@ class Contrast:
             shadow = self._known(part, fact, key, self._shadows[key])
             return max(known, shadow)
         return known
+
+    def _looking_alike(self, part: Part, fact: Fact, step: Step, index: int) -> float:
+        """The share of peers that the state's hook makes."""
+        kind, steps = step.before.kind, self.reference[min(index, 1)] or self.reference[0]
+        sought = getattr(step.before, "target_type", None)
+        if step.by_oracle or sought is None:
+            return _mean(part, fact, self._peers_of(step, steps))
+        name = ("reference", min(index, 1), sought)
+        if name not in self._shadows:
+            self._shadows[name] = tuple(_PEERS[kind](step, steps, self.config))
+        return self._known(part, fact, name, self._shadows[name])
+
+    def _usual(self, part: Part, fact: Fact, step: Step, index: int) -> float:
+        """The share of the reference, such as of a disc that is in the same place in all levels; 0 if few decide it."""
+        steps = self.reference[min(index, 1)] or self.reference[0]
+        key = (part, fact, "usual", min(index, 1))
+        if step.by_oracle or key not in self._shares:
+            held = [fact.holds(_at(part, other)) for other in steps if other is not step]
+            decided = len(held) - held.count(None)
+            share = held.count(True) / decided if decided >= ENOUGH else 0.0
+            if step.by_oracle:
+                return share
+            self._shares[key] = share
+        return cast(float, self._shares[key])
 
     def _peers_of(self, step: Step, steps: Sequence[Step]) -> Sequence[Step]:
         """The peers of a turn. A turn of the reference isn't its own peer: its rare claims would confirm themselves.
@@ -194,7 +211,7 @@ class Contrast:
                 step, over = self._play(actions)
                 stages[min(index, 1)].append(step._replace(by_oracle=tuple(actions)) if seed % 2 == 0 else step)
                 index += 1
-            if stages[0][0].before.kind in ("primitive_skill", "svg"):
+            if stages[0][0].before.kind == "primitive_skill":
                 size = FEW
         return tuple(stages[0][:size]), tuple(stages[1][:size])
 
@@ -225,9 +242,14 @@ class Contrast:
         return tuple(found)
 
 
+def _at(part: Part, step: Step) -> State:
+    """The state that a part of a reply speaks of."""
+    return step.before if part == "grounding" else step.after
+
+
 def _mean(part: Part, fact: Fact, steps: Sequence[Step]) -> float:
     """The share of states that decide a claim in which it holds; where few do, drawn towards `PRIOR`."""
-    held = [fact.holds(step.before if part == "grounding" else step.after) for step in steps]
+    held = [fact.holds(_at(part, step)) for step in steps]
     decided = [verdict for verdict in held if verdict is not None]
     few = int(len(decided) < len(held) and len(decided) < ENOUGH) or int(not held)
     return (sum(decided) + few * PRIOR) / (len(decided) + few)

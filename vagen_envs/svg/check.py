@@ -11,6 +11,7 @@ import base64
 import io
 import math
 import re
+import zlib
 from collections.abc import Collection
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -34,7 +35,7 @@ XLINK = "http://www.w3.org/1999/xlink"
 register_namespace("", SVG)
 register_namespace("xlink", XLINK)
 
-_DATA = re.compile(r"\s*data:(image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
+_DATA = re.compile(r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE)
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})
 _LENGTH = re.compile(r"\s*+([+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)\s*+([a-z]+|%)?\s*+")
@@ -50,12 +51,12 @@ def local_name(element: Element) -> str:
     return element.tag.removeprefix(f"{{{SVG}}}")
 
 
-def clean(text: str, images: bool = True) -> Element:
+def clean(text: str, nested: bool = False) -> Element:
     """The root element of an SVG without anything that reaches outside; has a `viewBox`.
 
     Args:
         text: the SVG.
-        images: whether images in `data:` URLs stay; those within such an image don't.
+        nested: whether it is an image in another SVG, in which no third one stays.
 
     Raises:
         SvgError: it isn't well-formed, isn't an SVG, or exceeds a bound.
@@ -75,7 +76,7 @@ def clean(text: str, images: bool = True) -> Element:
         element, depth = todo.pop()
         if depth > MAX_DEPTH:
             raise SvgError(f"elements are nested more than {MAX_DEPTH} deep")
-        _remove_references(element, ids, images)
+        _remove_references(element, ids, nested)
         _remove_children(element)
         todo += [(child, depth + 1) for child in element]
     _give_view_box(root)
@@ -151,38 +152,42 @@ def _parse(text: str) -> Element:
 
 def _remove_children(element: Element) -> None:
     """Remove scripts and the like; the text after them stays."""
-    kept: list[Element] = []
-    for child in element:
-        if local_name(child) not in _REMOVED:
-            kept.append(child)
-        elif child.tail and kept:
-            kept[-1].tail = (kept[-1].tail or "") + child.tail
-        elif child.tail:
-            element.text = (element.text or "") + child.tail
-    if len(kept) < len(element):
-        element[:] = kept
+    for i in reversed(range(len(element))):
+        child = element[i]
+        if local_name(child) in _REMOVED:
+            if i:
+                element[i - 1].tail = (element[i - 1].tail or "") + (child.tail or "")
+            else:
+                element.text = (element.text or "") + (child.tail or "")
+            del element[i]
+        elif local_name(child) == "svg" and (moved := child.attrib.keys() & {"opacity", "transform"}):
+            # resvg 0.47 doesn't read them there.
+            element[i] = child.makeelement(f"{{{SVG}}}g", {name: child.attrib.pop(name) for name in moved})
+            element[i].append(child)
 
 
-def _remove_references(element: Element, ids: Collection[str | None], images: bool) -> None:
+def _remove_references(element: Element, ids: Collection[str | None], nested: bool) -> None:
     """By permission: an attribute that can name a resource is `#id`, or an image as data.
 
     resvg opens a file for whatever else an image names, `#x` without such an element included.
     """
     name = local_name(element)
+    if "href" in element.attrib:  # it goes before the older name
+        element.attrib.pop(f"{{{XLINK}}}href", None)
     for full_name, value in list(element.attrib.items()):
         space, _, attribute = full_name.rpartition("}")
         attribute = attribute.lower()
         if space[1:] not in ("", XLINK, XML) or attribute in ("src", "base", "srcset") or attribute.startswith("on"):
             del element.attrib[full_name]
         elif attribute == "href" and not (name != "image" and value[:1] == "#" and value[1:] in ids):
-            data = _image(value) if images and name in ("image", "feImage") else None
+            data = _image(value, nested) if name in ("image", "feImage") else None
             if data is None:
                 del element.attrib[full_name]
             else:
                 element.attrib[full_name] = data
 
 
-def _image(url: str) -> str | None:
+def _image(url: str, nested: bool) -> str | None:
     """An image's `data:` URL with the kind that its content has; an SVG is cleaned, too. `None` for anything else."""
     match = _DATA.match(url)
     if match is None:
@@ -191,16 +196,20 @@ def _image(url: str) -> str | None:
 
     data = unquote_to_bytes(url[match.end() :])
     try:
-        if match[2]:
+        if match[1]:
             data = base64.b64decode(b"".join(data.split()))
-        if (match[1] or "").lower() == "image/svg+xml":
-            svg = tostring(clean(data.decode(), images=False), encoding="unicode").encode()
+        if data[:2] == b"\x1f\x8b":
+            data = zlib.decompressobj(wbits=31).decompress(data, MAX_LENGTH)
+        if data.lstrip()[:1] == b"<":
+            if nested:
+                return None
+            svg = tostring(clean(data.decode(), nested=True), encoding="unicode").encode()
             return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:  # reads the header only
             if image.width * image.height > MAX_IMAGE_PIXELS:
                 return None
             kind = str(image.format).lower()
-    except (OSError, ValueError, SyntaxError, SvgError, Image.DecompressionBombError):
+    except (OSError, ValueError, SyntaxError, zlib.error, Image.DecompressionBombError):
         return None
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 

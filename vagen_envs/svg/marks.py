@@ -46,7 +46,7 @@ def letterbox(root: Element, size: int) -> tuple[int, int]:
     """Width and height in pixels of a cleaned SVG in a square, in its natural proportions."""
     width, height = natural_size(root)
     most = max(width, height)
-    return max(1, round(size * width / most)), max(1, round(size * height / most))
+    return max(1, round(size * (width / most))), max(1, round(size * (height / most)))
 
 
 def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[Mark]:
@@ -287,7 +287,8 @@ def _box_of(words: str) -> tuple[float, float, float, float, float]:
     """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their line; the advance."""
     from PIL import ImageFont
 
+    words = words[:1000]  # Pillow raises for a million
     font = ImageFont.load_default(_FONT_SIZE)
-    mask, (x, y) = font.getmask2(words[:1000], anchor="ls")  # type: ignore[union-attr]
+    mask, (x, y) = font.getmask2(words, anchor="ls")  # type: ignore[union-attr]
     left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
     return left + x, top + y, right + x, bottom + y, font.getlength(words)

@@ -6,12 +6,12 @@ import functools
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 import cssselect2
 import tinycss2
-import tinycss2.color4
+import tinycss2.color5
 
 from vagen_envs.svg.check import local_name
 from vagen_envs.svg.outlines import read_transform
@@ -27,35 +27,40 @@ INHERITED = frozenset(
 """Inherited properties that are read (SVG 2, property index)."""
 _READ = INHERITED | _PAINTS | {"display", "opacity", "stop-opacity", "transform", "transform-origin"}
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
-_KEYWORDS = ("none", "currentcolor", "inherit", "initial", "unset", "transparent")
+_KEYWORDS = {word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")}
+
+
+class _Css(NamedTuple):
+    """Declarations that are normal, and those that are `!important`."""
+
+    normal: dict[str, str]
+    important: dict[str, str]
 
 
 def resolve(root: Element) -> dict[Element, Style]:
     """The properties of each element: its attributes, then style sheets, then its `style`.
 
-    CSS that resvg doesn't read is rewritten in place: variables, newer colour functions, units in `transform`, and
-    geometry in style sheets. A paint that is no colour is inherited, as in browsers.
+    CSS that resvg doesn't read is rewritten in place: sheets become `style` attributes, variables and newer colour
+    functions are replaced, and so are units in `transform`. A paint that is no colour is inherited, as in browsers.
     """
     sheets = _sheet_styles(root)
     found: dict[Element, Style] = {}
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
         element, variables = todo.pop()
-        css = {**sheets.get(element, {}), **_declarations(element.get("style", ""))}
-        variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
+        css: dict[str, str] = {}
+        if element in sheets or "style" in element.attrib:
+            sheet, inline = sheets.get(element, _Css({}, {})), _declarations(element.get("style", ""))
+            css = {**sheet.normal, **inline.normal, **sheet.important, **inline.important}
+            variables = {**variables, **{name: value for name, value in css.items() if name.startswith("--")}}
+            css = {name: _resolved(name, value, variables) for name, value in css.items()}
+            element.set("style", ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"))
+        for name in _PAINTS & element.attrib.keys():
+            element.set(name, _resolved(name, element.attrib[name], variables))
+        for name in _GEOMETRY & css.keys():
+            element.set(name, css[name])
         todo += [(child, variables) for child in element]
-        own = {name: value for name, value in element.attrib.items() if name in _READ}
-        own.update(css)
-        changed = []
-        for name, value in own.items():
-            own[name] = _resolved(name, value, variables) if name in css or name in _PAINTS else value
-            if name in _GEOMETRY:
-                element.set(name, own[name])
-            elif own[name] != value:
-                changed.append(f"{name}:{own[name]}")
-        if changed:  # resvg stops at an empty declaration
-            element.set("style", ";".join(part for part in [element.get("style", ""), *changed] if part.strip()))
-        found[element] = own
+        found[element] = {**{name: value for name, value in element.attrib.items() if name in _READ}, **css}
     return found
 
 
@@ -70,35 +75,40 @@ def style_of(own: Style, parent: Style) -> Style:
     return style
 
 
-def _declarations(css: str) -> dict[str, str]:
-    """The properties of a `style` attribute or of a rule's block that are read, custom ones included."""
-    found: dict[str, str] = {}
-    if css:
-        for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
-            if part.type == "declaration":
-                name = part.name if part.name.startswith("--") else part.lower_name
-                if name.startswith("--") or name in _READ or name in _GEOMETRY:
-                    found[name] = tinycss2.serialize(part.value).strip()
+def _declarations(css: str | list[Any]) -> _Css:
+    """The properties of a `style` attribute or of a rule's block, custom ones included."""
+    found = _Css({}, {})
+    for part in tinycss2.parse_declaration_list(css, skip_comments=True, skip_whitespace=True):
+        if part.type == "declaration":
+            name = part.name if part.name.startswith("--") else part.lower_name
+            (found.important if part.important else found.normal)[name] = tinycss2.serialize(part.value).strip()
     return found
 
 
-def _sheet_styles(root: Element) -> dict[Element, dict[str, str]]:
-    """The properties that style sheets set. Rules that begin with @ are left out, as in resvg."""
-    sheets = ["".join(element.itertext()) for element in root.iter() if local_name(element) == "style"]
+def _sheet_styles(root: Element) -> dict[Element, _Css]:
+    """The properties that style sheets set, which are emptied. Rules that begin with @ are left out, as in resvg."""
+    sheets = [element for element in root.iter() if local_name(element) == "style"]
     if not sheets:
         return {}
+    css = "\n".join("".join(sheet.itertext()) for sheet in sheets if sheet.get("type", "text/css") in ("", "text/css"))
     matcher = cssselect2.Matcher()
-    for rule in tinycss2.parse_stylesheet("\n".join(sheets), skip_comments=True, skip_whitespace=True):
-        if rule.type == "qualified-rule" and (style := _declarations(tinycss2.serialize(rule.content))):
+    for rule in tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True):
+        if rule.type == "qualified-rule":
+            style = _declarations(rule.content)
             try:
                 for selector in cssselect2.compile_selector_list(rule.prelude):
                     matcher.add_selector(selector, style)
             except cssselect2.SelectorError:  # browsers ignore the rule
                 continue
-    found: dict[Element, dict[str, str]] = {}
+    found: dict[Element, _Css] = {}
     for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
         for *_, style in matcher.match(wrapped):
-            found.setdefault(wrapped.etree_element, {}).update(style)
+            own = found.setdefault(wrapped.etree_element, _Css({}, {}))
+            own.normal.update(style.normal)
+            own.important.update(style.important)
+    for sheet in sheets:
+        sheet.text = None
+        del sheet[:]
     return found
 
 
@@ -109,12 +119,15 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     if name == "transform" and value != "none":
         return f"matrix({' '.join(map(repr, read_transform(value)))})"
     word = value.strip()
-    if name not in _PAINTS or word.lower() in _KEYWORDS or word.lower().startswith(("url(", "context-")):
+    if name not in _PAINTS or word.lower().startswith(("url(", "context-")):
         return value
+    if word.lower() in _KEYWORDS:
+        return _KEYWORDS[word.lower()]
     rgba = colour(word)
     if rgba is None:
         return "inherit"
-    return value if word.startswith("#") else hexadecimal(rgba)
+    # resvg itself bounds the saturation in the older syntax.
+    return value if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word) else hexadecimal(rgba)
 
 
 def hexadecimal(channels: tuple[float, ...]) -> str:
@@ -127,7 +140,7 @@ def colour(text: str, current: str = "black") -> tuple[float, float, float, floa
     """Red, green, blue and alpha of a CSS colour, from 0 to 1; `None` if it isn't one."""
     word = text.strip()
     try:
-        parsed = tinycss2.color4.parse_color(current if word.lower() == "currentcolor" else word)
+        parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
         space = parsed.space
         red, green, blue = _from_oklab(parsed) if space.startswith("ok") else parsed.to("srgb").coordinates
     except (AttributeError, NotImplementedError, TypeError, ValueError):  # no colour, or of an unknown space

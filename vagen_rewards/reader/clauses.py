@@ -136,6 +136,9 @@ class _Sentence(Phrases):
 
     def _leave(self, start: int, end: int) -> None:
         left = self.words[start:end]
+        named_here = [Mention(word.value, word.label, word.plural) for word in left if word.kind == "thing"]
+        self.known.extend(named_here)  # a later "it" may stand for them
+        self.topic[:] = named_here[:1] or self.topic
         kinds = {word.kind for word in left}
         named = "thing" in kinds or ("pronoun" in kinds and bool(kinds & {"direction", "region", "between"}))
         matters = bool(kinds & _PLACES) and named and "plan" not in kinds

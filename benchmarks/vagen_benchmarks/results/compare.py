@@ -24,7 +24,7 @@ class Side:
     """One of the two: an agent's scored episodes of a run.
 
     Attributes:
-        sampling: how its model was asked, its context policy included, if it has one; it belongs to the agent, not to the conditions.
+        sampling: how its model was asked, context policy included; it belongs to the agent, not to the conditions.
         episodes: level's content, success and return of each.
         planned: what its protocol names.
     """
