@@ -513,12 +513,37 @@ def test_what_a_human_reader_would_execute_executes(case):
         ("grid", "Push the box Up, then Up again", "Up Up"),
         ("grid", '{"visual_state": "v", "executable_plan": [{"action_id": 0, "action_name": "Up"}]}', "Up"),
         ("navigation", "moveahead (0.5 m), rotateleft (90°)", "moveahead rotateleft"),
+        ("grid", "👇👇", "Down Down"),
+        ("grid", "👉 ⬇️", "Down"),
+        ("grid", "(1) Left (2) Down", "Left Down"),
+        ("grid", "① Left ② Down", "Left Down"),
+        ("grid", "#1 Left, #2 Down", "Left Down"),
+        ("grid", "| Step | Action |\n|---|---|\n| 1 | Right |\n| 2 | Up |", "Right Up"),
+        ("grid", "Down, twice", "Down Down"),
+        ("grid", "<Right>, <Up/>", "Right Up"),
+        ("grid", '{"1": "Right", "2": "Up"}', "Right Up"),
+        ("grid", '{"action": "move", "direction": "Right"}', "Right"),
+        ("grid", '{"action": "jump", "direction": "Right"}', ""),
+        ("grid", "env.step('Right')", "Right"),
+        ("grid", "Press the Right arrow key", "Right"),
+        ("grid", "ArrowRight, ArrowUp", "Right Up"),
+        ("grid", "Right\nExpected result: the box moves up.", "Right"),
+        ("grid", "Up, else Right", ""),
+        ("navigation", "moveahead(distance=0.5), rotateright(90)", "moveahead rotateright"),
         ("arm", 'pick("10", "20", "30")', "pick(10, 20, 30)"),
+        ("arm", "pick(62, –55, 20)", "pick(62, -55, 20)"),
+        ("arm", "push(start=(1,2,3), end=(4,5,6))", "push(1, 2, 3, 4, 5, 6)"),
+        ("arm", "push(end=(4,5,6), start=(1,2,3))", ""),
     ],
 )
 def test_further_forms_of_an_answer_execute(kind, answer, executes):
     parsed = KINDS[kind].parse(f"<think>t</think><answer>{answer}</answer>")
     assert " ".join(action.text for action in parsed.actions) == executes
+
+
+def test_a_tool_call_with_pairs_of_keys_and_values_executes():
+    call = "<tool_call>move\n<arg_key>direction</arg_key>\n<arg_value>Left</arg_value>\n</tool_call>"
+    assert [action.name for action in KINDS["grid"].parse(call).actions] == ["Left"]
 
 
 def test_a_closing_tag_that_the_limit_of_tokens_cut_is_no_part_of_the_answer():
