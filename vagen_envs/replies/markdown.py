@@ -51,9 +51,9 @@ _CALL = re.compile(r"(?<!\w)([A-Za-z]\w*)\s*[:=]?\s*(?:([(\[{])|(?=[-+]?\d+(?:\.
 _BARE_NUMBERS = re.compile(r"[-+]?\d+(?:\.\d+)?(?:\s*,\s*[-+]?\d+(?:\.\d+)?)+")
 _COUNT_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "once": 1, "twice": 2, "thrice": 3}
 _REPEAT = re.compile(
-    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*[x×*]\s*(?P<after>\d{1,2})\b\)?"
-    r"|\(?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times|steps|cells|tiles|squares)\b\)?"
-    r"|,?\s*(?P<said>once|twice|thrice)\b|90\s*(?:°|deg(?:rees)?\b)"
+    r"(?:\(\))?[\s*_`\"']*?(?:\(?\s*(?:[x×]|(?<!\*)\*)\s*(?P<after>\d{1,2})\b\)?"
+    r"|[(\[]?\s*(?:(?P<times>\d{1,2})|(?P<word>two|three|four|five))\s*(?:x|×|times?|steps?|cells?|tiles?|squares?)\b[)\]]?"
+    r"|,?\s*(?P<said>once|twice|thrice)\b|(?:by\s+)?90\s*(?:°|deg(?:rees)?\b)"
     r"|\(\s*(?:[a-z_]{1,20}\s*=\s*)?(?:90|0?\.\d+)\s*\)"  # an angle or a length, no count
     r"|\(\s*\d+(?:\.\d+)?\s*(?:°|deg(?:rees)?|c?m|met(?:er|re)s?)\s*\))",
     re.IGNORECASE,
@@ -61,7 +61,7 @@ _REPEAT = re.compile(
 _KEYWORD_BEFORE = re.compile(r"\b(?:direction|action|move|answer)s?\s*\Z", re.IGNORECASE)
 _REPEAT_BEFORE = re.compile(r"(?<![\w.])(\d{1,2})\s*[x×]\s*\Z", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt](?![a-z])")
-_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒➜➔、。「」『』【】，：；（）،؛")
+_NEUTRAL_MARKS = frozenset(" \t\r\n*_`'\"#$\\[](){},;.:!|&+…«»·‘’‚‛“”„•→⇒↦➜➔、。「」『』【】，：；（）،؛")
 _MOST_REPEATS = 20
 _LONGEST = 2_000  # characters of an answer that is searched word by word
 
@@ -192,8 +192,8 @@ class _Scanner:
             following = next((j for j in range(i + 1, len(self.tokens)) if self._mention(j)), None)
             return -1 if following is None else self._skip_x(i)
         follows = self.piece[token.end() : token.end() + 2].lstrip()[:1]
-        starts_item = not before or before[-1] in ",;|\n.)*-!>(#" or "\n" in self.piece[len(before) : token.start()]
-        numbers = (follows in (".", ")", ":") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
+        starts_item = not before or before[-1] in ",;|\n.)*-!>([#" or "\n" in self.piece[len(before) : token.start()]
+        numbers = (follows in (".", ")", ":", "]") and (starts_item or self.last_end >= 0)) or before[-1:] == "#"
         numbers = numbers or (follows == "|" and before[-1:] == "|")  # a table's first column
         if not numbers or self.piece[token.end() + 1 : token.end() + 2].isdigit():
             return -1
@@ -358,9 +358,10 @@ class _Scanner:
         if word in _VERDICTS or self._judges(i) or is_doubtful(said.replace(".", " ")):
             return -1
         if not leads and any(
-            self._mention(j) for j, other in enumerate(self.tokens)
+            self._mention(j)
+            for j, other in enumerate(self.tokens)
             if other.lastgroup == "word" and token.start() <= other.start() < end
-        ):  # fmt: skip
+        ):
             return -1
         return self._after(end)
 
@@ -370,8 +371,9 @@ class _Scanner:
 
     def _next_item(self, start: int, end: int) -> int:
         """Where the next action of a list begins: after a separator, alone or with an explanation of its own."""
-        for match in re.finditer(r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)",
-                                 self.piece[start:end]):  # fmt: skip
+        for match in re.finditer(
+            r"[,;|]\s*(?:(?:and|then|next)\s+)*|\)\s*[,;|]?\s*(?=\S)|\s(?=\d{1,2}[.)]\s)", self.piece[start:end]
+        ):
             at = start + match.end()
             j = self._after(at)
             if j < len(self.tokens) and self.tokens[j].start() < end:
