@@ -109,7 +109,7 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
             now = env.observed
             try:
                 while not ended:
-                    past = {"context": policy, "summaries": summaries, "hidden": replies}
+                    past: dict[str, Any] = {"context": policy, "summaries": summaries, "hidden": replies}
                     if policy.summarises_before(len(turns)):
                         request = summary_messages(env.system_prompt, turns, **past)
                         summary = await ask(state, request, GenerateConfig(max_tokens=policy.summary_tokens))

@@ -118,20 +118,3 @@ def test_who_looks_on_sees_the_oracle_solve_it(monkeypatch):
     assert "Solved" in shown
     assert "<observation>" in shown
     assert "Write actions" not in shown
-
-
-def test_a_persons_run_is_resumed_and_never_continued_by_accident(tmp_path):
-    """Given up after one turn, then the rest by `vagen resume`; a second `play --out` is refused."""
-    words = ["play", "frozenlake", "-n", "2", "--out", str(tmp_path / "me")]
-
-    def typed_into(arguments, text):
-        command = [sys.executable, "-m", "vagen_benchmarks", *arguments]
-        return subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
-
-    begun = typed_into(words, "Up\nq\n")  # the input ends in the second episode
-    assert "1 not played" in begun.stdout
-    again = typed_into(words, "Up\nq\n")
-    assert (again.returncode, "holds a run already" in again.stderr) == (2, True)
-    resumed = typed_into(["resume", str(tmp_path / "me")], "Up\nq\n")
-    assert resumed.returncode == 0, resumed.stderr
-    assert "1 of 2 episodes are there already" in resumed.stdout

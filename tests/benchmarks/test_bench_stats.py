@@ -22,13 +22,14 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, relabel, sign_flip, t95, wilson
+from vagen_benchmarks.results.stats import average, by_level, combined, pass_at, rate, sign_flip, t95, wilson
 from vagen_benchmarks.results.summary import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
+from vagen_experiments.report import relabel
 
 
 @given(trials=st.integers(1, 5000), data=st.data())

@@ -354,12 +354,13 @@ def test_pictures_are_known_by_what_they_show(honest):
 
 
 def test_a_person_plays_into_a_run_as_a_model_does(tmp_path):
-    """Gives up the second episode; the input ends in the third, which the same command goes on with."""
+    """Gives up the second episode; the input ends in the third, with which `vagen resume` continues."""
     words = ["play", "frozenlake", "--out", str(tmp_path / "mine"), "-n", "3", "--name", "ada"]
     shown = CliRunner().invoke(app, words, input="?\nDown,Up,Down\nDown\nDown\nq\n")  # a slip costs no turn
     assert shown.exit_code == 0, shown.output
     assert [episode.ended.kind for episode in runs.episodes(tmp_path / "mine")] == ["budget", "given up"]
-    shown = CliRunner().invoke(app, words, input="Up\nUp\nUp\n")
+    assert "holds a run already" in str(CliRunner().invoke(app, words).exception)
+    shown = CliRunner().invoke(app, ["resume", str(tmp_path / "mine")], input="Up\nUp\nUp\n")
     assert "human:ada" in shown.output
     assert [episode.seed for episode in runs.episodes(tmp_path / "mine")] == [0, 1, 2]
     assert verify(RunFolder(tmp_path / "mine")).wrong == []

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgpack
 
-from vagen_envs.navigation.camera import Camera
 from vagen_envs.navigation.config import NavigationConfig
 from vagen_envs.navigation.levels import HouseLevels
 from vagen_envs.navigation.scene import MOVES, NavigationLevel, Pose
@@ -45,7 +44,7 @@ class Remembering(HouseSimulator):
         self._looks = {}
 
     def _looked(self, what, look):
-        key = (what, self.pose, self.field_of_view, self.camera.resolution)
+        key = (what, self.pose, self.field_of_view, self.resolution)
         if key not in self._looks:
             self._looks[key] = look()
         return self._looks[key]
@@ -59,7 +58,7 @@ class Remembering(HouseSimulator):
 
 class Stage:
     def __init__(self, width: int) -> None:
-        self.camera = Camera(width)
+        self.side = width
         self.above = False
         self.simulators = {}
         self.load(SCENES[0])
@@ -68,7 +67,7 @@ class Stage:
         level = level_of(scene)
         self.scene, self.above = scene, False
         if scene not in self.simulators:  # a room is made once
-            self.simulators[scene] = Remembering(level.simulator.house, level.episode.start, self.camera)
+            self.simulators[scene] = Remembering(level.simulator.house, level.episode.start)
         self.simulator = self.simulators[scene]
         self.simulator.teleport(level.episode.start)
         self.simulator._last = ("Initialize", True, "")
@@ -81,7 +80,7 @@ class Stage:
         if action == "Reset":
             self.load(order["sceneName"])
         elif action == "ChangeResolution":
-            self.camera.resolution = order["x"]
+            self.side = order["x"]
         elif action == "Initialize":
             assert order["gridSize"] == 0.1
             assert order["visibilityDistance"] == 10.0
@@ -106,7 +105,7 @@ class Stage:
 
     def reply(self, order: dict, result: tuple[bool, str, object]) -> bytes:
         success, error, value = result
-        side = self.camera.resolution
+        side = self.simulator.resolution = self.side
         cameras = [{"thirdPartyCameraId": 0}] if self.above else []
         agent = {
             **self.simulator.metadata(),

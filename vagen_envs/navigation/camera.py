@@ -52,34 +52,23 @@ def mujoco() -> Any:
         raise MissingExtraError(ENV_ID, "navigation", "mujoco") from error
 
 
-class Camera:
-    """Takes square pictures of one size. The contexts that it draws with belong to the process.
-
-    Args:
-        resolution: height and width in pixels.
-        cast_shadows: for rooms whose lamps cast shadows.
-    """
-
-    def __init__(self, resolution: int, cast_shadows: bool = False) -> None:
-        self.resolution, self.cast_shadows = resolution, cast_shadows
-
-    def picture(self, model: Any, scene: Any) -> Pixels:
-        """Draw a scene of a room: uint8 (resolution, resolution, 3). Raises SimulatorError if OpenGL fails."""
-        for _ in range(2):
-            painter = _SEATS.get() or _Painter()
-            left: _Painter | None = painter
-            try:
-                fine = painter.draw(model, scene, _FINER * self.resolution, self.cast_shadows)
-                return np.array(Image.fromarray(fine).reduce(_FINER))
-            except TimeoutError:
-                left = None
-            finally:
-                _SEATS.put(left)
-        raise SimulatorError(
-            ENV_ID,
-            f"the OpenGL driver made no picture within {HUNG_AFTER:g} s, twice; restart the process, or draw on the "
-            "CPU with the environment variable MUJOCO_GL=osmesa",
-        )
+def draw(model: Any, scene: Any, resolution: int, cast_shadows: bool = False) -> Pixels:
+    """Draw a scene of a room: uint8 (resolution, resolution, 3). Raises SimulatorError if OpenGL fails."""
+    for _ in range(2):
+        painter = _SEATS.get() or _Painter()
+        left: _Painter | None = painter
+        try:
+            fine = painter.draw(model, scene, _FINER * resolution, cast_shadows)
+            return np.array(Image.fromarray(fine).reduce(_FINER))
+        except TimeoutError:
+            left = None
+        finally:
+            _SEATS.put(left)
+    raise SimulatorError(
+        ENV_ID,
+        f"the OpenGL driver made no picture within {HUNG_AFTER:g} s, twice; restart the process, or draw on the "
+        "CPU with the environment variable MUJOCO_GL=osmesa",
+    )
 
 
 class _Painter(threading.Thread):

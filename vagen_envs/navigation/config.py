@@ -208,7 +208,9 @@ class NavigationConfig(EnvConfig):
             key |= {"facing": self.facing}
         if self.episodes is None:
             return key
-        content = b"".join(each.content() + each.episode.instruction.encode() for each in read_episodes(self.episodes))
+        content = b"".join(
+            record.content() + record.episode.instruction.encode() for record in read_episodes(self.episodes)
+        )
         return {**key, "episodes": content_hash(content)}
 
     @property

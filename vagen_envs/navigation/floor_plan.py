@@ -60,7 +60,7 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
     walls: list[Rect] = []
     doors: list[Rect] = []
     while len(pieces) < rooms:
-        x0, y0, x1, y1 = piece = max(pieces, key=lambda each: (each[2] - each[0]) * (each[3] - each[1]))
+        x0, y0, x1, y1 = piece = max(pieces, key=lambda part: (part[2] - part[0]) * (part[3] - part[1]))
         across = x1 - x0 >= y1 - y0
         length, room = (x1 - x0, y1 - y0) if across else (y1 - y0, x1 - x0)
         spare = length - WALL - 2 * _NARROWEST
@@ -74,7 +74,7 @@ def _cut(stream: HashStream, width: int, depth: int, rooms: int) -> FloorPlan | 
             return None
         pieces.remove(piece)
         pieces += parts
-        walls += [each for each in _without(wall, gap, across) if each[2] > each[0] and each[3] > each[1]]
+        walls += [part for part in _without(wall, gap, across) if part[2] > part[0] and part[3] > part[1]]
         doors.append(gap)
     return FloorPlan(width, depth, tuple(pieces), tuple(walls), tuple(doors))
 
@@ -110,8 +110,10 @@ def moves_to(width: int, depth: int, obstacles: Iterable[Rect], x: int, y: int, 
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False
     free[:, (along < _CLEAR) | (along > depth - _CLEAR)] = False
     for x0, y0, x1, y1 in obstacles:
-        free[max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
-             max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1] = False  # fmt: skip
+        free[
+            max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
+            max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1,
+        ] = False
     moves = np.full(free.shape, -1, np.intp)
     front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
     count = 0

@@ -46,12 +46,12 @@ def furnish(stream: HashStream, plan: FloorPlan) -> House:
         room.taken += room.doors
         _FURNISH[kind](room)
         room.hang()
-        room.fill(each.kind for each in targets)
-        for each in room.objects:
-            moved = dataclasses.replace(each, x=each.x + x0, y=each.y + y0)
-            if each.kind in TARGETS:
+        room.fill(item.kind for item in targets)
+        for item in room.objects:
+            moved = dataclasses.replace(item, x=item.x + x0, y=item.y + y0)
+            if item.kind in TARGETS:
                 targets.append(moved)
-            elif each.kind != "Window" or _at_the_rim(moved.rect, plan):
+            elif item.kind != "Window" or _at_the_rim(moved.rect, plan):
                 furniture.append(moved)
     wall, floor = stream.choice(PALETTES["wall"]), stream.choice(FLOORS)
     return House(
@@ -191,7 +191,7 @@ class _Room:
             spots = [(table.x + by, y, turn) for by in (-35, 35) for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))]
         for x, y, turn in self.stream.sample(spots, count):
             chair = self.make("Chair", x, y, 0, turn)
-            others = [each for each in self.taken if each != table.rect]
+            others = [rect for rect in self.taken if rect != table.rect]
             if is_inside(chair.rect, self.width, self.depth) and not overlaps_any(chair.rect, others):
                 self.objects.append(chair)
                 self.taken.append(chair.rect)
@@ -210,7 +210,7 @@ class _Room:
             # A wall that is full goes without.
             for _ in range(8):
                 thing = self.at_any_wall(kind, bottom)
-                blocked = [each.rect for each in self.objects if each.z + each.size[2] > bottom - 15] + self.doors
+                blocked = [item.rect for item in self.objects if item.z + item.size[2] > bottom - 15] + self.doors
                 if self.notch:
                     blocked.append(self.notch)
                 if is_inside(thing.rect, self.width, self.depth) and not overlaps_any(thing.rect, blocked):
@@ -237,7 +237,7 @@ class _Room:
 
     def _spots(self, kind: str) -> Iterator[HouseObject]:
         places = TARGETS[kind].places
-        small = [each for each in self.objects if each.kind in TARGETS or each.kind == "Television"]
+        small = [item for item in self.objects if item.kind in TARGETS or item.kind == "Television"]
         for holder in self.objects:
             for surface in FURNITURE[holder.kind].surfaces if holder.kind in FURNITURE else ():
                 if surface.kind not in places:
@@ -253,7 +253,7 @@ class _Room:
                     x = x0 + (wide + 1) // 2 + self.stream.below(x1 - x0 - wide + 1)
                     y = y0 + (deep + 1) // 2 + self.stream.below(y1 - y0 - deep + 1)
                     spot = dataclasses.replace(model, x=x, y=y)
-                    if not overlaps_any(spot.rect, [each.rect for each in small if each.z == spot.z]):
+                    if not overlaps_any(spot.rect, [item.rect for item in small if item.z == spot.z]):
                         yield spot
                         break
         if "Floor" in places:

@@ -81,7 +81,7 @@ class House:
 
     def content(self) -> bytes:
         """The canonical content: what stands where, without colours."""
-        things = [(each.kind, each.x, each.y, each.z, each.turn) for each in self.objects]
+        things = [(placed.kind, placed.x, placed.y, placed.z, placed.turn) for placed in self.objects]
         walls = [self.walls] if self.walls else []
         return json.dumps(["navigation", self.kind, self.width, self.depth, self.notch, things, *walls]).encode()
 

@@ -28,8 +28,8 @@ def candidates(eval_set: EvalSet, target: HouseObject, kinds: Collection[str]) -
     if eval_set in ("base", "long_horizon"):
         return [frame.format(name=words(target.kind)) for frame in frames]
     slot, phrases = ("look", entry["looks"]) if eval_set == "visual_appearance" else ("need", entry["needs"])
-    true = [each for each in phrases if not set(each.get("fits", ())) & set(kinds)]
-    texts = [_article(each["text"], target.color) for each in true]
+    true = [phrase for phrase in phrases if not set(phrase.get("fits", ())) & set(kinds)]
+    texts = [_article(phrase["text"], target.color) for phrase in true]
     return [frame.format(**{slot: text}) for frame in frames for text in texts]
 
 

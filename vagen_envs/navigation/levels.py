@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vagen_envs.errors import LevelError
-from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.camera import mujoco
 from vagen_envs.navigation.floor_plan import GRID, draw_plan, moves_to, out_of_sight
 from vagen_envs.navigation.furnishing import draw_house, furnish
 from vagen_envs.navigation.house import House, HouseObject
@@ -51,7 +51,6 @@ class HouseLevels:
     def __init__(self, config: NavigationConfig) -> None:
         mujoco()
         self.config = config
-        self._camera = Camera(config.resolution, config.cast_shadows)
 
     def draw(self, stream: HashStream, split: Split) -> NavigationLevel:
         """A level of the split. Both the room and the pose of target and start belong to it.
@@ -88,7 +87,7 @@ class HouseLevels:
         return HouseSimulator(
             house,
             start,
-            self._camera,
+            config.resolution,
             step_length=config.step_length,
             field_of_view=config.fov,
             cast_shadows=config.cast_shadows,
@@ -124,12 +123,12 @@ class HouseLevels:
         self, stream: HashStream, split: Split, house: House, target: HouseObject
     ) -> tuple[NavigationEpisode, bytes] | None:
         config = self.config
-        kinds = {each.kind for each in house.objects} - {target.kind}
+        kinds = {placed.kind for placed in house.objects} - {target.kind}
         instruction = say(stream, config.eval_set, target, kinds)
         if instruction is None:
             return None
         tall = round(100 * AGENT_HEIGHT)
-        obstacles = [*house.walls, *(each.rect for each in house.objects if each.z < tall)]
+        obstacles = [*house.walls, *(placed.rect for placed in house.objects if placed.z < tall)]
         near = round(100 * config.success_threshold)
         moves = moves_to(house.width, house.depth, obstacles, target.x, target.y, near)
         places = np.argwhere((moves >= config.min_solution_length) & (moves <= config.max_solution_length)).tolist()
@@ -146,7 +145,7 @@ class HouseLevels:
         self, stream: HashStream, split: Split, simulator: HouseSimulator, target: HouseObject, patience: _Patience
     ) -> NavigationLevel | None:
         config = self.config
-        kinds = {each.kind for each in simulator.house.objects} - {target.kind}
+        kinds = {placed.kind for placed in simulator.house.objects} - {target.kind}
         instruction = say(stream, config.eval_set, target, kinds)
         if instruction is None:
             return None

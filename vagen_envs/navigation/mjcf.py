@@ -40,7 +40,7 @@ def scene(house: House, step: float, field_of_view: float, cast_shadows: bool = 
             ceiling_alpha=0.99 if cast_shadows else 1,
             floor=house.floor,
             sweep=_sweep(step),
-            objects="".join(_body(i, each) for i, each in enumerate(house.objects)),
+            objects="".join(_body(i, placed) for i, placed in enumerate(house.objects)),
             building=_walls(house) + _rug(house) + _contact_shadows(house),
         )
     )

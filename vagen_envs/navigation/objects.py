@@ -78,7 +78,7 @@ def _template(kind: str) -> str:
 
 
 def _object_type(entry: Mapping[str, Any]) -> ObjectType:
-    surfaces = tuple(Surface(each["kind"], tuple(each["rect"]), each["z"]) for each in entry.get("surfaces", ()))
+    surfaces = tuple(Surface(given["kind"], tuple(given["rect"]), given["z"]) for given in entry.get("surfaces", ()))
     colors, places = tuple(entry.get("colors", ())), tuple(entry.get("places", ()))
     return ObjectType(tuple(entry["size"]), colors, places, surfaces, entry.get("aisle", 55))
 

@@ -155,20 +155,20 @@ def extract(metadata: Metadata, episode: NavigationEpisode) -> NavigationState:
     pose = pose_of(metadata)
     x, z = episode.target_position
     seen: Sequence[tuple[float, Any]] = [
-        (distance(pose, each["position"]["x"], each["position"]["z"]), each)
-        for each in metadata["objects"]
-        if each["visible"]
+        (distance(pose, found["position"]["x"], found["position"]["z"]), found)
+        for found in metadata["objects"]
+        if found["visible"]
     ]
     nearest = sorted(seen, key=lambda pair: (pair[0], pair[1]["objectId"]))[:NEAREST]
-    bearings = [bearing(pose, each["position"]["x"], each["position"]["z"]) for _, each in nearest]
+    bearings = [bearing(pose, found["position"]["x"], found["position"]["z"]) for _, found in nearest]
     return NavigationState(
         target_type=episode.target_type,
         target_distance=round(distance(pose, x, z), 2),
         target_direction=direction(bearing(pose, x, z)),
         visible_objects=tuple(
-            (each["objectType"], direction(angle), round(far, 2))
-            for (far, each), angle in zip(nearest, bearings, strict=True)
+            (found["objectType"], direction(angle), round(far, 2))
+            for (far, found), angle in zip(nearest, bearings, strict=True)
         ),
         turned=round((pose.rotation - episode.start.rotation) / 90) % 4,
-        bearings=tuple(round(each) for each in bearings),
+        bearings=tuple(map(round, bearings)),
     )

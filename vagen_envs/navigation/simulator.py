@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vagen_envs.errors import SimulatorError
-from vagen_envs.navigation import ENV_ID
-from vagen_envs.navigation.camera import Camera, mujoco
+from vagen_envs.navigation.camera import draw, mujoco
 from vagen_envs.navigation.house import House
 from vagen_envs.navigation.mjcf import AGENT_RADIUS, WALL_HEIGHT, scene
 from vagen_envs.navigation.scene import (
@@ -50,7 +48,7 @@ class HouseSimulator:
     Args:
         house: the room.
         start: the agent's first pose.
-        camera: where pictures are made; `None` if none will be asked for.
+        resolution: height and width of pictures in pixels.
         step_length: metres of a move.
         field_of_view: of the camera, vertically and horizontally, in degrees.
         cast_shadows: have the lamp throw shadows, which takes a CPU four times as long.
@@ -60,14 +58,14 @@ class HouseSimulator:
         self,
         house: House,
         start: Pose,
-        camera: Camera | None = None,
+        resolution: int = 255,
         *,
         step_length: float = 0.25,
         field_of_view: float = 100.0,
         cast_shadows: bool = False,
     ) -> None:
         self._mj = mj = mujoco()
-        self.house, self.pose, self.camera = house, start, camera
+        self.house, self.pose, self.resolution, self._cast_shadows = house, start, resolution, cast_shadows
         self.step_length, self.field_of_view = step_length, field_of_view
         xml, files = scene(house, step_length, field_of_view, cast_shadows)
         self._model = mj.MjModel.from_xml_string(xml, files)
@@ -81,7 +79,8 @@ class HouseSimulator:
         self._known: dict[tuple[float, float, int], bool] = {}
         self._scene: Any = None
         self._ids = [
-            f"{each.kind}|{each.x / 100:+06.2f}|{each.z / 100:+06.2f}|{each.y / 100:+06.2f}" for each in house.objects
+            f"{placed.kind}|{placed.x / 100:+06.2f}|{placed.z / 100:+06.2f}|{placed.y / 100:+06.2f}"
+            for placed in house.objects
         ]
 
     # -- acting ------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class HouseSimulator:
         x, z, rotation, horizon = moment["pose"]
         action, success, error = moment["last"]
         inside = 0 <= x <= self.house.width / 100 and 0 <= z <= self.house.depth / 100
-        kinds = [type(each) for each in (x, z, rotation, horizon, action, success, error)]
+        kinds = [type(value) for value in (x, z, rotation, horizon, action, success, error)]
         if not inside or kinds != [float, float, int, int, str, bool, str]:
             raise ValueError("a pose out of the room, or not of numbers")
         if rotation not in range(0, 360, TURN_STEP) or horizon not in range(HIGHEST_LOOK, LOWEST_LOOK + 1, LOOK_STEP):
@@ -205,7 +204,7 @@ class HouseSimulator:
         pose, ahead, view = self.pose, self._axes()[1], self._mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
         view.distance, view.azimuth, view.elevation = 1.0, 90.0 - pose.rotation, -float(pose.horizon)
-        return self._of_camera().picture(self._model, self._updated(view, self._mj.MjvOption()))
+        return self._picture(view, self._mj.MjvOption())
 
     def map_frame(self) -> Pixels:
         """The room from above, without its ceiling, north on top."""
@@ -218,24 +217,18 @@ class HouseSimulator:
         reach = max(wide, deep) / 2 + 0.15
         shown.fovy = 2 * math.degrees(math.atan(reach / (_MAP_DISTANCE - WALL_HEIGHT)))
         try:
-            return self._of_camera().picture(self._model, self._updated(view, option))
+            return self._picture(view, option)
         finally:
             shown.fovy = self.field_of_view
 
-    def _updated(self, view: Any, option: Any) -> Any:
-        """The scene as seen by a camera."""
+    def _picture(self, view: Any, option: Any) -> Pixels:
         mj = self._mj
         if self._scene is None:
             self._scene = mj.MjvScene(self._model, maxgeom=self._model.ngeom + 50)
             for flag in ("REFLECTION", "HAZE"):  # each takes its time, and nothing here has them
                 self._scene.flags[getattr(mj.mjtRndFlag, f"mjRND_{flag}")] = 0
         mj.mjv_updateScene(self._model, self._data, option, None, view, mj.mjtCatBit.mjCAT_ALL, self._scene)
-        return self._scene
-
-    def _of_camera(self) -> Camera:
-        if self.camera is None:
-            raise SimulatorError(ENV_ID, "a picture was asked of a room without a camera")
-        return self.camera
+        return draw(self._model, self._scene, self.resolution, self._cast_shadows)
 
 
 @functools.cache

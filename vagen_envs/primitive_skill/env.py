@@ -288,8 +288,10 @@ class SkillCalls(Calls):
         for i, value in enumerate(action.args):
             low, high = self._workspace.limits[i % 3]
             if not low <= value <= high:
-                return Refused("bad_argument", f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} "
-                                               f"is not between {low} and {high}")  # fmt: skip
+                return Refused(
+                    "bad_argument",
+                    f"{action.text} is out of the workspace: {'xyz'[i % 3]}={value} is not between {low} and {high}",
+                )
         return action
 
     def summary(self) -> str:

@@ -111,11 +111,11 @@ def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
         waiting.sort(key=lambda name: name != held)
     for name in waiting:
         goal = _goal_of(level, at, name)
-        others = [each for each in at if each not in TARGETS and each != name]
-        blockers = [each for each in others if _on(at[each], at[name]) or _in_the_way(level, at[each], goal)]
+        others = [cube for cube in at if cube not in TARGETS and cube != name]
+        blockers = [cube for cube in others if _on(at[cube], at[name]) or _in_the_way(level, at[cube], goal)]
         if held and (held != name or blockers):
             put_aside(held, goal)
-            blockers = [each for each in blockers if each != held]
+            blockers = [cube for cube in blockers if cube != held]
             held = ""
         for blocker in blockers:
             actions.append(call_text("pick", at[blocker]))
@@ -138,7 +138,7 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
     if level.task == "stack":
         x, y, z = at[level.goal[level.goal.index(name) - 1]]
         return x, y, z + CUBE
-    other = next(each for each in at if each != name)
+    other = next(cube for cube in at if cube != name)
     other_y = at[other][1]
     on_line = abs(at[other][0]) <= ALIGNED
     best: tuple[int, Vector] | None = None
@@ -164,7 +164,7 @@ def _in_the_way(level: ManipulationLevel, other: Vector, goal: Vector) -> bool:
 
 def _free_spot(level: ManipulationLevel, at: Mapping[str, Vector], name: str, goal: Vector | None = None) -> Vector:
     """A spot on the table away from everything, the nearest one."""
-    things = [each for other, each in at.items() if other != name] + ([goal] if goal else [])
+    things = [spot for other, spot in at.items() if other != name] + ([goal] if goal else [])
     spots = [spot for spot in free_spots(things) if level.task != "align" or abs(spot[0]) > CUBE]
     if not spots:
         raise LevelError(f"no free spot on the table for {name}; reset for another level")

@@ -44,7 +44,7 @@ class WorkerPool:
             for i, worker in enumerate(self.workers):
                 if worker.dead or worker.process.poll() is not None:
                     self.workers[i] = self._start()
-            worker = min(self.workers, key=lambda each: each.sessions)
+            worker = min(self.workers, key=lambda candidate: candidate.sessions)
             worker.sessions += 1
             return worker
 

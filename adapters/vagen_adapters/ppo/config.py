@@ -214,7 +214,7 @@ class MultiTurnPPOConfig(_BaseConfig):
             setting = getattr(self, name)
             kind = must_be(MultiTurnPPOConfig, name, setting)
             self._require(kind is None, name, str(kind))
-            choices = [each for each in get_args(annotation) if isinstance(each, str)]
+            choices = [choice for choice in get_args(annotation) if isinstance(choice, str)]
             if choices:
                 self._require(setting in choices, name, f"one of {', '.join(choices)}")
         bounds = ((AT_LEAST_1, 1, "at least 1"), (AT_LEAST_0, 0, "at least 0"), (ABOVE_0, 1e-300, "above 0"))

@@ -65,7 +65,7 @@ class TrainingEnvironment:
     def read(cls, entry: Mapping[str, Any] | str) -> TrainingEnvironment:
         """Read an entry of the settings; text is the id alone."""
         table = {"id": entry} if isinstance(entry, str) else entry
-        known = [each.name for each in dataclasses.fields(cls)]
+        known = [entry.name for entry in dataclasses.fields(cls)]
         if not isinstance(table, Mapping) or "id" not in table:
             raise TrainingConfigError(f"environments: {entry!r} must be a table with an id, or an id")
         for name in table:

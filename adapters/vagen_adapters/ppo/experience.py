@@ -39,7 +39,7 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """What is constant during the updates of a rollout; (B, L), and (B, L + 1) for values."""
+    """The inputs of a rollout's updates, which stay constant; (B, L), and (B, L + 1) for values."""
 
     sequences: Sequences
     old_logprobs: Tensor

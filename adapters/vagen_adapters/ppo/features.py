@@ -27,7 +27,7 @@ class RecentlyUsed(Generic[Kept]):
         self._kept: OrderedDict[Hashable, tuple[Kept, int]] = OrderedDict()
 
     def get(self, key: Hashable) -> Kept | None:
-        """What is kept by this key."""
+        """The entry of this key; None if it isn't kept."""
         with self._lock:
             if key not in self._kept:
                 return None

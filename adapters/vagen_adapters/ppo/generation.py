@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -69,14 +68,6 @@ class Sampler(Protocol):
 
     def sync(self) -> None:
         """Take over the policy's weights as they are now. Every process calls it at the same time."""
-
-
-@runtime_checkable
-class Streaming(Protocol):
-    """A back-end whose replies come each by itself."""
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """The same reply as `Sampler.sample` gives, once it is there."""
 
 
 @runtime_checkable

@@ -98,7 +98,7 @@ class LevelSampler:
 
 @dataclass
 class TaskRecord:
-    """What is known of a task: decayed counts, and the seeds of levels whose last group was mixed."""
+    """The record of a task: decayed counts, and the seeds of levels whose last group was mixed."""
 
     successes: float = 0.0
     failures: float = 0.0

@@ -1,4 +1,4 @@
-"""What is logged of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
+"""Metrics of a rollout: pure functions from episodes and scores to named numbers, and where its time went."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vagen_rewards.verifiers.metrics import is_reflective
 
 def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[str, float]:
     """Counts, and means over the episodes that didn't fail; reward terms are summed over an episode."""
-    sound = [each for each in episodes if each.failure is None]
+    sound = [episode for episode in episodes if episode.failure is None]
     counts = {"rollout/failed": float(len(episodes) - len(sound)), "rollout/filtered": float(len(sound) - len(kept))}
     if not sound:
         return counts
@@ -31,10 +31,10 @@ def of_episodes(episodes: Sequence[Episode], kept: Sequence[Episode]) -> dict[st
         counts["rollout/equal_groups"] = mean([float(have_equal_returns(group)) for group in groups])
     return {
         **counts,
-        "rollout/success": mean([float(each.success) for each in sound]),
-        "rollout/return": mean([each.rewards for each in sound]),
+        "rollout/success": mean([float(episode.success) for episode in sound]),
+        "rollout/return": mean([episode.rewards for episode in sound]),
         "rollout/turns": len(turns) / len(sound),
-        "rollout/truncated": mean([float(each.truncated) for each in sound]),
+        "rollout/truncated": mean([float(episode.truncated) for episode in sound]),
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
         "rollout/cut_replies": mean([float(turn.cut) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
@@ -73,11 +73,11 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
     for part in PARTS:
         judged = [turn.metrics for turn in turns if f"{part}_reason" in turn.metrics]
         if judged:
-            scores = [float(each[part]) for each in judged if part in each]
+            scores = [float(entry[part]) for entry in judged if part in entry]
             if scores:
                 found[f"reasoning/{part}"] = mean(scores)
             found[f"reasoning/{part}_unscored"] = 1 - len(scores) / len(judged)
-            found[f"reasoning/{part}_unread"] = mean([float(each[f"{part}_unread"]) for each in judged])
+            found[f"reasoning/{part}_unread"] = mean([float(entry[f"{part}_unread"]) for entry in judged])
     return found
 
 
@@ -126,8 +126,8 @@ def _of_source(episodes: Sequence[Episode]) -> dict[str, float]:
                 parts[f"metric/{name}"].append(float(entry))
     return {
         "episodes": float(len(episodes)),
-        "success": mean([float(each.success) for each in episodes]),
-        "return": mean([each.rewards for each in episodes]),
+        "success": mean([float(episode.success) for episode in episodes]),
+        "return": mean([episode.rewards for episode in episodes]),
         **_reward_terms(episodes),
         **{name: mean(entries) for name, entries in parts.items()},
     }

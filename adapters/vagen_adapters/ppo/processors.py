@@ -1,7 +1,7 @@
 """A model family's own processor, read from a model's folder without torchvision.
 
 transformers' processors ask torchvision of parts that pictures don't need (videos), or of classes that have a twin
-on PIL. What is made here is the family's class with its own settings, its PIL image processor, and no videos.
+on PIL. The result is the family's class with its own settings, its PIL image processor, and no videos.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES, processor_class_from_name
 
     named = (json.loads(contents).get("processor_class") for contents in files.values())
-    name = next((each for each in named if each), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
+    name = next((candidate for candidate in named if candidate), None) or PROCESSOR_MAPPING_NAMES.get(config.model_type)
     cls = processor_class_from_name(name) if name else None
     if cls is None:
         raise refusal(config.model_type, "its processor", "transformers has none that reads pictures and text",

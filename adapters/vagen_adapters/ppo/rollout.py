@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import Episode, Level, PlayedTurn, lay_out, remembered
-from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling, Streaming
+from vagen_adapters.ppo.generation import Prompt, Reply, Sampler, Sampling
 from vagen_adapters.ppo.span_credit import Judged
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.seeding import HashStream
@@ -30,7 +30,7 @@ with metrics that are logged; or that and which of its words are true."""
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What an environment and a judge said to a reply, and how long each took in seconds."""
+    """The results of an environment and a judge for a reply, and the seconds that they took."""
 
     before: bytes
     observation: dict[str, Any]
@@ -49,8 +49,7 @@ class Rollout:
     Args:
         envs: alike, or a pool; an environment is reset for every level it plays.
         encoder: of the model that plays.
-        sampler: where replies come from. With one that is `Streaming`, each episode goes on as soon as its reply is
-            there, and environments and judges work while others' replies are written; with others each turn is a batch.
+        sampler: where replies come from, a batch of a turn of all environments at a time.
         sampling: how they are drawn.
         window: turns of history before the present one; None keeps the whole episode (Verlog uses 1 or 2).
         max_length: tokens that the model may read and write in one sequence. An episode is cut at the last
@@ -61,8 +60,7 @@ class Rollout:
 
     Attributes:
         times: seconds since `play` began that went into `generation`, `environment` and `judge`. With several
-            threads those of the latter two are shared out as they would be one after the other. Where episodes go on
-            by themselves, `generation` is what was waited for, and with several threads the others overlap with it.
+            threads those of the latter two are shared out as they would be one after the other.
         calls: how often replies have been sampled since.
         version: of the sampler's weights, which turns are marked with.
     """
@@ -108,76 +106,12 @@ class Rollout:
             seed: as for `play`.
             snapshots: whether each turn keeps the environment before it, so that its episode can be forked there.
         """
-        if isinstance(self.sampler, Streaming):
-            self._prepare(snapshots)
-            self._flow(self.sampler, episodes, seed)
-            return episodes
         for _ in self.turns(episodes, seed, snapshots=snapshots):
             pass
         return episodes
 
-    def _flow(self, sampler: Streaming, episodes: Sequence[Episode], seed: int) -> None:
-        """Play episodes; an episode continues as soon as its reply is available.
-
-        What comes of an episode depends on its level and `seed` alone, so that it doesn't matter which reply is first.
-        """
-        waiting = deque(episodes)
-        environments = self.environments
-        under_way: dict[Future[Any], Callable[[Any], None]] = {}
-        times = self.times
-
-        def now_or_beside(work: Callable[[Any], Any], what: Any, go_on: Callable[[Any], None]) -> None:
-            """In a thread, if the rollout has some."""
-            if self.pool is None:
-                go_on(work(what))
-            else:
-                under_way[self.pool.submit(work, what)] = go_on
-
-        def next_level() -> None:
-            if waiting:
-                episode = waiting.popleft()
-                env = environments.take(episode.level)
-                now_or_beside(self.reset, (env, episode), lambda observation: begin(env, episode, observation))
-
-        def begin(env: gym.Env[Any, Any], episode: Episode, observation: Any) -> None:
-            self.begin(env, episode, observation)
-            following.append((env, None if episode.failure else episode))
-
-        def ask(env: gym.Env[Any, Any], episode: Episode) -> None:
-            future = sampler.submit(self.prompt(episode), self.sampling, self.seed(seed, episode))
-            under_way[future] = lambda reply: read(env, episode, reply)
-
-        def read(env: gym.Env[Any, Any], episode: Episode, reply: Reply) -> None:
-            text = self.encoder.read(reply.ids) if reply.ids else None  # tokenizers keep to a thread
-            now_or_beside(self.step, (env, text), lambda step: advance(env, episode, reply, step))
-
-        def advance(env: gym.Env[Any, Any], episode: Episode, reply: Reply, step: Any) -> None:
-            if step is not None and not isinstance(step, Exception):
-                times["judge"] += step.judge_time
-                times["environment"] += step.environment_time
-            over = self.advance(env, episode, reply, step)
-            following.append((env, None if over else episode))
-
-        following: deque[tuple[gym.Env[Any, Any], Episode | None]] = deque()
-        for _ in range(environments.size):
-            next_level()
-        while following or under_way:
-            while following:
-                env, episode = following.popleft()
-                if episode is not None:
-                    ask(env, episode)
-                else:
-                    environments.give_back(env)
-                    next_level()
-            if under_way:
-                started = time.perf_counter()
-                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                times["generation"] += time.perf_counter() - started
-                for future in done:
-                    under_way.pop(future)(future.result())
-
     def turns(self, episodes: Sequence[Episode], seed: int, *, snapshots: bool = False) -> Iterator[None]:
-        """The same, a reply of each environment at a time: what gives replies may change between them."""
+        """As `play_on`, a reply of each environment at a time: what gives replies may change between them."""
         self._prepare(snapshots)
         waiting = deque(episodes)
         playing: list[tuple[gym.Env[Any, Any], Episode]] = []
@@ -216,8 +150,8 @@ class Rollout:
 
     def _sample(self, episodes: Sequence[Episode], seed: int) -> list[Reply]:
         started = time.perf_counter()
-        seeds = [self.seed(seed, each) for each in episodes]
-        replies = self.sampler.sample([self.prompt(each) for each in episodes], self.sampling, seeds)
+        seeds = [self.seed(seed, episode) for episode in episodes]
+        replies = self.sampler.sample([self.prompt(episode) for episode in episodes], self.sampling, seeds)
         self.times["generation"] += time.perf_counter() - started
         return replies
 
@@ -250,9 +184,9 @@ class Rollout:
             score = self.score
             if isinstance(score, Mapping):
                 score = score.get(self.environments.task_of(env))
-            said = score(turn) if score else ()
-            said, words = (said.turn, said.words) if isinstance(said, Judged) else (said, ())
-            turn, rewards = (said, said.rewards) if isinstance(said, Turn) else (turn, (*turn.rewards, *said))
+            scored = score(turn) if score else ()
+            scored, words = (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
+            turn, rewards = (scored, scored.rewards) if isinstance(scored, Turn) else (turn, (*turn.rewards, *scored))
             observation, turn = self._held(observation), self._held_turn(turn)
         except Exception as error:  # an environment or a judge may raise anything
             return error
@@ -354,7 +288,7 @@ class Rollout:
         return HashStream("reply", seed, level.split, level.seed, level.draw, len(episode.turns)).bits(48)
 
     def prompt(self, episode: Episode) -> Prompt:
-        """What is read before an episode's next reply."""
+        """The tokens and pictures before an episode's next reply."""
         history = remembered(episode.turns, len(episode.turns), self.window)
         return lay_out(history, (), episode.last_shown).prompt
 

@@ -86,7 +86,7 @@ class RolloutWorker:
         """The episodes whose states could all be played on from, and what each state was worth."""
         forks, played = self._forked(episodes, self.args.continuations, seed_of(self.args, number, 50))
         worth = state_values_of(episodes, forks, played, self.args.turn_discount)
-        sound = [all(map(math.isfinite, each)) for each in worth]
+        sound = [all(map(math.isfinite, values)) for values in worth]
         self._record({"forks/episodes": float(len(forks)), "forks/left_out": float(sound.count(False))})
         both = [pair for pair, is_sound in zip(zip(episodes, worth, strict=True), sound, strict=True) if is_sound]
         return [episode for episode, _ in both], [each for _, each in both]
@@ -109,7 +109,7 @@ class RolloutWorker:
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
             episodes += self.play(levels, seed) if extra or self._ahead is None else self._finish(levels, seed, version)
-            kept = [each for each in episodes if each.failure is None]
+            kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
                 kept = keep_differing(kept, self.args.episodes_per_rollout // self.args.group_size)
             if len(kept) >= self.args.episodes_per_rollout:
@@ -127,7 +127,7 @@ class RolloutWorker:
 
     def check_failures(self, episodes: Sequence[Episode], number: int) -> None:
         """Raise TrainingDataError if more than half of a rollout's episodes failed."""
-        reasons = Counter(each.failure for each in episodes if each.failure is not None)
+        reasons = Counter(episode.failure for episode in episodes if episode.failure is not None)
         if reasons.total() > MOST_FAILED * len(episodes):
             reason, times = reasons.most_common(1)[0]
             raise TrainingDataError(

@@ -267,7 +267,7 @@ class MultiTurnPPOTrainer(_BaseTrainer):
         rows = shortest_first(experience.sequences, rows)
         mask, value_mask = experience.advantages.mask[rows], experience.advantages.value_mask[rows].float()
         weights = losses.token_weights(mask, experience.sequences.turn_ids[rows], self.args.loss_level)
-        weights, value_weights = (each / each.sum().clamp(min=1) for each in (weights, value_mask))
+        weights, value_weights = (part / part.sum().clamp(min=1) for part in (weights, value_mask))
         sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
         world = self.accelerator.num_processes
         parts = list(own_parts(self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size))

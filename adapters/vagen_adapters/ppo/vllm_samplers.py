@@ -6,15 +6,14 @@ they leave out is here: all three caches are emptied when weights change, and ev
 
 from __future__ import annotations
 
-import threading
+import itertools
 import uuid
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from PIL import Image
 from trl.generation.vllm_client import VLLMClient
 
@@ -45,12 +44,11 @@ class VLLMSampler:
         self.encoder = encoder
         self._engine = _Engine(model, accelerator, encoder, path, options)
         self.llm = self._engine.llm
-        self._stream = _Stream(self.llm, accelerator.device)
         self._sleeps = bool(options.get("enable_sleep_mode"))
         self._rests = False
 
     def rest(self) -> None:
-        """Give the GPU's memory up until the next `sync` or `submit`, if the engine was told that it may."""
+        """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that it may."""
         if self._sleeps and not self._rests:
             self.llm.sleep(level=1)  # weights wait in host memory: forks are played on without another sync
             self._rests = True
@@ -72,78 +70,26 @@ class VLLMSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
-        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return [each.result() for each in under_way]
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """See `Streaming.submit`."""
         from vllm import SamplingParams
 
-        _check([prompt], self.encoder)
+        _check(prompts, self.encoder)
         self._wake()
-        settings = SamplingParams(seed=seed, logprobs=0, **_sampling_settings(sampling, self.encoder.forbidden_ids))
-        return self._stream.submit(prompt, self._request(prompt), settings)
+        common = _sampling_settings(sampling, self.encoder.forbidden_ids)
+        settings = [SamplingParams(seed=seed, logprobs=0, **common) for seed in seeds]
+        outputs = self.llm.generate([self._request(prompt) for prompt in prompts], settings, use_tqdm=False)
+        for prompt, output in zip(prompts, outputs, strict=True):
+            if tuple(output.prompt_token_ids) != prompt.ids:
+                raise TrainingDataError(
+                    f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
+                    "picture processor is set up in another way; check the model's preprocessor_config.json"
+                )
+        return [_reply(output.outputs[0]) for output in outputs]
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         # vLLM repeats a picture's single token itself.
         ids = _with_single_image_tokens(prompt.ids, self.encoder.image_token_id)
         pictures = _pictures(prompt)
         return {"prompt_token_ids": ids, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
-
-
-class _Stream:
-    """vLLM's engine in a thread that steps it while requests are under way; each reply is given out when it ends."""
-
-    def __init__(self, llm: Any, device: Any) -> None:
-        self._llm = llm
-        # Each thread has a GPU of its own choice, the first one by default.
-        choose = (torch.cuda.set_device, (device,)) if device.type == "cuda" else (None, ())
-        self._thread = ThreadPoolExecutor(1, "vllm", *choose)
-        self._lock = threading.Lock()
-        self._new: list[tuple[Future[Reply], Prompt, Any, Any]] = []
-        self._runs = False
-
-    def submit(self, prompt: Prompt, request: Any, settings: Any) -> Future[Reply]:
-        future: Future[Reply] = Future()
-        with self._lock:
-            self._new.append((future, prompt, request, settings))
-            if not self._runs:
-                self._runs = True
-                self._thread.submit(self._run)
-        return future
-
-    def _run(self) -> None:
-        under_way: dict[str, tuple[Future[Reply], Prompt]] = {}
-        try:
-            while True:
-                with self._lock:
-                    new, self._new = self._new, []
-                    if not new and not under_way:
-                        self._runs = False
-                        return
-                for future, prompt, request, settings in new:
-                    under_way[f"new {id(future)}"] = future, prompt
-                    (number,) = self._llm.enqueue([request], settings, use_tqdm=False)
-                    # vLLM adds random letters to a request's number, and leaves them out of its output.
-                    under_way[number.partition("-")[0]] = under_way.pop(f"new {id(future)}")
-                for output in self._llm.llm_engine.step():
-                    if output.finished:
-                        self._give(*under_way.pop(output.request_id), output)
-        except BaseException as error:  # whoever waits for a reply has to know
-            with self._lock:
-                self._runs, lost = False, [future for future, *_ in self._new]
-                self._new = []
-            for future in [*lost, *(future for future, _ in under_way.values())]:
-                future.set_exception(error)
-
-    def _give(self, future: Future[Reply], prompt: Prompt, output: Any) -> None:
-        if tuple(output.prompt_token_ids) == prompt.ids:
-            future.set_result(_reply(output.outputs[0]))
-            return
-        future.set_exception(TrainingDataError(
-            f"vLLM lays out a prompt of {len(prompt.ids)} tokens as {len(output.prompt_token_ids)}: its "
-            "picture processor is set up in another way; check the model's preprocessor_config.json"
-        ))  # fmt: skip
 
 
 class VLLMServerSampler:
@@ -196,13 +142,8 @@ class VLLMServerSampler:
 
     def sample(self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[int]) -> list[Reply]:
         """See `Sampler.sample`."""
-        under_way = [self.submit(prompt, sampling, seed) for prompt, seed in zip(prompts, seeds, strict=True)]
-        return [each.result() for each in under_way]
-
-    def submit(self, prompt: Prompt, sampling: Sampling, seed: int) -> Future[Reply]:
-        """See `Streaming.submit`."""
-        _check([prompt], self.encoder)
-        return self._pool.submit(self._ask, prompt, sampling, seed)
+        _check(prompts, self.encoder)
+        return list(self._pool.map(self._ask, prompts, itertools.repeat(sampling), seeds))
 
     def _ask(self, prompt: Prompt, sampling: Sampling, seed: int) -> Reply:
         (shown,) = self.client.image_features([_pictures(prompt)])

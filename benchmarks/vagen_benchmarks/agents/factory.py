@@ -64,7 +64,7 @@ def make_agents(
 
 def _is_scripted(name: str, baselines: Collection[str]) -> bool:
     known = name in SCRIPTED or name in ("blind", "text-only") or name in baselines
-    return known or is_custom(name) or is_trained(name)
+    return known or name.startswith(HUMAN) or is_custom(name) or is_trained(name)
 
 
 def _scripted(name: str, baselines: Collection[str]) -> Agent:

@@ -68,7 +68,10 @@ class OpenAIClient(PostingClient):
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         # Replies go back with the fields of their reasoning.
-        told = [{**message, **message.pop(HIDDEN, {})} for message in map(dict, messages)]
+        told = [
+            {name: value for name, value in message.items() if name != HIDDEN} | message.get(HIDDEN, {})
+            for message in messages
+        ]
         body: dict[str, Any] = {"model": self.model, "messages": told, self._token_field: sampling.limit}
         body.update(sampling.chosen())
         if sampling.effort is not None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.human import Human
+from vagen_benchmarks.commands.compare import print_contexts
 from vagen_benchmarks.commands.options import EXIT_FAILED_EPISODES, EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.commands.printing import Bar, err, out, print_plan, print_table, print_unread, print_usage, say
 from vagen_benchmarks.report import write_report
@@ -44,6 +45,8 @@ def play_job(job: Job, *, new: bool = False) -> int:
     print_table(summary)
     if job.protocol.plan:
         print_plan(job.protocol.plan, summary)
+    if not (interrupted or outcome.reason):
+        print_contexts(job.path, job.agents)
     print_usage(outcome.usage)
     print_unread(summary, outcome.usage)
     resume_helps = print_failures(outcome.failures, job.agents, "episode(s) failed and have no score")
