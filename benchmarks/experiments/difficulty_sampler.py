@@ -32,7 +32,7 @@ ENV = "vagen/Sokoban-v0"
 RUNGS = [0, 1, 2, 3, 4, 5]
 OPTIONS = {"prompt_pack": "terse", "strategy": "no_think"}
 SAMPLERS = ("uniform", "difficulty")
-SUCCESSES = (0.06, 0.08, 0.1, 0.12)
+SUCCESSES = (0.03, 0.04, 0.05, 0.06)
 FIRST_IMITATED = 1_000_000
 """First seed of the scripted play; training levels have other seeds."""
 

@@ -290,18 +290,6 @@ def test_vector_environments_share_a_service():
     assert max(rewards) > 0
 
 
-def test_a_target_is_looked_at_once(pictures, monkeypatch):
-    from vagen_envs.svg.scorers import classical
-
-    seen = []
-    monkeypatch.setattr(classical, "features", lambda picture, real=classical.features: seen.append(1) or real(picture))
-    classical._features_of_a_target.cache_clear()
-    scorer = classical.ClassicalScorer()
-    for drawn in pictures[1:4]:
-        scorer.score(pictures[:1], [drawn])
-    assert len(seen) == 4
-
-
 def test_a_service_without_its_weights_does_not_start(monkeypatch):
     monkeypatch.delenv("VAGEN_DREAMSIM_WEIGHTS", raising=False)
     with pytest.raises(ScorerError, match="missing"):

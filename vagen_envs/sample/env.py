@@ -211,8 +211,9 @@ class SampleEnv(VagenEnv):
             raise SimulatorError(self.id, f"the verifier failed: {verdict.reason}")
         weight = self.sample.reward_model.accuracy_ratio
         terms = (RewardTerm("accuracy", weight * verdict.accuracy),) if weight else ()
-        return Executed(action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: "
-                        f"{verdict.reason}.")  # fmt: skip
+        return Executed(
+            action.text, True, terms, f"The answer is {'right' if verdict.correct else 'wrong'}: {verdict.reason}."
+        )
 
     def _reward_terms(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> tuple[RewardTerm, ...]:
         terms = super()._reward_terms(parsed, executed)
