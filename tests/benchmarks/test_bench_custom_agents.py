@@ -200,7 +200,8 @@ def test_a_model_that_was_trained_here_plays_by_its_folder(tmp_path):
     trained.mkdir()
     for part in folder.iterdir():
         (trained / part.name).symlink_to(part)
-    card = {"env": "vagen/FrozenLake-v0", "options": {"prompt_pack": "terse", "max_turns": 1}, "max_tokens": 64}
+    options = {"prompt_pack": "terse", "max_turns": 1}
+    card = {"environments": [{"id": "vagen/FrozenLake-v0", "options": options}], "max_tokens": 64}
     (trained / "training.json").write_text(json.dumps(card))
     (agent,) = make_agents([str(trained)], Asked())
     assert runs.play(tmp_path / "2", [agent], ["frozenlake"], episodes=2).played == 2
