@@ -81,8 +81,11 @@ class ContextPolicy:
     reasoning: HiddenReasoning = "drop"
 
     def __post_init__(self) -> None:
-        for name, value, least in (("turns", self.turns, 0), ("summary", self.summary, 1),
-                                   ("summary_tokens", self.summary_tokens, 1)):  # fmt: skip
+        for name, value, least in (
+            ("turns", self.turns, 0),
+            ("summary", self.summary, 1),
+            ("summary_tokens", self.summary_tokens, 1),
+        ):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ConfigError(f"context: {name}={shown(value)} is not valid: it must be an integer from {least} up")
         if self.reasoning not in get_args(HiddenReasoning):

@@ -103,9 +103,11 @@ def started(module: str, *arguments: str, **environment: str) -> tuple[subproces
     with theirs:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", module, str(theirs.fileno()), *arguments],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             env={**os.environ, **environment},
-        )  # fmt: skip
+        )
     return process, ours
 
 
