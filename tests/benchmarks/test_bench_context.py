@@ -101,6 +101,45 @@ def test_reasoning_goes_back_exactly_as_it_came(tmp_path, endpoint, name, monkey
     assert all(call["hidden"] is None for call in runs.episodes(tmp_path / "dropped")[0].calls)
 
 
+def openai_agent(endpoint):
+    model, context = Registry(None).find("openai:m", endpoint.url), ContextPolicy(reasoning="keep")
+    return ChatAgent(model, base_url=endpoint.url, context=context, attempts=1, patience=0.0)
+
+
+def test_a_resumed_run_sends_an_episodes_own_reasoning_back(tmp_path, endpoint):
+    given = []
+
+    def strict(number, body):
+        back = sent_back(chat, body)
+        if not back:
+            given.clear()  # another episode begins
+        if number == 4 or back != given:
+            return 400, {}, {"error": {"message": "broken, or reasoning is missing or changed"}}
+        answer, hidden = chat(number)
+        given.append(hidden)
+        return 200, {}, answer
+
+    endpoint.script = strict
+    results = [
+        runs.play(tmp_path / "run", [openai_agent(endpoint)], policy=Policy(concurrency=1), episodes=2)
+        for _ in range(2)
+    ]
+    assert [(each.played, each.failed) for each in results] == [(1, 1), (1, 0)]
+    for episode in runs.episodes(tmp_path / "run"):
+        stored = [call["hidden"]["reasoning_content"] for call in episode.calls]
+        assert len(set(stored)) == 3
+
+
+def test_an_endpoint_that_hides_what_it_reasoned_is_one_error(tmp_path, endpoint):
+    answer, message = chat(0)
+    del message["reasoning_content"], message["reasoning_details"]
+    answer["usage"]["completion_tokens_details"] = {"reasoning_tokens": 5}
+    endpoint.script = lambda number, body: (200, {}, answer)
+    outcome = runs.play(tmp_path / "run", [openai_agent(endpoint)], episodes=1)
+    assert outcome.failed == 1
+    assert "returned none of it" in str(outcome.failures)
+
+
 def test_a_policy_that_a_provider_cannot_honour_is_refused_before_anything_is_paid():
     with pytest.raises(ProtocolError, match="openai-responses:m"):
         ChatAgent(Registry(None).find("openai:m", "https://api.openai.com/v1"), context=ContextPolicy(reasoning="keep"))
