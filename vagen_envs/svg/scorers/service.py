@@ -22,9 +22,9 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from vagen_envs.errors import VagenError
+from vagen_envs.errors import ScorerError, VagenError
 from vagen_envs.pictures import Pixels
-from vagen_envs.svg.scorers.choosing import Scorer, ScorerError, make_scorer
+from vagen_envs.svg.scorers.choosing import Scorer, make_scorer
 from vagen_envs.workers import started
 
 _Scores = list[Mapping[str, float]]
