@@ -34,7 +34,7 @@ def refused(message, **changes):
         ("entropy_coef", "a", "a number"),
         ("overlong_share", "x", "a number"),
         ("dual_clip", "a", "a number, or None"),
-        ("window", "2", "a whole number, or None"),
+        ("context", 2, "text"),
         ("environments", "x", "a list"),
         ("advantage_settings", "gamma", "a table"),
         ("attn_implementation", 3, "text, or None"),

@@ -60,7 +60,7 @@ def test_a_file_of_ones_own_changes_a_recipe(tmp_path):
     recipe = load_recipe(str(file))
     config = recipe.config([], str(tmp_path), report_to="none", save_strategy="no")
     assert recipe.model == load_recipe("dual-discount").model
-    assert (config.learning_rate, config.window) == (2e-6, 2)
+    assert (config.learning_rate, config.context) == (2e-6, "last:2")
     assert [(task.name, task.weight, task.options) for task in config.tasks] == [
         ("vagen/Sokoban-v0", 2, {"max_turns": 8}), ("vagen/FrozenLake-v0", 1.0, {"max_turns": 3}),
     ]  # fmt: skip

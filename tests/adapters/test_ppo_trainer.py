@@ -89,14 +89,14 @@ def test_it_learns_what_is_rewarded(tiny_folder, tmp_path):
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_updates_the_model(name, tiny_folder, tmp_path):
     settings = {"mask_observations": False} if name == "token_gae" else {}
-    window = 1 if name in ("dual_discount_gae", "turn_gae") else None
+    context = "last:1" if name in ("dual_discount_gae", "turn_gae") else "all"
     before = weights(MultiTurnPPOTrainer(tiny_folder, config(tmp_path)))
     trainer = trained(
         tiny_folder,
         tmp_path,
         advantage=name,
         advantage_settings=settings,
-        window=window,
+        context=context,
         group_size=4,
         continuations=2 if name == "vine" else 0,
         ratio_level="turn" if name == "turn_gae" else "token",
@@ -129,9 +129,9 @@ def test_how_many_sequences_go_through_at_once_changes_nothing(tiny_folder, tmp_
 def test_an_episode_in_one_sequence_or_cut_into_one_for_each_turn_trains_alike(tiny_folder, tmp_path):
     """With the whole history before it a turn's tokens are read alike, wherever the episode's text is cut."""
     whole, cut = (
-        weights(trained(tiny_folder, tmp_path / str(window), window=window, minibatches=1, epochs_per_rollout=2,
+        weights(trained(tiny_folder, tmp_path / context, context=context, minibatches=1, epochs_per_rollout=2,
                         optim="sgd", learning_rate=0.1))
-        for window in (None, 9)
+        for context in ("all", "last:9")
     )  # fmt: skip
     same(whole, cut, rtol=1e-4, atol=1e-5)
 

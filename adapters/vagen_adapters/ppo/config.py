@@ -14,7 +14,8 @@ from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
 from vagen_adapters.ppo.setting_types import WORDS, must_be
-from vagen_envs.errors import did_you_mean
+from vagen_envs.context import ContextPolicy
+from vagen_envs.errors import ConfigError, did_you_mean
 
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
@@ -31,7 +32,7 @@ AT_LEAST_1 = (
     "epochs_per_rollout", "minibatches", "eval_episodes",
 )  # fmt: skip
 AT_LEAST_0 = (
-    "window", "continuations", "kl_coef", "kl_loss_coef", "learning_rate", "critic_learning_rate", "entropy_coef",
+    "continuations", "kl_coef", "kl_loss_coef", "learning_rate", "critic_learning_rate", "entropy_coef",
     "critic_warmup_rollouts", "clip_low", "clip_high", "max_staleness", "dynamic_sampling", "eval_rollouts", "seed",
 )  # fmt: skip
 ABOVE_0 = ("temperature", "top_p", "value_clip")
@@ -56,8 +57,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
         group_size: episodes of the same level, for estimators that compare episodes.
-        window: turns of history in a prompt; each turn is then a sequence of its own (Verlog). None trains on whole
-            episodes.
+        context: earlier turns in a prompt, in the form of `vagen_envs.context`: `all` trains on whole episodes; with
+            `last:N` each turn is a sequence of its own (Verlog). The trainer takes no other policy.
         max_length: tokens in a sequence.
         temperature: of sampling.
         top_p: of sampling.
@@ -108,7 +109,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     rollouts: int = 300
     episodes_per_rollout: int = 128
     group_size: int = 1
-    window: int | None = None
+    context: str = "all"
     max_length: int = 4096
     temperature: float = 0.7
     top_p: float = 0.95
@@ -208,6 +209,11 @@ class MultiTurnPPOConfig(_BaseConfig):
             self.activation_checkpointing = self.gradient_checkpointing
         super().__post_init__()  # type: ignore[no-untyped-call]
 
+    @property
+    def window(self) -> int | None:
+        """Earlier turns in a prompt; None for all."""
+        return ContextPolicy.parse(self.context).turns
+
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
         for name, annotation in inspect.get_annotations(MultiTurnPPOConfig, eval_str=True).items():
@@ -225,6 +231,11 @@ class MultiTurnPPOConfig(_BaseConfig):
         for name in SHARES:
             self._require(getattr(self, name) <= 1, name, "at most 1")
         self._require(self.dual_clip is None or self.dual_clip > 1, "dual_clip", "above 1, or None")
+        try:
+            policy = ContextPolicy.parse(self.context)
+        except ConfigError as error:
+            raise TrainingConfigError(str(error)) from None
+        self._require(policy == ContextPolicy(turns=policy.turns), "context", "all or last:N")
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:

@@ -172,7 +172,7 @@ def _check_later_picture(encoder: ChatEncoder, model: ActorCritic, prompt: Promp
     gap = float((first - changed).abs().max())
     if gap > GAP.get(model.policy.dtype, GAP[torch.float32]):
         raise failed(encoder, "pictures", f"a later turn's picture changes a reply before it, by {gap:.1e}",
-                      "set window, so that each turn is trained on as it was sampled")  # fmt: skip
+                      "set context=last:N, so that each turn is trained on as it was sampled")  # fmt: skip
 
 
 def _check_positions(encoder: ChatEncoder, policy: Any, prompts: Sequence[Prompt]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from vagen_benchmarks.agents.base import Agent, Game, Reply
 from vagen_benchmarks.errors import ProtocolError
+from vagen_envs.context import ContextPolicy
 from vagen_envs.core import Observation
 from vagen_envs.errors import MissingExtraError
 
@@ -78,7 +79,7 @@ class Trained(Agent):
 
     def _most_likely(self, game: Game, limit: int) -> str:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+        from vagen_adapters.ppo.episodes import PlayedTurn, lay_out, remembered
         from vagen_adapters.ppo.generation import Reply as Sampled
         from vagen_adapters.ppo.generation import Sampling, TransformersSampler
 
@@ -87,7 +88,8 @@ class Trained(Agent):
             ids = (*encoder.tokenizer(turn.reply, add_special_tokens=False)["input_ids"], encoder.end_id)
             shown = encoder.show(system, _seen(turn.observed))
             history.append(PlayedTurn(shown, Sampled(ids, (0.0,) * len(ids)), turn, ()))
-        prompt = lay_out(history, (), encoder.show(system, _seen(game.now))).prompt
+        window = ContextPolicy.parse(self.card.get("context", "all")).turns
+        prompt = lay_out(remembered(history, len(history), window), (), encoder.show(system, _seen(game.now))).prompt
         sampler = TransformersSampler(self._model, encoder)
         (answer,) = sampler.sample([prompt], Sampling(temperature=0.0, top_p=1.0, max_tokens=limit), [0])
         text: str = encoder.read(answer.ids)

@@ -237,7 +237,7 @@ def _train(config: Any, model: str, resume: Path | None, score: Any) -> None:
             trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
         trainer.save_model(config.output_dir)
         environments = [{"id": task.environment.id, "options": task.options} for task in config.tasks]
-        card = {"environments": environments, "max_tokens": config.max_tokens}
+        card = {"environments": environments, "max_tokens": config.max_tokens, "context": config.context}
         (Path(config.output_dir) / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     except (OSError, SafetensorError) as error:
         if isinstance(error, OSError) and error.errno not in NOT_WRITTEN:  # such as a server's that is gone
