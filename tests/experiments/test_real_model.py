@@ -102,8 +102,7 @@ def test_it_is_benchmarked_through_a_server(folder, server, tmp_path, monkeypatc
 def test_two_lora_steps_train_on_what_was_sampled(folder, tmp_path):
     config = MultiTurnPPOConfig(
         output_dir=str(tmp_path / "out"),
-        env_id="vagen/FrozenLake-v0",
-        env_options={"max_turns": 2, "prompt_pack": "terse"},
+        environments=[{"id": "vagen/FrozenLake-v0", "options": {"max_turns": 2}, "prompt_packs": ["terse"]}],
         rollouts=2,
         episodes_per_rollout=2,
         group_size=2,
